@@ -1,0 +1,1 @@
+"""Figures from saved datasets: one module per simulation, same stem, ``draw(dataset) -> Figure``."""

@@ -1,0 +1,71 @@
+"""Growth of the label term (or overlap energy) with the layer, beside the mean field and the sum of minima."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """Upper panel: growth, log-log, of the deepest net. Lower panel: ratio to the mean field."""
+    deepest = dataset.isel(depth=-1)
+    name = next((name for name in TITLES if name in deepest and f"{name}_mean_field" in deepest), "overlap_energy")
+    with styled():
+        figure = Figure(figsize=(5.2, 6.2))
+        growth, ratio = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+        _draw_growth(growth, deepest, name)
+        _draw_ratio(ratio, deepest, name)
+        growth.set_title(_caption(dataset), fontsize=8, loc="left")
+    return figure
+
+
+def _draw_growth(axes: Axes, deepest: xr.Dataset, name: str) -> None:
+    layer = deepest["layer"].values
+    anchor = deepest[f"{name}_law"].attrs["anchor_layer"]
+    axes.plot(layer, deepest[f"{name}_mean_field"], color=MEAN_FIELD, label=f"{TITLES[name]}, mean field")
+    axes.plot(layer, deepest[f"{name}_law"], "--", color=LAW, label=f"sum of minima, set at layer {anchor}")
+    if name in deepest:
+        _points(axes, deepest, name, MEASURED, f"{TITLES[name]}, measured")
+    if name == "label_term":
+        _points(axes, deepest, "output_term", FURTHER[0], "output term A, measured")
+    axes.set(xscale="log", yscale="log", ylabel="one-step second moment at learning rate 1")
+    axes.legend()
+
+
+def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
+    layer, theory = deepest["layer"].values, deepest[f"{name}_mean_field"].values
+    axes.axhline(1.0, color=MEAN_FIELD)
+    allowance = deepest["finite_width_allowance"].values
+    axes.fill_between(
+        layer, 1 - allowance, 1 + allowance, color=MEAN_FIELD, alpha=0.12, lw=0, label="allowance for finite width"
+    )
+    axes.plot(layer, deepest[f"{name}_law"] / theory, "--", color=LAW)
+    if name in deepest:
+        axes.errorbar(layer, deepest[name] / theory, deepest[f"{name}_stderr"] / theory, fmt="o", color=MEASURED)
+    axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, None))
+    axes.legend(loc="upper left")
+    shown = [int(tick) for tick in np.unique(np.geomspace(1, layer[-1], 6).round())]
+    axes.set_xticks(shown)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _points(axes: Axes, deepest: xr.Dataset, name: str, color: str, label: str) -> None:
+    axes.errorbar(deepest["layer"], deepest[name], deepest[f"{name}_stderr"], fmt="o", color=color, label=label)
+
+
+def _caption(dataset: xr.Dataset) -> str:
+    net = json.loads(dataset.attrs["architecture"])
+    size, taps = (" x ".join(map(str, net[name])) for name in ("grid", "kernel"))
+    first = f"{net['activation']} net, {net['channels']} channels, grid {size} ({net['padding']}), kernel {taps}"
+    second = f"{net['readout']} readout, input {dataset.attrs['inputs']}"
+    return f"{first}\n{second}, {dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"

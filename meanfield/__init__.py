@@ -1,0 +1,47 @@
+"""How the learning rate of a deep network must shrink with depth, computed exactly.
+
+The public names, in the order of the theory: what a net is, what one gradient step does to it, what theory
+expects, and how the two compare. Names load on first use, so that asking for help costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from meanfield.architectures import MLP as MLP
+    from meanfield.architectures import ConvNet as ConvNet
+    from meanfield.estimates import fit_power_law as fit_power_law
+    from meanfield.execution.runs import simulate as simulate
+    from meanfield.lattice import boundary_fraction as boundary_fraction
+    from meanfield.quantities import QUANTITIES as QUANTITIES
+    from meanfield.simulation.one_step import one_step as one_step
+    from meanfield.simulation.one_step import pre_activations as pre_activations
+    from meanfield.theory.prediction import predict as predict
+    from meanfield.verification.comparison import compare as compare
+
+_HOME = {
+    "MLP": "architectures",
+    "ConvNet": "architectures",
+    "QUANTITIES": "quantities",
+    "boundary_fraction": "lattice",
+    "pre_activations": "simulation.one_step",
+    "one_step": "simulation.one_step",
+    "simulate": "execution.runs",
+    "predict": "theory.prediction",
+    "compare": "verification.comparison",
+    "fit_power_law": "estimates",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'meanfield' has no name {name!r}; it has {', '.join(_HOME)}")
+    return getattr(import_module(f"meanfield.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,102 @@
+"""Means over independent draws, their errors, and power laws through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from meanfield.validation import require_count
+
+Array = NDArray[np.float64]
+
+# One false alarm in a million, for everything that one run or one test suite compares.
+FALSE_ALARM_BUDGET = 1e-6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over draws: (K,) values with the covariance (K, K) of the means and each mean's largest-draw share."""
+
+    mean: Array
+    covariance: Array
+    largest_share: Array
+
+    @property
+    def stderr(self) -> Array:
+        return np.sqrt(np.diagonal(self.covariance))
+
+
+def summarise(values: Array) -> Estimate:
+    """Estimate from independent draws (N, K): errors come from draws alone, never from units or sites.
+
+    The largest-draw share, max / sum over draws, is 1/N for equal draws; near 1, one draw makes the mean.
+    """
+    draws = require_count("draws", len(values), minimum=2, why="one draw has no standard error")
+    mean = values.mean(axis=0)
+    centred = values - mean
+    covariance = centred.T @ centred / (draws * (draws - 1))
+    total = values.sum(axis=0)
+    share = values.max(axis=0) / np.where(total > 0, total, 1.0)
+    return Estimate(mean, covariance, share)
+
+
+def critical_z(comparisons: int, draws: int, budget: float = FALSE_ALARM_BUDGET) -> float:
+    """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
+    return float(stats.t.isf(budget / (2 * comparisons), draws - 1))
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = prefactor x^exponent through points, with the exponent's standard error."""
+
+    exponent: float
+    stderr: float
+    prefactor: float
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter((self.exponent, self.stderr, self.prefactor))
+
+
+def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -> PowerLaw:
+    """Fit log y = log prefactor + exponent log x by (weighted) least squares.
+
+    Args:
+        x, y: positive, at least two points (three without standard errors).
+        stderr: standard errors of y; weights are then 1 / (stderr / y)^2 and the error of the exponent is theirs
+            (known errors, not rescaled by the residual). Without, it is estimated from the residual.
+
+    Returns:
+        exponent, standard error, prefactor (unpacks as a tuple).
+
+    Raises:
+        ValueError: too few points, or values that have no logarithm.
+    """
+    abscissa, ordinate = np.asarray(x, float), np.asarray(y, float)
+    needed = 3 if stderr is None else 2
+    if abscissa.shape != ordinate.shape or abscissa.ndim != 1 or abscissa.size < needed:
+        raise ValueError(
+            f"a power law needs {needed} points or more in x and as many in y; got {abscissa.size} and {ordinate.size}"
+        )
+    if not (np.all(abscissa > 0) and np.all(ordinate > 0)):
+        raise ValueError("a power law needs positive x and y: their logarithms are fitted")
+    weight = None if stderr is None else ordinate / np.asarray(stderr, float)
+    fit, covariance = np.polyfit(
+        np.log(abscissa), np.log(ordinate), 1, w=weight, cov="unscaled" if stderr is not None else True
+    )
+    return PowerLaw(float(fit[0]), float(np.sqrt(covariance[0, 0])), float(np.exp(fit[1])))
+
+
+def log_slope(x: ArrayLike, mean: Array, covariance: Array) -> PowerLaw:
+    """Least-squares slope of log mean on log x, its error from the covariance of the means (correlated points).
+
+    Layers of one net rise and fall together from draw to draw; treating them as independent would misstate the
+    error of a growth exponent.
+    """
+    design = np.vander(np.log(np.asarray(x, float)), 2)
+    solve = np.linalg.pinv(design)
+    slope, intercept = solve @ np.log(mean)
+    relative = covariance / np.outer(mean, mean)
+    return PowerLaw(float(slope), float(np.sqrt(solve[0] @ relative @ solve[0])), float(np.exp(intercept)))

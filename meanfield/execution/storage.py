@@ -1,0 +1,76 @@
+"""Files that are either whole or absent, and the store of finished pieces that lets long work continue."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pieces = dict[str, NDArray[np.float64]]
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def require_writable(folder: Path) -> None:
+    """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(
+            f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
+        ) from error
+
+
+@dataclass(frozen=True)
+class PieceStore:
+    """Finished pieces of a run on disk, one file per key; a piece that exists is whole."""
+
+    folder: Path
+
+    def load(self, key: str) -> Pieces | None:
+        """The piece with this key, or None if it is not finished."""
+        path = self.folder / f"{key}.npz"
+        if not path.exists():
+            return None
+        with np.load(path) as stored:
+            return dict(stored)
+
+    def save(self, key: str, piece: Pieces) -> None:
+        """Keep a finished piece."""
+
+        def write(path: Path) -> None:
+            np.savez(path, allow_pickle=False, **piece)
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.folder / f"{key}.npz", write)
+
+    def discard(self) -> None:
+        """Forget all pieces, once what they were for is itself on disk."""
+        for path in self.folder.glob("*.npz"):
+            path.unlink()
+        if self.folder.exists():
+            self.folder.rmdir()
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

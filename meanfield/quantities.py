@@ -1,0 +1,95 @@
+"""The registry: every quantity that a dataset may hold, defined once.
+
+All quantities are dimensionless and reported at learning rate 1. ``scaling`` says how a quantity grows with the
+channels n, the depth L and the layer l in nets with a "he" head, at leading order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """One variable of a dataset: its public name, the papers' letter, its dims, meaning, scaling and source."""
+
+    name: str
+    symbol: str
+    dims: tuple[str, ...]
+    definition: str
+    scaling: str
+    source: str
+
+    @property
+    def long_name(self) -> str:
+        return self.name.replace("_", " ")
+
+
+_ALL = (
+    Quantity(
+        name="update_energy",
+        symbol="S_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of the one-step change of z^(l), averaged over labels",
+        scaling="label term plus output term",
+        source="P0 eq. 8, 18",
+    ),
+    Quantity(
+        name="label_term",
+        symbol="B_l",
+        dims=("layer",),
+        definition="part of the update energy that the labels drive: the change under the error column y",
+        scaling="n l^3 for one site; sigma_y^2 gamma F_l / M under a convolutional readout",
+        source="P0 eq. 19 (with its missing factor 1/M)",
+    ),
+    Quantity(
+        name="output_term",
+        symbol="A_l",
+        dims=("layer",),
+        definition="part of the update energy that the outputs drive: the change under the error column z_out",
+        scaling="as the label term, times 1 + O(M L / n)",
+        source="P0 eq. 20",
+    ),
+    Quantity(
+        name="overlap_energy",
+        symbol="F_l",
+        dims=("layer",),
+        definition="|Theta^(l)|_F^2 / n_l^2, the sum over parameter pairs of squared overlaps",
+        scaling="n l (2 l^2 + 1) / 12 for one site and ReLU",
+        source="P0 eq. 13; THEORY section 2",
+    ),
+    Quantity(
+        name="finite_width_allowance",
+        symbol="exp(3 sum 1/C) - 1",
+        dims=("layer",),
+        definition="relative deviation from the mean field that verdicts grant to a net of finite width",
+        scaling="3 l / n for l much below n",
+        source="THEORY section 3",
+    ),
+    Quantity(
+        name="mean_update_energy",
+        symbol="Sbar",
+        dims=(),
+        definition="average of the update energy over the layers",
+        scaling="n L^3 when the label term dominates",
+        source="P0 eq. 9",
+    ),
+    Quantity(
+        name="learning_rate_scale",
+        symbol="eta*",
+        dims=(),
+        definition="learning rate at which the mean update energy is 1: Sbar^(-1/2)",
+        scaling="n^(-1/2) L^(-3/2) when the label term dominates",
+        source="P0 eq. 9",
+    ),
+    Quantity(
+        name="label_learning_rate_scale",
+        symbol="eta*_B",
+        dims=(),
+        definition="learning rate at which the layers' mean label term is 1: (mean_l B_l)^(-1/2)",
+        scaling="n^(-1/2) L^(-3/2) asymptotically",
+        source="P0 appendix B.3",
+    ),
+)
+
+QUANTITIES = {quantity.name: quantity for quantity in _ALL}

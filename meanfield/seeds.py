@@ -1,0 +1,25 @@
+"""Random streams keyed by what they are for, never by the order in which they are asked for."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from numpy.random import SFC64, Generator, SeedSequence
+
+from meanfield.validation import require_count
+
+
+def stream(seed: int, purpose: str, draw: int) -> Generator:
+    """The generator of one draw and one purpose: the same whatever else is drawn, in any order, anywhere."""
+    return Generator(SFC64(SeedSequence(seed, spawn_key=(crc32(purpose.encode()), draw))))
+
+
+def derived_seed(seed: int, label: str) -> int:
+    """A seed for one point of a sweep, so that points with different labels draw independently."""
+    words = SeedSequence(seed, spawn_key=(crc32(label.encode()),)).generate_state(2)
+    return int(words[0]) << 31 | int(words[1]) >> 1
+
+
+def checked_seed(seed: int) -> int:
+    """``seed`` as a non-negative int, or TypeError / ValueError."""
+    return require_count("seed", seed, minimum=0, why="a seed is a non-negative whole number")

@@ -1,0 +1,60 @@
+"""What a draw costs, before it is made: memory, arithmetic, and how many draws to carry together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+from meanfield.architectures import Sequential
+from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.simulation.overlap import unit_counts
+from meanfield.simulation.passes import own_update_operations
+from meanfield.simulation.update_energy import error_columns, overlap_method
+
+# Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
+BATCH_BYTES = 2 << 20
+MOST_DRAWS_PER_BATCH = 64
+
+
+def draw_bytes(architecture: Sequential) -> int:
+    """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
+    places = architecture.inputs * architecture.sites
+    columns = error_columns(architecture)
+    widest = max(architecture.channels_by_layer)
+    weights = sum(prod(shape) for shape in architecture.weight_shapes)
+    kept = sum(architecture.channels_by_layer) * places * (1 + columns)
+    working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
+    gram, explicit = own_update_operations(architecture, widest, widest * columns)
+    working += 2 * places**2 if gram <= explicit else widest * columns * widest * architecture.taps
+    if overlap_method(architecture) == "dense":
+        working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
+    return NUMBER_BYTES * (weights + kept + working)
+
+
+def draw_operations(architecture: Sequential) -> float:
+    """Floating-point operations of the matrix products in one draw's three passes."""
+    places = architecture.inputs * architecture.sites
+    columns = error_columns(architecture)
+    channels = architecture.channels_by_layer
+    total = 0.0
+    for layer, (below, above) in enumerate(pairwise(channels)):
+        passes = 1 + (2 * columns if layer > 0 else 0)  # nothing is carried below the first layer
+        total += 2 * below * above * architecture.taps * places * passes
+        total += min(own_update_operations(architecture, below, above * columns))
+    return total
+
+
+def draws_per_batch(architecture: Sequential) -> int:
+    """How many draws to carry through the passes together; it changes speed, never a number."""
+    patches = NUMBER_BYTES * _patch_numbers(architecture, error_columns(architecture))
+    return max(1, min(MOST_DRAWS_PER_BATCH, BATCH_BYTES // patches))
+
+
+def require_memory(architecture: Sequential, workers: int) -> None:
+    """Raise MemoryError, saying how much is needed, unless every worker can hold a batch of draws."""
+    needed = workers * draws_per_batch(architecture) * draw_bytes(architecture)
+    require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
+
+
+def _patch_numbers(architecture: Sequential, columns: int) -> int:
+    return max(architecture.channels_by_layer) * architecture.taps * columns * architecture.inputs * architecture.sites

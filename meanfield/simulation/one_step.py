@@ -1,0 +1,88 @@
+"""One gradient step of a net with given weights, in the layouts of deep-learning programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.simulation import passes
+from meanfield.simulation.inputs import repeated_inputs
+from meanfield.validation import require_array
+
+Array = NDArray[np.float64]
+
+
+def one_step(
+    architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike, output_error: ArrayLike
+) -> list[Array]:
+    """Change of every pre-activation under one gradient step of rate 1, to first order in the rate.
+
+    The loss is the mean over samples of |z_out - y|^2 / (2 M), M the output coordinates of a sample; the step is
+    Delta W = -dL/dW for every weight, and Delta z^(l) = sum over weights of dz^(l)/dW Delta W.
+
+    Args:
+        architecture: the net.
+        weights: W^(1) .. W^(L) and the readout, of shapes `architecture.weight_shapes`:
+            (channels out, channels in, *kernel); a pooled readout is (outputs, channels).
+        inputs: (samples, channels, *grid).
+        output_error: z_out - y, of shape `architecture.output_shape`: (samples, outputs, *grid), without the grid
+            under a pooled readout.
+
+    Returns:
+        Delta z^(1) .. Delta z^(L), each (samples, channels, *grid). Dimensionless; for O(1) errors the mean square
+        grows as n l^3 / M^2 times the outputs at one site.
+
+    Raises:
+        ValueError: an array of the wrong shape or with values that are not finite.
+
+    Source: P0 eq. 7.
+    """
+    matrices, state = _checked_forward(architecture, weights, inputs)
+    error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
+    gradient = _to_columns(error) / (architecture.output_units * architecture.inputs)
+    top = passes.through_readout(architecture, matrices, state, gradient)
+    errors = passes.backward(architecture, matrices, state, top)
+    return [-_to_images(change, architecture.grid) for change in passes.tangent(architecture, matrices, state, errors)]
+
+
+def pre_activations(architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike) -> list[Array]:
+    """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `architecture.output_shape`.
+
+    Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3.
+    """
+    _, state = _checked_forward(architecture, weights, inputs)
+    hidden = [_to_images(z, architecture.grid) for z in state.hidden[1:]]
+    return [*hidden, _to_images(state.output, architecture.output_shape[2:])]
+
+
+def _checked_forward(
+    architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike
+) -> tuple[list[Array], passes.Forward]:
+    """The weights as matrices of a single draw, and the forward pass through them."""
+    shapes = architecture.weight_shapes
+    if len(weights) != len(shapes):
+        raise ValueError(
+            f"weights has {len(weights)} arrays; this architecture takes {len(shapes)}, of shapes {shapes}"
+        )
+    matrices = [
+        require_array(f"weights[{index}]", weight, shape, "(channels out, channels in, *kernel)").reshape(
+            1, shape[0], -1
+        )
+        for index, (weight, shape) in enumerate(zip(weights, shapes, strict=True))
+    ]
+    batch = repeated_inputs(architecture, require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT), 1)
+    return matrices, passes.forward(architecture, matrices, batch)
+
+
+def _to_columns(images: Array) -> Array:
+    """(B, C, *grid) -> (1, C, B, S)."""
+    return images.reshape(*images.shape[:2], -1).swapaxes(0, 1)[None]
+
+
+def _to_images(columns: Array, grid: tuple[int, ...]) -> Array:
+    """(1, C, B, S) -> (B, C, *grid)."""
+    samples_first = columns[0].swapaxes(0, 1)
+    return samples_first.reshape(*samples_first.shape[:2], *grid)

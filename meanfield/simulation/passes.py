@@ -1,0 +1,139 @@
+"""The three passes over one layer map: forward, backward, tangent.
+
+Notation (THEORY section 2; P0 eqs. 2, 3, 7), with D draws, B samples, r error columns and S sites:
+
+    forward    Z_l = W_l X_l,  X_l = patches(sigma(z_{l-1}))
+    backward   U_l = dL/dZ_l, back through W by patches^T(W^T U), gated by sigma'
+    tangent    T_l = W_l patches(sigma'(z_{l-1}) T_{l-1}) + U_l (X_l^T X_l)
+
+so that one gradient step of rate eta changes z^(l) by -eta T_l, exactly to first order in eta.
+
+Arrays: pre-activations (D, C, B, S); errors and tangents (D, C, r B, S), columns outermost; weights as matrices
+(D, C', C k), the readout last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.architectures import Sequential
+from meanfield.lattice import neighbours, reversed_neighbours
+from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Pre-activations z^(0) .. z^(L), each (D, C_l, B, S), and the outputs (D, outputs, B, output sites)."""
+
+    hidden: list[Array]
+    output: Array
+
+
+def forward(architecture: Sequential, weights: list[Array], inputs: Array) -> Forward:
+    """Send inputs (D, C_0, B, S) through W^(1) .. W^(L) and the readout."""
+    hidden = [inputs]
+    for weight in weights[:-1]:
+        hidden.append(apply_layer(architecture, weight, architecture.sigma.function(hidden[-1])))
+    features = architecture.sigma.function(hidden[-1])
+    if architecture.is_pooled:
+        output = (weights[-1] @ features.mean(axis=3))[..., None]
+    else:
+        output = apply_layer(architecture, weights[-1], features)
+    return Forward(hidden, output)
+
+
+def through_readout(architecture: Sequential, weights: list[Array], state: Forward, output_gradient: Array) -> Array:
+    """dL/dz^(L) = U_L from loss gradients (D, outputs, r B, output sites) at the outputs."""
+    if architecture.is_pooled:
+        shared = weights[-1].swapaxes(1, 2) @ output_gradient[..., 0] / architecture.sites
+        arriving = np.repeat(shared[..., None], architecture.sites, axis=3)
+    else:
+        arriving = _apply_transpose(architecture, weights[-1], output_gradient)
+    return gated(architecture, state.hidden[-1], arriving)
+
+
+def backward(architecture: Sequential, weights: list[Array], state: Forward, top_error: Array) -> list[Array]:
+    """Errors U_1 .. U_L from the top layer's, U_L of shape (D, C_L, r B, S)."""
+    errors = [top_error]
+    for layer in range(architecture.depth - 1, 0, -1):
+        arriving = _apply_transpose(architecture, weights[layer], errors[-1])
+        errors.append(gated(architecture, state.hidden[layer], arriving))
+    return errors[::-1]
+
+
+def tangent(architecture: Sequential, weights: list[Array], state: Forward, errors: list[Array]) -> Iterator[Array]:
+    """Yield T_1 .. T_L, one layer at a time, so that a caller who only sums never holds them all."""
+    moved = None
+    for layer, (weight, error) in enumerate(zip(weights[:-1], errors, strict=True)):
+        below = state.hidden[layer]
+        own = _own_update(architecture, error, architecture.sigma.function(below))
+        if moved is not None:
+            own += apply_layer(architecture, weight, gated(architecture, below, moved))
+        moved = own
+        yield moved
+
+
+def apply_layer(architecture: Sequential, weight: Array, values: Array) -> Array:
+    """W patches(values): (D, C, R, S) -> (D, C', R, S), linear in the values."""
+    draws, _, rows, sites = values.shape
+    return (weight @ _patches(architecture, values)).reshape(draws, weight.shape[1], rows, sites)
+
+
+def gated(architecture: Sequential, pre_activation: Array, columns: Array) -> Array:
+    """sigma'(z) times every column: z (D, C, B, S), columns (D, C, r B, S)."""
+    draws, channels, samples, sites = pre_activation.shape
+    gate = architecture.sigma.gate(pre_activation)[:, :, None]
+    return (gate * columns.reshape(draws, channels, -1, samples, sites)).reshape(columns.shape)
+
+
+def site_gram(architecture: Sequential, features: Array) -> Array:
+    """X^T X over all site pairs of the batch, (D, B S, B S), without forming X = patches(features)."""
+    draws, channels, samples, sites = features.shape
+    flat = features.reshape(draws, channels, samples * sites)
+    gram = flat.swapaxes(1, 2) @ flat
+    if architecture.taps == 1:
+        return gram
+    return sum_over_shifts(gram, neighbours(architecture.grid, architecture.kernel, architecture.padding), samples)
+
+
+def _own_update(architecture: Sequential, error: Array, features: Array) -> Array:
+    """U (X^T X), the change by the layer's own weights: as U times the Gram matrix or as (U X^T) X, the cheaper."""
+    rows_of_error = error.reshape(len(error), -1, architecture.inputs * architecture.sites)
+    gram, explicit = own_update_operations(architecture, features.shape[1], rows_of_error.shape[1])
+    if gram <= explicit:
+        update = rows_of_error @ site_gram(architecture, features)
+    else:
+        patches = _patches(architecture, features)
+        update = (rows_of_error @ patches.swapaxes(1, 2)) @ patches
+    return update.reshape(error.shape)
+
+
+def own_update_operations(architecture: Sequential, channels: int, rows: int) -> tuple[int, int]:
+    """Operation counts of U (X^T X) and of (U X^T) X, for U with ``rows`` rows and X from ``channels`` channels."""
+    places = architecture.inputs * architecture.sites
+    gram = (2 * channels + architecture.taps + 2 * rows) * places**2
+    explicit = 4 * rows * channels * architecture.taps * places
+    return gram, explicit
+
+
+def _patches(architecture: Sequential, values: Array) -> Array:
+    """(D, C, R, S) -> (D, C k, R S)."""
+    if architecture.taps == 1:
+        return values.reshape(*values.shape[:2], -1)
+    return gather(values, neighbours(architecture.grid, architecture.kernel, architecture.padding))
+
+
+def _apply_transpose(architecture: Sequential, weight: Array, errors: Array) -> Array:
+    """patches^T(W^T errors): (D, C', R, S) -> (D, C, R, S), the adjoint of `apply_layer`."""
+    draws, channels, rows, sites = errors.shape
+    pulled = weight.swapaxes(1, 2) @ errors.reshape(draws, channels, rows * sites)
+    if architecture.taps == 1:
+        return pulled.reshape(draws, -1, rows, sites)
+    table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
+    return gather_transpose(pulled, table, rows)

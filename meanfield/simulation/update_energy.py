@@ -1,0 +1,90 @@
+"""What one draw of a network says: label term, output term and overlap energy of every layer.
+
+The cross term between label and output column is odd in the labels, so averaging a draw over the sign of y
+leaves S_l = A_l + B_l exactly; both parts come from the same three passes (THEORY section 2, P0 Lemma 2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from meanfield.architectures import Sequential
+from meanfield.seeds import stream
+from meanfield.simulation import passes
+from meanfield.simulation.inputs import draw_inputs, repeated_inputs
+from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
+from meanfield.simulation.weights import draw_weights
+
+Array = NDArray[np.float64]
+
+# Units per layer up to which the tangent kernel itself is formed (8 MB per kernel at 1024).
+DENSE_UNITS = 512
+
+
+def overlap_method(architecture: Sequential) -> str:
+    """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), or "none".
+
+    "none" is for zero padding beyond dense sizes: edges lose signal, so no single column is white at every layer.
+    """
+    if max(unit_counts(architecture)) <= DENSE_UNITS:
+        return "dense"
+    if not architecture.covers_evenly:
+        return "none"
+    return "probe" if architecture.is_pooled else "reduction"
+
+
+def error_columns(architecture: Sequential) -> int:
+    """r: labels, outputs and, where the overlap energy needs its own, a probe."""
+    return 3 if overlap_method(architecture) == "probe" else 2
+
+
+def draw_energies(architecture: Sequential, seed: int, draws: range, inputs: Array | None = None) -> dict[str, Array]:
+    """label_term, output_term and (where it can be had) overlap_energy of every draw, each (D, L)."""
+
+    def streams(purpose: str) -> list[Generator]:
+        return [stream(seed, purpose, draw) for draw in draws]
+
+    weights = draw_weights(architecture, streams("weights"))
+    batch = (
+        draw_inputs(architecture, streams("inputs"))
+        if inputs is None
+        else repeated_inputs(architecture, inputs, len(draws))
+    )
+    state = passes.forward(architecture, weights, batch)
+    method = overlap_method(architecture)
+
+    labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
+    gradient = np.concatenate([labels, state.output], axis=2) / (architecture.output_units * architecture.inputs)
+    top = passes.through_readout(architecture, weights, state, gradient)
+    if method == "probe":
+        shape = state.hidden[-1].shape[1:]
+        top = np.concatenate([top, np.stack([g.standard_normal(shape) for g in streams("probe")])], axis=2)
+
+    energies = _column_energies(architecture, weights, state, top)
+    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
+    if method == "dense":
+        found["overlap_energy"] = dense_overlap_energy(architecture, weights, state)
+    elif method == "probe":
+        found["overlap_energy"] = energies[:, :, 2] / np.array(unit_counts(architecture))
+    elif method == "reduction":
+        found["overlap_energy"] = energies[:, :, 0] * overlap_per_label_term(architecture)
+    return found
+
+
+def overlap_per_label_term(architecture: Sequential) -> float:
+    """F_l / B_l in mean under a convolutional readout: M / gamma, gamma = head variance x fan-in x gain."""
+    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
+    return architecture.output_units * architecture.inputs / gamma
+
+
+def _column_energies(architecture: Sequential, weights: list[Array], state: passes.Forward, top: Array) -> Array:
+    """Mean square over channels, samples and sites of every column's change: (D, L, r)."""
+    errors = passes.backward(architecture, weights, state, top)
+    energies = []
+    for change in passes.tangent(architecture, weights, state, errors):
+        draws, channels = change.shape[:2]
+        columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
+        energies.append(np.vecdot(columns, columns).mean(axis=1) / columns.shape[3])
+    return np.stack(energies, axis=1)

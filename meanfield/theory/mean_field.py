@@ -1,0 +1,102 @@
+"""Mean field: second moments of the tangent kernel at leading order in 1/channels, for any sites and padding.
+
+Notation (THEORY section 4): per pair of sites, c is the covariance of the pre-activations, K the tangent kernel
+within one channel, V its second moment between different channels; n the channels below, k the taps, q the gain.
+With Gaussian averages xx, g, h of sigma sigma, sigma' sigma', sigma'^2 sigma'^2 at covariance c:
+
+    V <- Pk [ V w + h K K / (q^2 n) ] Pk^T / k^2,    w = E[sigma'^2] E[sigma'^2] / q^2
+    K <- Tr(g K) / (q k) + n Tr(xx)
+    c <- Tr(xx) / (q k)
+    F = mean over pairs of K K / n' + V              (overlap energy of a layer of n' channels)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.activations import Activation
+from meanfield.architectures import Sequential
+from meanfield.lattice import OUTSIDE, reversed_neighbours
+from meanfield.theory.transport import Displacements, SitePairs, Transport
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LayerMoments:
+    """c, K and V of one layer, per pair of sites in the representation of the transport that made them."""
+
+    covariance: Array
+    kernel: Array
+    cross_channel: Array
+
+    def overlap(self, channels: int) -> Array:
+        """Second moment of the tangent kernel per pair of sites, averaged over pairs of channels."""
+        return self.kernel**2 / channels + self.cross_channel
+
+
+def layer_moments(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
+    """Yield c, K, V of layers 1 .. L from the input's E[sigma(x) sigma(x')] per pair of sites."""
+    sigma, taps = architecture.sigma, architecture.taps
+    product = input_product
+    state: LayerMoments | None = None
+    for channels in architecture.channels_by_layer[:-1]:
+        kernel = channels * taps * transport.diagonal(product)
+        cross = np.zeros_like(product)
+        if state is not None:
+            gate, gate_square, both_on = _gate_averages(sigma, transport, state.covariance)
+            kernel += transport.diagonal(gate * state.kernel) / sigma.gain
+            fluctuation = gate_square * state.kernel**2 / (sigma.gain**2 * channels)
+            cross = transport.independent(both_on * state.cross_channel + fluctuation)
+        state = LayerMoments(transport.diagonal(product) / sigma.gain, kernel, cross)
+        yield state
+        product = sigma.product(*transport.variances(state.covariance), state.covariance)
+
+
+def label_weights(architecture: Sequential) -> list[Array]:
+    """Per layer 1 .. L, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (S,).
+
+    Only for a convolutional readout, where labels at different sites are independent and the matrix stays
+    diagonal: w <- Pk^T w / k. On evenly covered grids it is constant: the top-layer reduction.
+    """
+    sigma, taps = architecture.sigma, architecture.taps
+    table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
+    weight = np.full(architecture.sites, architecture.head_variance * sigma.gain * taps * architecture.outputs)
+    weights = []
+    for _ in range(architecture.depth):
+        weight = np.where(table == OUTSIDE, 0.0, weight[table]).sum(axis=0) / taps
+        weights.append(weight)
+    return weights[::-1]
+
+
+def white_input(architecture: Sequential) -> tuple[Transport, Array]:
+    """Pairs of sites for the default input: independent unit Gaussians over samples, channels and sites."""
+    if architecture.padding == "circular":
+        transport: Transport = Displacements(architecture)
+        covariance = np.zeros((2, architecture.sites))
+        covariance[0, 0] = 1.0
+    else:
+        transport = SitePairs(architecture)
+        count = architecture.inputs * architecture.sites
+        covariance = np.eye(count).reshape((architecture.inputs, architecture.sites) * 2)
+    return transport, architecture.sigma.product(*transport.variances(covariance), covariance)
+
+
+def given_input(architecture: Sequential, inputs: Array) -> tuple[Transport, Array]:
+    """Pairs of sites for a given batch (B, C_0, *grid): the average over its channels of sigma(x) sigma(x')."""
+    samples, channels = inputs.shape[:2]
+    values = architecture.sigma.function(inputs).reshape(samples, channels, architecture.sites)
+    return SitePairs(architecture), np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
+
+
+def _gate_averages(sigma: Activation, transport: Transport, covariance: Array) -> tuple[Array, Array, Array]:
+    """g, h and w per pair of sites; w is 1 except at sites whose pre-activation vanishes identically."""
+    here, there = transport.variances(covariance)
+    gate = sigma.gate_product(here, there, covariance)
+    gate_square = sigma.gate_square_product(here, there, covariance)
+    both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there)
+    return gate, gate_square, both_on / sigma.gain**2

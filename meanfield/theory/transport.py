@@ -1,0 +1,103 @@
+"""How one layer carries second moments over pairs of sites.
+
+Two representations with one interface. `SitePairs` keeps every pair of sites of the batch and serves any input
+and any padding. `Displacements` keeps one number per displacement, enough on a circular grid with a stationary
+input, for pairs within one sample and pairs of different samples.
+
+    diagonal(A) = Tr(A)/k        both sites step by the same offset        (one weight matrix seen twice)
+    independent(A) = Pk A Pk^T/k^2   each site steps by its own offset     (two independent weight matrices)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.architectures import Sequential
+from meanfield.lattice import neighbours, reversed_neighbours
+
+Array = NDArray[np.float64]
+
+
+class Transport(Protocol):
+    """What the mean-field recursion asks of a representation of site pairs."""
+
+    def diagonal(self, pairs: Array) -> Array:
+        """Tr(A)/k = (1/k) sum_Delta S_Delta A S_Delta^T."""
+
+    def independent(self, pairs: Array) -> Array:
+        """Pk A Pk^T / k^2 with Pk = sum_Delta S_Delta."""
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
+
+    def mean(self, pairs: Array, weight: Array | None = None) -> float:
+        """Average over all pairs of sites, the second site weighted by ``weight`` (mean over sites of the rest)."""
+
+
+@dataclass(frozen=True)
+class SitePairs:
+    """All pairs of sites of the batch: arrays (B, S, B, S)."""
+
+    architecture: Sequential
+
+    def diagonal(self, pairs: Array) -> Array:
+        samples, sites = self.architecture.inputs, self.architecture.sites
+        padded = np.zeros((samples, sites + 1, samples, sites + 1))
+        padded[:, :-1, :, :-1] = pairs
+        total = np.zeros_like(pairs)
+        for row in self._table:
+            total += padded[:, row][:, :, :, row]
+        return total / self.architecture.taps
+
+    def independent(self, pairs: Array) -> Array:
+        one_sided = np.tensordot(self._mean_shift, pairs, axes=(1, 1)).swapaxes(0, 1)
+        return np.tensordot(one_sided, self._mean_shift, axes=(3, 1))
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        samples, sites = self.architecture.inputs, self.architecture.sites
+        variance = np.einsum("bpbp->bp", pairs)
+        return variance[:, :, None, None], variance.reshape(1, 1, samples, sites)
+
+    def mean(self, pairs: Array, weight: Array | None = None) -> float:
+        return float((pairs if weight is None else pairs * weight).mean())
+
+    @property
+    def _table(self) -> NDArray[np.int64]:
+        return neighbours(self.architecture.grid, self.architecture.kernel, self.architecture.padding)
+
+    @property
+    def _mean_shift(self) -> Array:
+        """Pk / k as a matrix (S, S)."""
+        sites, taps = self.architecture.sites, self.architecture.taps
+        matrix = np.zeros((sites, sites + 1))
+        for row in self._table:
+            matrix[np.arange(sites), row] += 1.0 / taps
+        return matrix[:, :-1]
+
+
+@dataclass(frozen=True)
+class Displacements:
+    """One number per displacement, for pairs within a sample (row 0) and of different samples (row 1): (2, S)."""
+
+    architecture: Sequential
+
+    def diagonal(self, pairs: Array) -> Array:
+        return pairs
+
+    def independent(self, pairs: Array) -> Array:
+        lattice = (self.architecture.grid, self.architecture.kernel, self.architecture.padding)
+        forward = pairs[:, neighbours(*lattice)].mean(axis=1)
+        return np.asarray(forward[:, reversed_neighbours(*lattice)].mean(axis=1))
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        return pairs[0, 0], pairs[0, 0]
+
+    def mean(self, pairs: Array, weight: Array | None = None) -> float:
+        samples = self.architecture.inputs
+        within, between = pairs.mean(axis=1)
+        average = (within + (samples - 1) * between) / samples
+        return float(average if weight is None else average * weight.mean())

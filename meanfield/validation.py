@@ -1,0 +1,46 @@
+"""The sentences that bad input gets: what was given, what is allowed, why, how to fix it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise ValueError unless ``value`` is one of ``choices``; the message names them all."""
+    allowed = list(choices)
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
+
+
+def require_count(name: str, value: Any, *, minimum: int = 1, why: str = "") -> int:
+    """Return ``value`` as an int, or raise: TypeError if not whole, ValueError if below ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} is {value!r}; it must be a whole number, at least {minimum}{_because(why)}")
+    if value < minimum:
+        raise ValueError(f"{name} is {int(value)}; it must be at least {minimum}{_because(why)}")
+    return int(value)
+
+
+def require_counts(name: str, values: Any, *, minimum: int = 1, why: str = "") -> tuple[int, ...]:
+    """Return a whole number or a sequence of them as a tuple of ints, each checked by `require_count`."""
+    items = (values,) if isinstance(values, Real) else tuple(values)
+    return tuple(require_count(name, item, minimum=minimum, why=why) for item in items)
+
+
+def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -> NDArray[np.float64]:
+    """Return ``values`` as floats, or raise ValueError unless they have this shape and are finite."""
+    array = np.asarray(values, dtype=float)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; this architecture takes {layout} = {shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite values; remove or replace them first")
+    return array
+
+
+def _because(why: str) -> str:
+    return f" ({why})" if why else ""

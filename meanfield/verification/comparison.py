@@ -1,0 +1,29 @@
+"""Measured beside predicted: how many standard errors apart, and in what ratio."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+
+def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
+    """Differences in standard errors, and ratios, of every quantity that both datasets hold.
+
+    Returns:
+        For every shared NAME: ``NAME_zscore`` = (measured - predicted) / standard error, ``NAME_ratio`` =
+        measured / predicted and ``NAME_ratio_stderr``, over the quantity's dims. No allowance for finite width is
+        made here.
+
+    Raises:
+        ValueError: the datasets share no measured quantity.
+    """
+    shared = [name for name in predicted.data_vars if name in measured and f"{name}_stderr" in measured]
+    if not shared:
+        held = f"measured holds {list(measured.data_vars)}, predicted holds {list(predicted.data_vars)}"
+        raise ValueError(f"nothing to compare: {held}")
+    columns = {}
+    for name in shared:
+        error = measured[f"{name}_stderr"]
+        columns[f"{name}_zscore"] = (measured[name] - predicted[name]) / error
+        columns[f"{name}_ratio"] = measured[name] / predicted[name]
+        columns[f"{name}_ratio_stderr"] = error / predicted[name]
+    return xr.Dataset(columns)

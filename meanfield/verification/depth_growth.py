@@ -1,0 +1,161 @@
+"""Claims on growth with depth, judged on one measured net and on a ladder of depths.
+
+A growth law with a free prefactor is held against the data by contrasts with an anchor layer a: m_l - (law_l / law_a)
+m_a has mean zero under the law, whatever its prefactor, and its error follows from the covariance of the layers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from meanfield.estimates import PowerLaw, critical_z, fit_power_law, log_slope
+from meanfield.verification.verdicts import Deviation, Finding, judge
+
+Array = NDArray[np.float64]
+
+
+def against_values(measured: xr.Dataset, name: str, expected: Array) -> Deviation:
+    """Deviation from a prediction without free constants."""
+    difference = measured[name].values - expected
+    return Deviation(
+        difference, measured[f"{name}_stderr"].values, measured["finite_width_allowance"].values * expected
+    )
+
+
+def against_growth(measured: xr.Dataset, name: str, growth: Array) -> Deviation:
+    """Deviation from a growth law with a free prefactor: contrasts of the layers above the anchor with the anchor."""
+    start = int(measured[f"{name}_law"].attrs["anchor_layer"]) - 1
+    mean, covariance = measured[name].values[start:], measured[f"{name}_covariance"].values[start:, start:]
+    ratio = growth[start + 1 :] / growth[start]
+    variance = np.diagonal(covariance)[1:] - 2 * ratio * covariance[0, 1:] + ratio**2 * covariance[0, 0]
+    allowance = measured["finite_width_allowance"].values[start + 1 :] * ratio * mean[0]
+    return Deviation(mean[1:] - ratio * mean[0], np.sqrt(np.maximum(variance, 0)), allowance)
+
+
+def growth_exponent(measured: xr.Dataset, name: str) -> PowerLaw:
+    """Log-log slope over the deeper half of the layers, with correlated errors."""
+    deep = _deeper_half(measured.sizes["layer"])
+    layer = measured["layer"].values[deep]
+    return log_slope(layer, measured[name].values[deep], measured[f"{name}_covariance"].values[deep, deep])
+
+
+def exponent_of(growth: Array) -> float:
+    """The same slope of a law or prediction over layers 1 .. L."""
+    deep = _deeper_half(len(growth))
+    return float(np.polyfit(np.log(np.arange(1, len(growth) + 1)[deep]), np.log(growth[deep]), 1)[0])
+
+
+def scale_slope(ladder: xr.Dataset, name: str) -> PowerLaw:
+    """Log-log slope of a measured learning-rate scale over a ladder of depths."""
+    return fit_power_law(ladder["depth"], ladder[name], ladder[f"{name}_stderr"])
+
+
+def predicted_scale_slope(ladder: xr.Dataset, level: str) -> float:
+    """The same slope of the label term's predicted scale, its points weighted as the measured ones; NaN without."""
+    name = "label_learning_rate_scale"
+    if f"{name}_{level}" not in ladder:
+        return float("nan")
+    predicted = ladder[f"{name}_{level}"]
+    relative = ladder[f"{name}_stderr"] / ladder[name]
+    return fit_power_law(ladder["depth"], predicted, relative * predicted).exponent
+
+
+def findings(ladder: xr.Dataset) -> list[Finding]:
+    """One finding per law, from a ladder of depths measured with its predictions (NAME_mean_field) beside.
+
+    Growth is judged on the deepest net: on the label term where it is predicted, else on the overlap energy.
+    """
+    deepest = ladder.isel(depth=-1)
+    predicted = [
+        name for name in ("label_term", "overlap_energy") if name in deepest and f"{name}_mean_field" in deepest
+    ]
+    growth = [judge(deepest, name) for name in predicted[:1] for judge in (judge_mean_field, judge_sum_of_minima)]
+    return [*growth, judge_output_term(deepest), judge_learning_rate(ladder)]
+
+
+def judge_mean_field(measured: xr.Dataset, name: str) -> Finding:
+    """The mean field's values, layer by layer, against the sum of minima with a free prefactor."""
+    claim = against_values(measured, name, measured[f"{name}_mean_field"].values)
+    rival = against_growth(measured, name, measured[f"{name}_law"].values)
+    return _finding(
+        measured,
+        f"{_title(name)} follows the mean field, no constant fitted",
+        "sum of minima, prefactor free",
+        claim,
+        rival,
+    )
+
+
+def judge_sum_of_minima(measured: xr.Dataset, name: str) -> Finding:
+    """The sum of minima with a free prefactor (P0 eq. 22, 23), against l^2, no overlaps between channels.
+
+    The law is a running sum of the squared kernels K_h^2; without the overlaps only its last summand is left.
+    """
+    law = measured[f"{name}_law"].values
+    claim = against_growth(measured, name, law)
+    rival = against_growth(measured, name, np.diff(law, prepend=0.0))
+    title = f"{_title(name)} is proportional to the sum of minima (P0 eq. 22-23)"
+    return _finding(measured, title, "l^2, no overlaps between channels", claim, rival)
+
+
+def judge_output_term(measured: xr.Dataset) -> Finding:
+    """A_l = O(l^2) (P0 eq. 21), by the growth exponent over the deeper half; rival: as steep as the label term."""
+    output, label = growth_exponent(measured, "output_term"), growth_exponent(measured, "label_term")
+    allowance = measured["finite_width_allowance"].values
+    deep = np.log1p(allowance[_deeper_half(len(allowance))])
+    slack = float((deep[-1] - deep[0]) / np.log(2))
+    claim = _slope_deviation(max(output.exponent - 2.0, 0.0), output.stderr, slack)
+    rival = _slope_deviation(output.exponent - label.exponent, float(np.hypot(output.stderr, label.stderr)), slack)
+    ratio = float(measured["output_term"].values[-1] / measured["label_term"].values[-1])
+    return Finding(
+        claim="output term grows no faster than l^2 (P0 eq. 21)",
+        rival="it grows like the label term",
+        verdict=judge(claim, rival, critical_z(1, measured.attrs["draws"])),
+        evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer",
+    )
+
+
+def judge_learning_rate(ladder: xr.Dataset) -> Finding:
+    """eta* ~ L^(-3/2) over the measured depths (P0 section 3.3); rival: the label term's finite-depth slope."""
+    scale, expected = scale_slope(ladder, "learning_rate_scale"), predicted_scale_slope(ladder, "mean_field")
+    depths = ladder["depth"].values
+    excess = np.log1p(ladder["finite_width_allowance"].isel(depth=-1).values[depths - 1])
+    slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
+    claim = _slope_deviation(scale.exponent + 1.5, scale.stderr, slack)
+    stated = np.isfinite(expected)
+    rival = _slope_deviation(scale.exponent - expected, scale.stderr, slack) if stated else claim
+    return Finding(
+        claim="eta* is proportional to L^(-3/2) (P0 section 3.3)",
+        rival=f"mean field of the label term, slope {expected:.3f}" if stated else "none predicted for this readout",
+        verdict=judge(claim, rival, critical_z(1, ladder.attrs["draws"])),
+        evidence=f"measured slope {_pm(scale)}, allowance {slack:.3f}",
+    )
+
+
+def _finding(measured: xr.Dataset, title: str, rival_title: str, claim: Deviation, rival: Deviation) -> Finding:
+    band = critical_z(measured.sizes["layer"], measured.attrs["draws"])
+    evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {band:.1f}"
+    return Finding(title, rival_title, judge(claim, rival, band), evidence)
+
+
+def _slope_deviation(difference: float, stderr: float, slack: float) -> Deviation:
+    return Deviation(np.array([difference]), np.array([stderr]), np.array([slack]))
+
+
+def first_deep_layer(depth: int) -> int:
+    """First layer of the deeper half, over which growth exponents are fitted."""
+    return max(depth // 2, 1)
+
+
+def _deeper_half(depth: int) -> slice:
+    return slice(first_deep_layer(depth) - 1, depth)
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _pm(law: PowerLaw) -> str:
+    return f"{law.exponent:.3f} +- {law.stderr:.3f}"

@@ -1,0 +1,1 @@
+"""Simulations: `python -m sims.NAME --help`."""

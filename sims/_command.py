@@ -1,0 +1,123 @@
+"""What all simulations share on the command line: options, errors, where results go, and how they are kept."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+INTERRUPTED = 130
+REFUSED = 2
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Options of every simulation that draws: preset, draws, seed, workers, where to write."""
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "--preset",
+        choices=("smoke", "default", "paper"),
+        default="default",
+        help="sizes to start from (default: default); every other option overrides it",
+    )
+    group.add_argument("--draws", type=int, help="independent networks drawn, at least 2")
+    group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
+    group.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes; results do not depend on it (default: all cores)",
+    )
+    group.add_argument(
+        "--out",
+        type=Path,
+        help="dataset to write, ending in .nc; the figure goes beside it (default: results/NAME-HASH.nc)",
+    )
+    group.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
+
+
+def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> None:
+    """Give every option that was left out the preset's value."""
+    for name, value in preset.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+
+
+def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Run a simulation; refuse bad input in one line, and leave whole files behind an interrupt."""
+    try:
+        return run(options)
+    except (ValueError, TypeError, MemoryError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print("\ninterrupted: finished pieces are kept; the same command continues from them", file=sys.stderr)
+        return INTERRUPTED
+
+
+class Results:
+    """The dataset and the figure of one run: where they stand, and whether they are there already."""
+
+    def __init__(self, name: str, run_key: str, out: Path | None, force: bool) -> None:
+        self.run_key = run_key
+        self.dataset_path = out or Path("results") / f"{name}-{run_key}.nc"
+        if self.dataset_path.suffix != ".nc":
+            raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
+        self.figure_path = self.dataset_path.with_suffix(".png")
+        self.pieces = self.dataset_path.parent / f".{self.dataset_path.stem}-{run_key}.pieces"
+        self._force = force
+
+    def finished(self) -> xr.Dataset | None:
+        """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
+        from meanfield.execution.storage import require_writable
+
+        require_writable(self.dataset_path.parent)
+        if self._force:
+            return None
+        if self.dataset_path.exists():
+            dataset = _stored(self.dataset_path)
+            if dataset is None or dataset.attrs.get("run") != self.run_key:
+                raise self._occupied(self.dataset_path)
+            return dataset
+        if self.figure_path.exists():
+            raise self._occupied(self.figure_path)
+        return None
+
+    def keep(self, dataset: xr.Dataset) -> None:
+        """Write the dataset whole, then forget the pieces it was made from."""
+        from meanfield.execution.storage import PieceStore, write_whole
+
+        dataset.attrs["run"] = self.run_key
+        write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
+        self.figure_path.unlink(missing_ok=True)
+        for folder in sorted(self.pieces.glob("*/")):
+            PieceStore(folder).discard()
+        PieceStore(self.pieces).discard()
+
+    def keep_figure(self, draw: Callable[[], Figure]) -> None:
+        """Draw and write the figure, whole, if it is not there; without a date, so that equal runs give equal bytes."""
+        from meanfield.execution.storage import write_whole
+
+        if not self.figure_path.exists():
+            write_whole(self.figure_path, lambda path: draw().savefig(path, metadata={"Software": None}))
+
+    @staticmethod
+    def _occupied(path: Path) -> FileExistsError:
+        return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
+
+
+def _stored(path: Path) -> xr.Dataset | None:
+    """The dataset in a file, or None if the file holds no dataset."""
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            return stored.load()
+    except (OSError, ValueError):
+        return None

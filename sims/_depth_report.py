@@ -1,0 +1,143 @@
+"""The printed report of a depth-growth run: table by layer, exponents, learning-rate scale, verdicts."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from meanfield.architectures import Sequential
+from meanfield.verification import depth_growth
+from meanfield.verification.verdicts import Finding
+from sims._table import measured, number, signed, table
+
+HEAVY_SHARE = 0.1
+TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
+LEVELS = ("mean_field", "law")
+LEAST_DEPTH = 3
+
+POOLED_NOTE = (
+    "Pooled readout: a label reaches all sites alike, so the label term does not reduce to the overlap energy\n"
+    "and has no prediction here; compare F."
+)
+OVERLAP_NOTES = {
+    "dense": "F comes from the whole tangent kernel.",
+    "reduction": "F comes from the label term by the top-layer reduction, exact in mean for this readout.",
+    "probe": "F comes from one white error column at the top layer (top-layer reduction, exact in mean).",
+    "none": "F is not measured: under zero padding no single error column measures it, and the tangent kernel\n"
+    "is too large to form; compare B.",
+}
+
+
+def text(dataset: xr.Dataset, architecture: Sequential) -> str:
+    """The whole report on a dataset of a ladder of depths whose deepest net is ``architecture``."""
+    deepest = dataset.isel(depth=-1)
+    parts = [_heading(dataset, architecture), _layer_table(deepest), _notes(deepest, architecture)]
+    if architecture.depth >= LEAST_DEPTH:
+        parts += [_exponent_table(deepest), _scale_table(dataset), _verdicts(dataset)]
+    else:
+        parts.append(f"growth laws need {LEAST_DEPTH} layers or more; this net has {architecture.depth}")
+    return "\n\n".join(parts)
+
+
+def _heading(dataset: xr.Dataset, architecture: Sequential) -> str:
+    spec = {k: v for k, v in architecture.describe().items() if k != "family"}
+    lines = [f"{type(architecture).__name__}: " + ", ".join(f"{name} {value}" for name, value in spec.items())]
+    run = f"{dataset.attrs['draws']} draws per depth, seed {dataset.attrs['seed']}, input {dataset.attrs['inputs']}"
+    lines.append(f"{run}; learning rate 1, labels of variance 1")
+    return "\n".join(lines)
+
+
+def _layer_table(deepest: xr.Dataset) -> str:
+    header = [
+        "layer",
+        "label term B",
+        "mean field",
+        "s.e.",
+        "minima",
+        "output term A",
+        "update energy S",
+        "overlap F",
+        "mean field",
+        "s.e.",
+        "minima",
+    ]
+    rows = []
+    for layer in deepest["layer"].values:
+        at = deepest.sel(layer=layer)
+        rows.append(
+            [
+                str(layer),
+                *_against_theory(at, "label_term"),
+                _measured(at, "output_term"),
+                _measured(at, "update_energy"),
+                *_against_theory(at, "overlap_energy"),
+            ]
+        )
+    anchor = deepest["overlap_energy_law"].attrs["anchor_layer"]
+    law = f"minima: l(l+1)(2l+1)/6, set at layer {anchor}"
+    title = f"By layer (s.e.: measured minus mean field, in standard errors; {law})"
+    return table(header, rows, title)
+
+
+def _against_theory(at: xr.Dataset, name: str) -> list[str]:
+    """Measured, mean field, difference in standard errors, sum of minima."""
+    theory, law = _value(at, f"{name}_mean_field"), _value(at, f"{name}_law")
+    difference = (_value(at, name) - theory) / _value(at, f"{name}_stderr")
+    return [_measured(at, name), number(theory), signed(difference), number(law)]
+
+
+def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:
+    """What a reader must know about the columns: missing predictions, methods, heavy tails."""
+    notes = [POOLED_NOTE] if architecture.is_pooled else []
+    notes.append(OVERLAP_NOTES[deepest.attrs["overlap_method"]])
+    for name in TERMS:
+        share = float(deepest[f"{name}_largest_share"].max()) if name in deepest else 0.0
+        if share > HEAVY_SHARE:
+            title = name.replace("_", " ")
+            notes.append(f"Heavy tail: one draw makes up to {share:.0%} of the mean {title}, which has not converged.")
+    return "\n".join(notes)
+
+
+def _exponent_table(deepest: xr.Dataset) -> str:
+    rows = []
+    for name in TERMS:
+        if name in deepest:
+            law = depth_growth.growth_exponent(deepest, name)
+            theory = [_exponent(deepest, f"{name}_{level}") for level in LEVELS]
+            rows.append([name.replace("_", " "), measured(law.exponent, law.stderr), *map(number, theory)])
+    layers = deepest.sizes["layer"]
+    title = f"Growth with the layer, l = {depth_growth.first_deep_layer(layers)} .. {layers}"
+    return table(["growth exponent", "measured", "mean field", "minima"], rows, title)
+
+
+def _exponent(deepest: xr.Dataset, name: str) -> float:
+    return depth_growth.exponent_of(deepest[name].values) if name in deepest else float("nan")
+
+
+def _scale_table(dataset: xr.Dataset) -> str:
+    label = "label_learning_rate_scale"
+    rows = []
+    for depth in dataset["depth"].values:
+        at = dataset.sel(depth=depth)
+        rows.append([str(depth), _measured(at, "learning_rate_scale"), *_against_theory(at, label)])
+    slopes = [depth_growth.scale_slope(dataset, name) for name in ("learning_rate_scale", label)]
+    whole, labels = (measured(slope.exponent, slope.stderr) for slope in slopes)
+    theory, law = (number(depth_growth.predicted_scale_slope(dataset, level)) for level in LEVELS)
+    rows.append(["slope", whole, labels, theory, "", law])
+    title = "Learning-rate scale, one independent set of nets per depth (papers: slope -1.5)"
+    return table(["depth", "eta*", "eta* of B alone", "mean field", "s.e.", "minima"], rows, title)
+
+
+def _verdicts(dataset: xr.Dataset) -> str:
+    return "\n".join(["Verdicts", *map(_sentence, depth_growth.findings(dataset))])
+
+
+def _sentence(finding: Finding) -> str:
+    return f"  {finding.verdict:12}  {finding.claim}\n{'':16}rival: {finding.rival}; {finding.evidence}"
+
+
+def _value(at: xr.Dataset, name: str) -> float:
+    return float(at[name]) if name in at else float("nan")
+
+
+def _measured(at: xr.Dataset, name: str) -> str:
+    return measured(_value(at, name), _value(at, f"{name}_stderr"))

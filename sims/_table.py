@@ -1,0 +1,33 @@
+"""Plain tables that a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MISSING = "-"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> str:
+    """Right-aligned columns under a header, with an optional title line."""
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+    body = [line(header), "  ".join("-" * width for width in widths), *map(line, rows)]
+    return "\n".join([title, *body] if title else body)
+
+
+def number(value: float) -> str:
+    """Four significant digits, or the mark of a missing value."""
+    return MISSING if value != value else f"{value:.4g}"
+
+
+def measured(value: float, stderr: float) -> str:
+    """value +- standard error, the error with two digits."""
+    return MISSING if value != value else f"{value:.4g} +- {stderr:.2g}"
+
+
+def signed(value: float) -> str:
+    """A difference in standard errors."""
+    return MISSING if value != value else f"{value:+.1f}"

@@ -1,0 +1,218 @@
+"""Measure the depth law of convolutional nets: label term, output term, update energy, overlap energy by layer.
+
+Draws networks at initialisation, computes for every draw the exact one-step change of every pre-activation, and
+holds the result against the mean field and the papers' sum-of-minima law, with a verdict for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sims._command import Results, add_run_options, fill_from_preset, run_command
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from meanfield.architectures import ConvNet
+
+NAME = "cnn_overlap"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"depth": 4, "channels": 32, "grid": [8], "kernel": [3], "draws": 64},
+    "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3, 3], "draws": 512},
+    "paper": {"depth": 16, "channels": 256, "grid": [16, 16], "kernel": [3, 3], "draws": 2048},
+}
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m sims.{NAME}",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="presets: " + "; ".join(f"{name}: {values}" for name, values in PRESETS.items()),
+    )
+    net = parser.add_argument_group("network")
+    net.add_argument("--depth", type=int, help="hidden layers L")
+    net.add_argument("--channels", type=int, help="channels C of every hidden layer")
+    net.add_argument("--grid", type=int, nargs="+", metavar="N", help="sites along the one or two axes")
+    net.add_argument(
+        "--kernel",
+        type=int,
+        nargs="+",
+        metavar="K",
+        help="taps along each axis, odd or even; one number serves all axes",
+    )
+    net.add_argument("--padding", default="circular", help="circular (default) or zero")
+    net.add_argument("--activation", default="relu", help="relu (default) or linear")
+    net.add_argument(
+        "--readout",
+        default="convolution",
+        help="convolution (default), for which theory predicts the label term, or pooled, the papers' head",
+    )
+    net.add_argument(
+        "--head",
+        default="he",
+        help="variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2",
+    )
+    net.add_argument("--outputs", type=int, default=10, help="output channels (default: 10)")
+    data = parser.add_argument_group("input")
+    data.add_argument(
+        "--input",
+        default="gaussian",
+        metavar="SOURCE",
+        help="gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)",
+    )
+    data.add_argument(
+        "--input-channels",
+        type=int,
+        help="channels of the input (gaussian: as the hidden layers; photo: 3 for RGB, 1 for grey)",
+    )
+    data.add_argument("--samples", type=int, help="samples in the batch (default: 1; a file brings its own number)")
+    add_run_options(parser)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check everything, then measure (or read what an equal run has measured), print, and write."""
+    from figures import cnn_overlap as figure
+    from sims import _depth_report as report
+
+    inputs = _inputs(options)
+    nets = [_architecture(options, depth, inputs) for depth in depth_ladder(options.depth)]
+    results = _results(options, nets, inputs)
+    dataset = results.finished()
+    if dataset is None:
+        dataset = _measure(options, nets, inputs, results)
+        results.keep(dataset)
+    else:
+        print(f"reading the finished run in {results.dataset_path} (--force measures again)\n")
+    print(report.text(dataset, nets[-1]))
+    results.keep_figure(lambda: figure.draw(dataset))
+    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
+    return 0
+
+
+def depth_ladder(depth: int) -> list[int]:
+    """Depths at which the learning-rate scale is measured: L, L/2, L/4, ... down to 2 (or 1 for shallow nets)."""
+    least = 2 if depth >= 4 else 1
+    ladder = [depth]
+    while ladder[0] // 2 >= least and len(ladder) < 4:
+        ladder.insert(0, ladder[0] // 2)
+    return ladder
+
+
+def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, results: Results) -> xr.Dataset:
+    """Simulate every rung of the ladder and predict beside it: one dataset with a leading dim ``depth``."""
+    import xarray as xr
+
+    import meanfield as mf
+    from meanfield.execution.provenance import provenance
+    from meanfield.seeds import derived_seed
+
+    predictions = [_predictions(net, inputs) for net in nets]
+    rungs = []
+    for net, predicted in zip(nets, predictions, strict=True):
+        measured = mf.simulate(
+            net,
+            draws=options.draws,
+            seed=derived_seed(options.seed, f"depth {net.depth}"),
+            inputs=inputs,
+            workers=options.workers,
+            resume_in=results.pieces / f"depth-{net.depth}",
+        )
+        rungs.append(xr.merge([measured, *predicted], combine_attrs="override"))
+    dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
+    dataset = dataset.assign_coords(depth=[net.depth for net in nets])
+    command = f"python -m sims.{NAME} " + " ".join(sys.argv[1:])
+    dataset.attrs |= {
+        "seed": options.seed,
+        "inputs": options.input,
+        "provenance": provenance(command=command, seed=options.seed, draws=options.draws),
+    }
+    return dataset
+
+
+def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:
+    """Every level's prediction, its variables renamed NAME_level, and the allowance for finite width."""
+    import meanfield as mf
+    from meanfield.datasets import predicted_dataset
+    from meanfield.verification.finite_width import finite_width_allowance
+
+    allowance = finite_width_allowance(net, inputs_given=inputs is not None)
+    found = [predicted_dataset({"finite_width_allowance": allowance}, {})]
+    for level in ("mean_field", "law"):
+        predicted = mf.predict(net, level=level, inputs=inputs)
+        found.append(predicted.rename({name: f"{name}_{level}" for name in predicted.data_vars}))
+    return found
+
+
+def _inputs(options: argparse.Namespace) -> Any:
+    """The fixed batch that the user asked for, or None for fresh noise in every draw."""
+    from sims._images import images_from_file, photo_crops
+
+    grid = tuple(options.grid)
+    if options.input == "gaussian":
+        return None
+    if options.input == "photo":
+        return photo_crops(grid, options.input_channels or 3, options.samples or 1, options.seed)
+    images = images_from_file(options.input, grid)
+    for name, given, found in (
+        ("--samples", options.samples, len(images)),
+        ("--input-channels", options.input_channels, images.shape[1]),
+    ):
+        if given not in (None, found):
+            raise ValueError(f"{name} is {given}, but {options.input} holds {found}; leave the option out")
+    return images
+
+
+def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
+    from meanfield.architectures import ConvNet
+
+    kernel = options.kernel * len(options.grid) if len(options.kernel) == 1 else options.kernel
+    return ConvNet(
+        depth=depth,
+        channels=options.channels,
+        grid=options.grid,
+        kernel=kernel,
+        padding=options.padding,
+        activation=options.activation,
+        outputs=options.outputs,
+        head=options.head,
+        readout=options.readout,
+        input_channels=options.input_channels if inputs is None else inputs.shape[1],
+        inputs=(options.samples or 1) if inputs is None else len(inputs),
+    )
+
+
+def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> Results:
+    """Where this run writes; its key names everything that its numbers depend on."""
+    from hashlib import sha256
+
+    from meanfield.execution.provenance import code_digest, digest
+    from meanfield.simulation.cost import require_memory
+    from meanfield.validation import require_count
+
+    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
+    require_count("--seed", options.seed, minimum=0)
+    require_count("--workers", options.workers)
+    require_memory(nets[-1], options.workers)
+    key = digest(
+        nets=[net.describe() for net in nets],
+        draws=options.draws,
+        seed=options.seed,
+        inputs=None if inputs is None else sha256(inputs.tobytes()).hexdigest(),
+        code=code_digest(),
+    )
+    return Results(NAME, key[:8], options.out, options.force)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
