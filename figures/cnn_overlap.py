@@ -31,8 +31,8 @@ def draw(dataset: xr.Dataset) -> Figure:
 def _draw_growth(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     layer = deepest["layer"].values
     anchor = deepest[f"{name}_law"].attrs["anchor_layer"]
-    axes.plot(layer, deepest[f"{name}_mean_field"], color=MEAN_FIELD, label=f"{TITLES[name]}, mean field")
-    axes.plot(layer, deepest[f"{name}_law"], "--", color=LAW, label=f"sum of minima, set at layer {anchor}")
+    axes.plot(layer, deepest[f"{name}_mean_field"].values, color=MEAN_FIELD, label=f"{TITLES[name]}, mean field")
+    axes.plot(layer, deepest[f"{name}_law"].values, "--", color=LAW, label=f"sum of minima, set at layer {anchor}")
     if name in deepest:
         _points(axes, deepest, name, MEASURED, f"{TITLES[name]}, measured")
     if name == "label_term":
@@ -48,9 +48,10 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     axes.fill_between(
         layer, 1 - allowance, 1 + allowance, color=MEAN_FIELD, alpha=0.12, lw=0, label="allowance for finite width"
     )
-    axes.plot(layer, deepest[f"{name}_law"] / theory, "--", color=LAW)
+    axes.plot(layer, deepest[f"{name}_law"].values / theory, "--", color=LAW)
     if name in deepest:
-        axes.errorbar(layer, deepest[name] / theory, deepest[f"{name}_stderr"] / theory, fmt="o", color=MEASURED)
+        scaled = (deepest[column].values / theory for column in (name, f"{name}_stderr"))
+        axes.errorbar(layer, *scaled, fmt="o", color=MEASURED)
     axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, None))
     axes.legend(loc="upper left")
     shown = [int(tick) for tick in np.unique(np.geomspace(1, layer[-1], 6).round())]
@@ -60,7 +61,8 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
 
 
 def _points(axes: Axes, deepest: xr.Dataset, name: str, color: str, label: str) -> None:
-    axes.errorbar(deepest["layer"], deepest[name], deepest[f"{name}_stderr"], fmt="o", color=color, label=label)
+    values = (deepest[column].values for column in ("layer", name, f"{name}_stderr"))
+    axes.errorbar(*values, fmt="o", color=color, label=label)
 
 
 def _caption(dataset: xr.Dataset) -> str:

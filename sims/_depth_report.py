@@ -7,7 +7,7 @@ import xarray as xr
 from meanfield.architectures import Sequential
 from meanfield.verification import depth_growth
 from meanfield.verification.verdicts import Finding
-from sims._table import measured, number, signed, table
+from sims._table import difference, measured, number, table
 
 HEAVY_SHARE = 0.1
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
@@ -81,8 +81,8 @@ def _layer_table(deepest: xr.Dataset) -> str:
 def _against_theory(at: xr.Dataset, name: str) -> list[str]:
     """Measured, mean field, difference in standard errors, sum of minima."""
     theory, law = _value(at, f"{name}_mean_field"), _value(at, f"{name}_law")
-    difference = (_value(at, name) - theory) / _value(at, f"{name}_stderr")
-    return [_measured(at, name), number(theory), signed(difference), number(law)]
+    scored = difference(_value(at, name), _value(at, f"{name}_stderr"), theory)
+    return [_measured(at, name), number(theory), scored, number(law)]
 
 
 def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 MISSING = "-"
@@ -20,14 +21,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "")
 
 def number(value: float) -> str:
     """Four significant digits, or the mark of a missing value."""
-    return MISSING if value != value else f"{value:.4g}"
+    return MISSING if math.isnan(value) else f"{value:.4g}"
 
 
 def measured(value: float, stderr: float) -> str:
     """value +- standard error, the error with two digits."""
-    return MISSING if value != value else f"{value:.4g} +- {stderr:.2g}"
+    return MISSING if math.isnan(value) else f"{value:.4g} +- {stderr:.2g}"
 
 
-def signed(value: float) -> str:
-    """A difference in standard errors."""
-    return MISSING if value != value else f"{value:+.1f}"
+def difference(value: float, stderr: float, expected: float) -> str:
+    """Measured minus expected in standard errors; "exact" where neither a difference nor an error is left."""
+    rounding = 1e-9 * abs(expected)
+    if abs(value - expected) <= rounding and stderr <= rounding:
+        return "exact"
+    score = (value - expected) / stderr if stderr > 0 else math.nan
+    return MISSING if math.isnan(score) else f"{score:+.1f}"

@@ -31,49 +31,45 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         prog=f"python -m sims.{NAME}",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="presets: " + "; ".join(f"{name}: {values}" for name, values in PRESETS.items()),
+        epilog="presets:\n" + "\n".join(f"  {name:8} {_sizes(preset)}" for name, preset in PRESETS.items()),
     )
-    net = parser.add_argument_group("network")
-    net.add_argument("--depth", type=int, help="hidden layers L")
-    net.add_argument("--channels", type=int, help="channels C of every hidden layer")
-    net.add_argument("--grid", type=int, nargs="+", metavar="N", help="sites along the one or two axes")
-    net.add_argument(
-        "--kernel",
-        type=int,
-        nargs="+",
-        metavar="K",
-        help="taps along each axis, odd or even; one number serves all axes",
-    )
-    net.add_argument("--padding", default="circular", help="circular (default) or zero")
-    net.add_argument("--activation", default="relu", help="relu (default) or linear")
-    net.add_argument(
-        "--readout",
-        default="convolution",
-        help="convolution (default), for which theory predicts the label term, or pooled, the papers' head",
-    )
-    net.add_argument(
-        "--head",
-        default="he",
-        help="variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2",
-    )
-    net.add_argument("--outputs", type=int, default=10, help="output channels (default: 10)")
-    data = parser.add_argument_group("input")
-    data.add_argument(
-        "--input",
-        default="gaussian",
-        metavar="SOURCE",
-        help="gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)",
-    )
-    data.add_argument(
-        "--input-channels",
-        type=int,
-        help="channels of the input (gaussian: as the hidden layers; photo: 3 for RGB, 1 for grey)",
-    )
-    data.add_argument("--samples", type=int, help="samples in the batch (default: 1; a file brings its own number)")
+    _add_network_options(parser)
+    _add_input_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
     return options
+
+
+def _add_network_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("network")
+    add = group.add_argument
+    add("--depth", type=int, metavar="L", help="hidden layers")
+    add("--channels", type=int, metavar="C", help="channels of every hidden layer")
+    add("--grid", type=int, nargs="+", metavar="N", help="sites along the one or two axes")
+    add("--kernel", type=int, nargs="+", metavar="K", help="taps along each axis, odd or even; one number for all axes")
+    add("--padding", default="circular", help="circular (default) or zero")
+    add("--activation", default="relu", help="relu (default) or linear")
+    readout = "convolution (default; theory predicts its label term) or pooled, the papers' head"
+    add("--readout", default="convolution", help=readout)
+    head = "variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2"
+    add("--head", default="he", help=head)
+    add("--outputs", type=int, default=10, metavar="M", help="output channels (default: 10)")
+
+
+def _add_input_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("input")
+    add = group.add_argument
+    source = "gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)"
+    add("--input", default="gaussian", metavar="SOURCE", help=source)
+    channels = "channels of the input (gaussian: as the hidden layers; photo: 3 for RGB, 1 for grey; a file: its own)"
+    add("--input-channels", type=int, metavar="C", help=channels)
+    add("--samples", type=int, metavar="B", help="samples in the batch (default: 1; a file: its own)")
+
+
+def _sizes(preset: dict[str, Any]) -> str:
+    listed = {name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in preset.items()}
+    return " ".join(f"--{name} {value}" for name, value in listed.items())
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import json
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
@@ -148,7 +149,8 @@ def _computed(tasks: list[tuple[int, Chunk]], workers: int) -> Iterator[tuple[in
         return
     pool = ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
-        indices = {pool.submit(compute_chunk, chunk): index for index, chunk in tasks}
+        with _interrupts_held():
+            indices = {pool.submit(compute_chunk, chunk): index for index, chunk in tasks}
         for future in as_completed(indices):
             yield indices[future], future.result()
     finally:
@@ -166,9 +168,21 @@ def compute_chunk(chunk: Chunk) -> Pieces:
 
 
 def _prepare_worker() -> None:
-    """One thread per worker (no oversubscription); an interrupt is the parent's business."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """One thread per worker: no oversubscription."""
     threadpool_limits(1)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold back Ctrl-C while processes start: they inherit the mask, so an interrupt is the parent's business alone."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _estimates(values: Pieces) -> dict[str, Estimate]:

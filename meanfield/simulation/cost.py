@@ -41,7 +41,17 @@ def draw_operations(architecture: Sequential) -> float:
         passes = 1 + (2 * columns if layer > 0 else 0)  # nothing is carried below the first layer
         total += 2 * below * above * architecture.taps * places * passes
         total += min(own_update_operations(architecture, below, above * columns))
-    return total
+    return total + _kernel_operations(architecture)
+
+
+def _kernel_operations(architecture: Sequential) -> float:
+    """Two passes of every layer over all columns of the tangent kernel, where it is formed."""
+    if overlap_method(architecture) != "dense":
+        return 0.0
+    units = unit_counts(architecture)
+    return sum(2 * architecture.taps * above * below * (below + above) for below, above in pairwise(units)) / (
+        architecture.inputs * architecture.sites
+    )
 
 
 def draws_per_batch(architecture: Sequential) -> int:

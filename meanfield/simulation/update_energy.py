@@ -19,8 +19,10 @@ from meanfield.simulation.weights import draw_weights
 
 Array = NDArray[np.float64]
 
-# Units per layer up to which the tangent kernel itself is formed (8 MB per kernel at 1024).
-DENSE_UNITS = 512
+# Units per layer up to which the tangent kernel itself is formed: where a single column would do (the kernel costs
+# units / columns times the arithmetic), and where nothing else measures F.
+DENSE_UNITS = 128
+DENSE_UNITS_AT_EDGES = 512
 
 
 def overlap_method(architecture: Sequential) -> str:
@@ -28,10 +30,11 @@ def overlap_method(architecture: Sequential) -> str:
 
     "none" is for zero padding beyond dense sizes: edges lose signal, so no single column is white at every layer.
     """
-    if max(unit_counts(architecture)) <= DENSE_UNITS:
-        return "dense"
+    units = max(unit_counts(architecture))
     if not architecture.covers_evenly:
-        return "none"
+        return "dense" if units <= DENSE_UNITS_AT_EDGES else "none"
+    if units <= DENSE_UNITS:
+        return "dense"
     return "probe" if architecture.is_pooled else "reduction"
 
 
@@ -67,7 +70,7 @@ def draw_energies(architecture: Sequential, seed: int, draws: range, inputs: Arr
     if method == "dense":
         found["overlap_energy"] = dense_overlap_energy(architecture, weights, state)
     elif method == "probe":
-        found["overlap_energy"] = energies[:, :, 2] / np.array(unit_counts(architecture))
+        found["overlap_energy"] = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":
         found["overlap_energy"] = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found

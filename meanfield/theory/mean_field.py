@@ -61,15 +61,17 @@ def label_weights(architecture: Sequential) -> list[Array]:
     """Per layer 1 .. L, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (S,).
 
     Only for a convolutional readout, where labels at different sites are independent and the matrix stays
-    diagonal: w <- Pk^T w / k. On evenly covered grids it is constant: the top-layer reduction.
+    diagonal: w_l <- (n_{l+1} / n_l) Pk^T w_{l+1} / k. On evenly covered grids n_l w_l is the same constant at every
+    layer and site: the top-layer reduction (P0 Lemma 1).
     """
-    sigma, taps = architecture.sigma, architecture.taps
+    taps, channels = architecture.taps, architecture.channels_by_layer[1:]
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
-    weight = np.full(architecture.sites, architecture.head_variance * sigma.gain * taps * architecture.outputs)
+    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
+    conserved = np.full(architecture.sites, gamma * architecture.outputs)
     weights = []
-    for _ in range(architecture.depth):
-        weight = np.where(table == OUTSIDE, 0.0, weight[table]).sum(axis=0) / taps
-        weights.append(weight)
+    for width in reversed(channels):
+        conserved = np.where(table == OUTSIDE, 0.0, conserved[table]).sum(axis=0) / taps
+        weights.append(conserved / width)
     return weights[::-1]
 
 

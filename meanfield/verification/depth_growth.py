@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, critical_z, fit_power_law, log_slope
-from meanfield.verification.verdicts import Deviation, Finding, judge
+from meanfield.verification.verdicts import CONVERGED_SHARE, Deviation, Finding, judge
 
 Array = NDArray[np.float64]
 
@@ -79,13 +79,8 @@ def judge_mean_field(measured: xr.Dataset, name: str) -> Finding:
     """The mean field's values, layer by layer, against the sum of minima with a free prefactor."""
     claim = against_values(measured, name, measured[f"{name}_mean_field"].values)
     rival = against_growth(measured, name, measured[f"{name}_law"].values)
-    return _finding(
-        measured,
-        f"{_title(name)} follows the mean field, no constant fitted",
-        "sum of minima, prefactor free",
-        claim,
-        rival,
-    )
+    titles = f"{_title(name)} follows the mean field, no constant fitted", "sum of minima, prefactor free"
+    return _finding(measured, name, titles, claim, rival)
 
 
 def judge_sum_of_minima(measured: xr.Dataset, name: str) -> Finding:
@@ -96,8 +91,8 @@ def judge_sum_of_minima(measured: xr.Dataset, name: str) -> Finding:
     law = measured[f"{name}_law"].values
     claim = against_growth(measured, name, law)
     rival = against_growth(measured, name, np.diff(law, prepend=0.0))
-    title = f"{_title(name)} is proportional to the sum of minima (P0 eq. 22-23)"
-    return _finding(measured, title, "l^2, no overlaps between channels", claim, rival)
+    titles = f"{_title(name)} is proportional to the sum of minima (P0 eq. 22-23)", "l^2, no overlaps between channels"
+    return _finding(measured, name, titles, claim, rival)
 
 
 def judge_output_term(measured: xr.Dataset) -> Finding:
@@ -108,12 +103,14 @@ def judge_output_term(measured: xr.Dataset) -> Finding:
     slack = float((deep[-1] - deep[0]) / np.log(2))
     claim = _slope_deviation(max(output.exponent - 2.0, 0.0), output.stderr, slack)
     rival = _slope_deviation(output.exponent - label.exponent, float(np.hypot(output.stderr, label.stderr)), slack)
+    share = max(_largest_share(measured, name) for name in ("output_term", "label_term"))
     ratio = float(measured["output_term"].values[-1] / measured["label_term"].values[-1])
     return Finding(
         claim="output term grows no faster than l^2 (P0 eq. 21)",
         rival="it grows like the label term",
-        verdict=judge(claim, rival, critical_z(1, measured.attrs["draws"])),
-        evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer",
+        verdict=judge(claim, rival, critical_z(1, measured.attrs["draws"]), share),
+        evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer"
+        + _unconverged(share),
     )
 
 
@@ -125,19 +122,22 @@ def judge_learning_rate(ladder: xr.Dataset) -> Finding:
     slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
     claim = _slope_deviation(scale.exponent + 1.5, scale.stderr, slack)
     stated = np.isfinite(expected)
+    share = _largest_share(ladder, "learning_rate_scale")
     rival = _slope_deviation(scale.exponent - expected, scale.stderr, slack) if stated else claim
     return Finding(
         claim="eta* is proportional to L^(-3/2) (P0 section 3.3)",
         rival=f"mean field of the label term, slope {expected:.3f}" if stated else "none predicted for this readout",
-        verdict=judge(claim, rival, critical_z(1, ladder.attrs["draws"])),
-        evidence=f"measured slope {_pm(scale)}, allowance {slack:.3f}",
+        verdict=judge(claim, rival, critical_z(1, ladder.attrs["draws"]), share),
+        evidence=f"measured slope {_pm(scale)}, allowance {slack:.3f}" + _unconverged(share),
     )
 
 
-def _finding(measured: xr.Dataset, title: str, rival_title: str, claim: Deviation, rival: Deviation) -> Finding:
+def _finding(measured: xr.Dataset, name: str, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
+    """A finding on every layer of one quantity; ``titles`` name the claim and its rival."""
     band = critical_z(measured.sizes["layer"], measured.attrs["draws"])
     evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {band:.1f}"
-    return Finding(title, rival_title, judge(claim, rival, band), evidence)
+    share = _largest_share(measured, name)
+    return Finding(*titles, judge(claim, rival, band, share), evidence + _unconverged(share))
 
 
 def _slope_deviation(difference: float, stderr: float, slack: float) -> Deviation:
@@ -151,6 +151,14 @@ def first_deep_layer(depth: int) -> int:
 
 def _deeper_half(depth: int) -> slice:
     return slice(first_deep_layer(depth) - 1, depth)
+
+
+def _largest_share(measured: xr.Dataset, name: str) -> float:
+    return float(measured[f"{name}_largest_share"].max())
+
+
+def _unconverged(share: float) -> str:
+    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
 
 
 def _title(name: str) -> str:

@@ -31,7 +31,8 @@ class Deviation:
     def excess(self) -> Array:
         """Standard errors by which the difference exceeds the allowance (negative: inside it)."""
         beyond = np.abs(self.difference) - self.allowance
-        return np.where(self.stderr > 0, beyond / np.where(self.stderr > 0, self.stderr, 1.0), np.sign(beyond) * np.inf)
+        certain = np.where(beyond > 0, np.inf, np.minimum(beyond, 0.0))
+        return np.divide(beyond, self.stderr, out=certain, where=self.stderr > 0)
 
     @property
     def worst(self) -> float:
@@ -48,8 +49,17 @@ class Finding:
     evidence: str
 
 
-def judge(claim: Deviation, rival: Deviation, band: float) -> Verdict:
-    """REFUTED if the claim leaves the band anywhere; CONFIRMED if it does not and the rival does."""
+# A mean of which one draw makes more than this has not converged, and its standard error means nothing.
+CONVERGED_SHARE = 0.25
+
+
+def judge(claim: Deviation, rival: Deviation, band: float, largest_share: float = 0.0) -> Verdict:
+    """REFUTED if the claim leaves the band anywhere; CONFIRMED if it does not and the rival does.
+
+    INCONCLUSIVE otherwise, and whenever the ``largest_share`` of one draw in a mean says that it has not converged.
+    """
+    if largest_share > CONVERGED_SHARE:
+        return Verdict.INCONCLUSIVE
     if claim.worst > band:
         return Verdict.REFUTED
     return Verdict.CONFIRMED if rival.worst > band else Verdict.INCONCLUSIVE

@@ -1,0 +1,194 @@
+"""The command as a user meets it: help, a smoke run on noise, photograph and files, reruns, and every refusal."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims import cnn_overlap
+
+SMALL = ["--depth", "4", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run the command with small sizes; returns (exit status, stdout, stderr)."""
+
+    def call(*arguments, out="run.nc"):
+        status = cnn_overlap.main([*SMALL, *arguments, "--out", str(tmp_path / out)])
+        return (status, *capsys.readouterr())
+
+    return call
+
+
+def test_help_needs_no_heavy_import():
+    code = (
+        "import sys, sims.cnn_overlap as s\n"
+        "try: s.main(['--help'])\n"
+        "except SystemExit: print({'numpy', 'numba', 'xarray', 'matplotlib'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1] == "set()"
+    for option in ("--depth", "--padding", "--input", "--preset", "--draws", "--seed", "--workers", "--out", "--force"):
+        assert option in shown
+
+
+def test_a_run_prints_tables_and_verdicts_and_writes_two_files(run, tmp_path):
+    status, printed, _ = run()
+    assert status == 0
+    for words in (
+        "label term B",
+        "output term A",
+        "update energy S",
+        "overlap F",
+        "slope",
+        "Verdicts",
+        "run.nc",
+        "run.png",
+    ):
+        assert words in printed
+    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as dataset:
+        assert list(dataset.depth.values) == [2, 4]
+        assert dataset.label_term.dims == ("depth", "layer")
+        assert np.isnan(dataset.label_term.sel(depth=2, layer=3))
+        assert {"label_term_mean_field", "label_term_law", "finite_width_allowance"} <= set(dataset.data_vars)
+        assert "python -m sims.cnn_overlap" in dataset.attrs["provenance"]
+    assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.nc", "run.png"]
+
+
+def test_a_rerun_reads_what_is_there(run, tmp_path):
+    _, first, _ = run()
+    stamp = (tmp_path / "run.nc").stat().st_mtime_ns
+    status, second, _ = run()
+    assert status == 0
+    assert first in second
+    assert "reading the finished run" in second
+    assert (tmp_path / "run.nc").stat().st_mtime_ns == stamp
+
+
+def test_nothing_is_overwritten_without_force(run, tmp_path):
+    run()
+    kept = (tmp_path / "run.nc").read_bytes()
+    status, _, complaint = run("--seed", "1")
+    assert status == 2
+    assert "was not written by this run" in complaint
+    assert (tmp_path / "run.nc").read_bytes() == kept
+    assert run("--seed", "1", "--force")[0] == 0
+    assert (tmp_path / "run.nc").read_bytes() != kept
+
+
+def test_a_foreign_figure_is_not_overwritten(run, tmp_path):
+    (tmp_path / "run.png").write_bytes(b"mine")
+    status, _, complaint = run()
+    assert status == 2
+    assert "run.png" in complaint
+    assert (tmp_path / "run.png").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("channels", ["1", "3"])
+@pytest.mark.parametrize("grid", [["12"], ["6", "5"]])
+def test_photograph(run, grid, channels):
+    status, printed, _ = run("--input", "photo", "--grid", *grid, "--input-channels", channels, "--samples", "2")
+    assert status == 0
+    assert "input photo" in printed
+
+
+@pytest.mark.parametrize(
+    "shape", [(6, 5), (3, 6, 5), (2, 3, 6, 5), (6, 5, 3), (2, 6, 5, 3)], ids=lambda s: "x".join(map(str, s))
+)
+def test_layouts_of_files(run, tmp_path, shape):
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).normal(size=shape))
+    status, *_ = run("--grid", "6", "5", "--input", str(tmp_path / "images.npy"))
+    assert status == 0
+
+
+def test_named_arrays_of_archives_and_datasets(run, tmp_path):
+    values = np.random.default_rng(0).normal(size=(2, 3, 6))
+    np.savez(tmp_path / "images.npz", train=values, labels=np.arange(2))
+    xr.Dataset({"train": (("n", "c", "x"), values)}).to_netcdf(tmp_path / "images.nc", engine="h5netcdf")
+    assert run("--input", f"{tmp_path}/images.npz::train", out="a.nc")[0] == 0
+    assert run("--input", f"{tmp_path}/images.nc", out="b.nc")[0] == 0
+    status, _, complaint = run("--input", f"{tmp_path}/images.npz", out="c.nc")
+    assert status == 2
+    assert "holds the arrays train, labels; name one" in complaint
+
+
+def test_pooled_readout_says_that_the_label_term_has_no_prediction(run):
+    status, printed, _ = run("--readout", "pooled")
+    assert status == 0
+    assert "has no prediction here; compare F" in printed
+
+
+@pytest.mark.parametrize("arguments", [["--depth", "1"], ["--depth", "2"], ["--padding", "zero", "--kernel", "2"]])
+def test_shallow_and_padded_nets(run, arguments):
+    assert run(*arguments)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--depth", "0"], "depth is 0"),
+        (["--channels", "0"], "channels is 0"),
+        (["--kernel", "7"], "larger than the circular grid"),
+        (["--padding", "mirror"], "choose one of 'circular', 'zero'"),
+        (["--head", "lecun"], "choose one of 'he', 'fan_in', 'mup'"),
+        (["--activation", "swish"], "choose one of 'relu', 'linear'"),
+        (["--draws", "1"], "one draw has no standard error"),
+        (["--seed", "-3"], "--seed is -3"),
+        (["--workers", "0"], "--workers is 0"),
+        (["--channels", "200000"], "GiB"),
+        (["--input", "nowhere.npy"], "neither 'gaussian' nor 'photo' nor a file"),
+        (["--input", "photo", "--input-channels", "2"], "1 (grey) or 3 (RGB)"),
+        (["--input", "photo", "--grid", "9999"], "does not fit"),
+    ],
+)
+def test_bad_input_gets_one_line_before_any_work(run, tmp_path, arguments, message):
+    status, printed, complaint = run(*arguments)
+    assert status == 2
+    assert complaint.startswith("error: ")
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert printed == ""
+    assert not (tmp_path / "run.nc").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.full((1, 6), np.nan), "NaN or infinite"),
+        (np.ones((2, 1, 6)), "channel 0 of sample 0"),
+        (np.zeros((4, 4)), "does not match the grid"),
+        (np.array(["a"] * 6), "images are real numbers"),
+    ],
+)
+def test_unusable_images(run, tmp_path, values, message):
+    np.save(tmp_path / "images.npy", values)
+    status, _, complaint = run("--input", str(tmp_path / "images.npy"))
+    assert status == 2
+    assert message in complaint
+
+
+def test_unreadable_files(run, tmp_path):
+    for suffix in (".npy", ".npz", ".nc", ".jpg"):
+        path = tmp_path / f"broken{suffix}"
+        path.write_bytes(b"not what it says")
+        status, _, complaint = run("--input", str(path))
+        assert status == 2
+        assert complaint.startswith("error: ")
+
+
+def test_an_unwritable_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    status = cnn_overlap.main([*SMALL, "--out", str(tmp_path / "file" / "run.nc")])
+    assert status == 2
+    assert "cannot write to the folder" in capsys.readouterr().err
+
+
+def test_depth_ladder():
+    assert cnn_overlap.depth_ladder(12) == [3, 6, 12]
+    assert cnn_overlap.depth_ladder(64) == [8, 16, 32, 64]
+    assert cnn_overlap.depth_ladder(4) == [2, 4]
+    assert cnn_overlap.depth_ladder(1) == [1]

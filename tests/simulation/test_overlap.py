@@ -1,0 +1,62 @@
+"""The overlap energy: the tangent kernel against loops, and the one-column estimates against the kernel."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import meanfield as mf
+from meanfield.simulation import overlap, passes, update_energy
+from tests import naive
+from tests.draws import given_draw
+from tests.statistics import consistent
+from tests.strategies import architectures
+
+DRAWS = 4096
+
+
+@settings(max_examples=20)
+@given(architectures(), st.integers(0, 2**31))
+def test_tangent_kernel_is_the_sum_over_parameters(net, seed):
+    weights, inputs, _ = given_draw(net, seed)
+    matrices = [w.reshape(1, w.shape[0], -1) for w in weights]
+    columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
+    state = passes.forward(net, matrices, columns)
+    kernels = overlap.tangent_kernels(net, matrices, state)
+    for ours, theirs in zip(kernels, naive.tangent_kernels(net, weights, inputs), strict=True):
+        np.testing.assert_allclose(ours[0], theirs, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+@pytest.mark.parametrize(("readout", "method"), [("pooled", "probe"), ("convolution", "reduction")])
+def test_one_column_measures_the_kernel_in_mean(monkeypatch, readout, method, activation):
+    net = mf.ConvNet(
+        depth=4, channels=(6, 3, 5, 7), grid=(5,), kernel=(2,), readout=readout, activation=activation, outputs=3
+    )
+    exact, cheap = _both_ways(monkeypatch, net, method)
+    difference = cheap - exact
+    assert consistent(difference.mean(axis=0), difference.std(axis=0) / np.sqrt(DRAWS), DRAWS)
+
+
+def test_one_column_fails_under_zero_padding(monkeypatch):
+    """Negative control: at the edge signal is lost, and the reduction must be seen to fail there."""
+    net = mf.ConvNet(depth=4, channels=6, grid=(3,), kernel=(3,), padding="zero", readout="convolution")
+    monkeypatch.setattr(type(net), "covers_evenly", True)
+    exact, cheap = _both_ways(monkeypatch, net, "reduction")
+    difference = cheap - exact
+    assert not consistent(difference.mean(axis=0), difference.std(axis=0) / np.sqrt(DRAWS), DRAWS)
+
+
+def _both_ways(monkeypatch, net, method):
+    exact = update_energy.draw_energies(net, 3, range(DRAWS))["overlap_energy"]
+    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(update_energy, "DENSE_UNITS_AT_EDGES", 0)
+    assert update_energy.overlap_method(net) == method
+    return exact, update_energy.draw_energies(net, 3, range(DRAWS))["overlap_energy"]
+
+
+def test_zero_padding_beyond_dense_sizes_leaves_the_overlap_energy_out(monkeypatch):
+    net = mf.ConvNet(depth=2, channels=3, grid=(4,), padding="zero")
+    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(update_energy, "DENSE_UNITS_AT_EDGES", 0)
+    assert "overlap_energy" not in update_energy.draw_energies(net, 0, range(2))

@@ -1,0 +1,50 @@
+"""Random small specs."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from meanfield.architectures import HEADS, MLP, READOUTS, ConvNet
+from meanfield.lattice import PADDINGS
+
+activations = st.sampled_from(("relu", "linear"))
+
+
+@st.composite
+def mlps(draw: st.DrawFn) -> MLP:
+    depth = draw(st.integers(1, 3))
+    return MLP(
+        depth=depth,
+        width=draw(st.one_of(st.integers(1, 4), st.tuples(*[st.integers(1, 4)] * depth))),
+        activation=draw(activations),
+        outputs=draw(st.integers(1, 3)),
+        head=draw(st.sampled_from(HEADS)),
+        inputs=draw(st.integers(1, 2)),
+        input_width=draw(st.one_of(st.none(), st.integers(1, 4))),
+    )
+
+
+@st.composite
+def conv_nets(draw: st.DrawFn) -> ConvNet:
+    depth = draw(st.integers(1, 3))
+    grid = draw(st.one_of(st.tuples(st.integers(1, 5)), st.tuples(st.integers(1, 3), st.integers(1, 3))))
+    padding = draw(st.sampled_from(PADDINGS))
+    largest = [length if padding == "circular" else 4 for length in grid]
+    return ConvNet(
+        depth=depth,
+        channels=draw(st.one_of(st.integers(1, 3), st.tuples(*[st.integers(1, 3)] * depth))),
+        grid=grid,
+        kernel=tuple(draw(st.integers(1, limit)) for limit in largest),
+        padding=padding,
+        activation=draw(activations),
+        outputs=draw(st.integers(1, 2)),
+        head=draw(st.sampled_from(HEADS)),
+        readout=draw(st.sampled_from(READOUTS)),
+        input_channels=draw(st.one_of(st.none(), st.integers(1, 3))),
+        inputs=draw(st.integers(1, 2)),
+    )
+
+
+def architectures() -> st.SearchStrategy:
+    """Any small net of any family."""
+    return st.one_of(mlps(), conv_nets())

@@ -1,0 +1,74 @@
+"""Gaussian averages of the activations against quadrature."""
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+from meanfield.activations import ACTIVATIONS, RELU, activation_named
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("rho", [-0.9, -0.3, 0.0, 0.6])
+def test_closed_forms_are_the_integrals(name, rho):
+    """Polar coordinates: the averages factor into a radius (known moments) and an angle (quadrature)."""
+    activation = activation_named(name)
+    c_u, c_v = 0.7, 2.3
+    c_uv = rho * np.sqrt(c_u * c_v)
+    tilt = np.arcsin(rho)
+
+    def averaged(function, radius_moment):
+        def at(angle):
+            u, v = np.sqrt(c_u) * np.cos(angle), np.sqrt(c_v) * np.sin(angle + tilt)
+            return function(np.array(u), np.array(v))
+
+        kinks = [-np.pi / 2, -tilt, np.pi / 2, np.pi - tilt]
+        return radius_moment * quad(at, -np.pi, np.pi, points=kinks)[0] / (2 * np.pi)
+
+    s, g = activation.function, activation.gate
+    args = (np.array(c_u), np.array(c_v), np.array(c_uv))
+    assert activation.product(*args) == pytest.approx(averaged(lambda u, v: s(u) * s(v), 2.0), abs=1e-7)
+    assert activation.gate_product(*args) == pytest.approx(averaged(lambda u, v: g(u) * g(v), 1.0), abs=1e-7)
+    squares = averaged(lambda u, v: g(u) ** 2 * g(v) ** 2, 1.0)
+    assert activation.gate_square_product(*args) == pytest.approx(squares, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_gain_is_the_mean_squared_gate(name):
+    activation = activation_named(name)
+
+    def density(z):
+        return np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+
+    total = quad(lambda z: activation.gate(np.array(z)) ** 2 * density(z), -12, 12, points=[0.0])[0]
+    assert activation.gain == pytest.approx(total, abs=1e-9)
+
+
+def test_kappa_one_lies_between_zero_and_one_half_and_vanishes_only_at_opposite_inputs():
+    rho = np.linspace(-1, 1, 2001)
+    kappa = RELU.product(np.ones_like(rho), np.ones_like(rho), rho)
+    assert kappa[0] == pytest.approx(0.0, abs=1e-15)
+    assert kappa[-1] == pytest.approx(0.5)
+    assert np.all(np.diff(kappa) > 0)
+
+
+def test_a_unit_that_never_moves_is_off():
+    zero, one = np.zeros(1), np.ones(1)
+    assert RELU.product(zero, one, zero) == 0
+    assert RELU.gate_product(zero, one, zero) == 0
+
+
+def test_two_dimensional_quadrature_agrees_with_the_angle():
+    """The polar shortcut above, checked once against a plain double integral."""
+    rho = 0.6
+    norm = 2 * np.pi * np.sqrt(1 - rho**2)
+
+    def density(v, u):
+        return u * v * np.exp(-(u * u - 2 * rho * u * v + v * v) / (2 * (1 - rho**2))) / norm
+
+    total = dblquad(density, 0, 10, 0, 10, epsabs=1e-9)[0]
+    assert RELU.product(np.ones(1), np.ones(1), np.full(1, rho)) == pytest.approx(total, abs=1e-7)
+
+
+def test_unknown_names_list_the_choices():
+    with pytest.raises(ValueError, match="'relu', 'linear'"):
+        activation_named("swish")

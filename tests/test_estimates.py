@@ -1,0 +1,69 @@
+"""Means, errors and power laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import meanfield as mf
+from meanfield.estimates import log_slope, summarise
+from tests.statistics import consistent
+
+
+def test_summary_of_draws():
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    estimate = summarise(values)
+    np.testing.assert_allclose(estimate.mean, values.mean(axis=0))
+    np.testing.assert_allclose(estimate.stderr, values.std(axis=0, ddof=1) / np.sqrt(50))
+    np.testing.assert_allclose(estimate.covariance * 50, np.cov(values.T))
+
+
+def test_largest_share_flags_a_mean_that_one_draw_makes():
+    values = np.ones((100, 1))
+    assert summarise(values).largest_share == pytest.approx(0.01)
+    values[7] = 1e6
+    assert summarise(values).largest_share > 0.99
+
+
+def test_one_draw_is_refused():
+    with pytest.raises(ValueError, match="one draw has no standard error"):
+        summarise(np.ones((1, 2)))
+
+
+@given(st.floats(-4, 4), st.floats(0.1, 10))
+def test_exact_power_laws_are_found(exponent, prefactor):
+    x = np.array([1.0, 2.0, 5.0, 11.0])
+    fit = mf.fit_power_law(x, prefactor * x**exponent, stderr=0.1 * prefactor * x**exponent)
+    assert fit.exponent == pytest.approx(exponent, abs=1e-9)
+    assert fit.prefactor == pytest.approx(prefactor, rel=1e-9)
+
+
+def test_exponent_errors_are_honest():
+    """Over many noisy data sets the exponent spreads by its stated error; half the error is seen to be wrong."""
+    rng = np.random.default_rng(1)
+    x = np.arange(1.0, 9.0)
+    error = 0.05 * x**1.5
+    fits = [mf.fit_power_law(x, x**1.5 + error * rng.normal(size=8), stderr=error) for _ in range(2000)]
+    pulls = np.array([(exponent - 1.5) / stderr for exponent, stderr, _ in fits])
+    spread, expected_error = np.square(pulls).mean(), np.sqrt(2 / 2000)
+    assert consistent(spread - 1, expected_error, 2000, allowance=0.02)
+    assert not consistent(4 * spread - 1, expected_error, 2000, allowance=0.02)
+
+
+def test_slope_of_correlated_points():
+    """Points that rise and fall together leave the slope untouched, which independent errors would not see."""
+    x, mean = np.array([1.0, 2.0, 4.0]), np.array([3.0, 12.0, 48.0])
+    common = 0.1**2 * np.outer(mean, mean)
+    law = log_slope(x, mean, common)
+    assert law.exponent == pytest.approx(2.0)
+    assert law.stderr == pytest.approx(0.0, abs=1e-7)
+    assert log_slope(x, mean, np.diag(np.diagonal(common))).stderr > 0.05
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [([1, 2], [1, 2], "needs 3 points"), ([1, 2, 3], [1, 2], "as many"), ([1, 2, 3], [1, -2, 3], "positive")],
+)
+def test_unfittable_points_are_refused(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        mf.fit_power_law(x, y)

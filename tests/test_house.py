@@ -1,0 +1,70 @@
+"""The rules of the house that a machine can check."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+from meanfield.quantities import QUANTITIES
+
+ROOT = Path(mf.__file__).parent.parent
+MODULES = sorted(path for folder in ("meanfield", "sims", "figures") for path in (ROOT / folder).rglob("*.py"))
+
+FORBIDDEN = {
+    "meanfield/theory": ("meanfield.simulation", "meanfield.execution", "meanfield.verification", "sims", "figures"),
+    "meanfield/simulation": ("meanfield.theory", "meanfield.execution", "meanfield.verification", "sims", "figures"),
+    "meanfield/execution": ("meanfield.theory", "meanfield.verification", "sims", "figures"),
+    "meanfield/verification": ("sims", "figures"),
+    "meanfield": ("sims", "figures"),
+    "figures": ("sims", "meanfield.simulation", "meanfield.theory", "meanfield.execution"),
+}
+
+
+def _imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _is_within(module, package):
+    return module == package or module.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_run_one_way(path):
+    place = path.relative_to(ROOT).as_posix()
+    for folder, forbidden in FORBIDDEN.items():
+        if place.startswith(f"{folder}/"):
+            assert not [name for name in _imports(path) if any(_is_within(name, f) for f in forbidden)]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_rooms_are_small(path):
+    tree = ast.parse(path.read_text())
+    assert len(path.read_text().splitlines()) <= 300
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            start = node.body[1].lineno if ast.get_docstring(node) and len(node.body) > 1 else node.lineno
+            assert node.end_lineno - start <= 45, f"{node.name} is long"
+
+
+def test_public_names_are_documented():
+    for name in mf.__all__:
+        thing = getattr(mf, name)
+        if callable(thing):
+            assert thing.__doc__
+            assert len(thing.__doc__) > 100, f"{name} needs meaning, equation, shapes, errors and source"
+
+
+def test_unknown_public_names_list_the_known_ones():
+    with pytest.raises(AttributeError, match="predict"):
+        _ = mf.forecast
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES.keys())
+def test_every_quantity_is_fully_described(quantity):
+    assert all([quantity.symbol, quantity.definition, quantity.scaling, quantity.source])

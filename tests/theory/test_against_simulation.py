@@ -1,0 +1,149 @@
+"""Mean field against exact draws, in standard errors, with the allowance for finite width; and what must fail."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.simulation import passes
+from meanfield.verification.finite_width import finite_width_allowance
+from tests.statistics import consistent, excess
+
+DRAWS = 2048
+
+
+def _measure(net, inputs=None, seed=1):
+    return mf.simulate(net, draws=DRAWS, seed=seed, inputs=inputs)
+
+
+def _agrees(measured, predicted, net, name, inputs_given=False):
+    allowance = finite_width_allowance(net, inputs_given=inputs_given) * predicted[name].values
+    difference = measured[name].values - predicted[name].values
+    return consistent(difference, measured[f"{name}_stderr"].values, DRAWS, allowance)
+
+
+NETS = {
+    "mlp": mf.MLP(depth=5, width=64),
+    "mlp, linear, two inputs": mf.MLP(depth=5, width=64, activation="linear", inputs=2),
+    "mlp, unequal widths": mf.MLP(depth=4, width=(48, 96, 64, 80), input_width=40),
+    "1d circular": mf.ConvNet(depth=5, channels=48, grid=(8,), kernel=(3,), readout="convolution"),
+    "1d circular, even kernel": mf.ConvNet(depth=4, channels=48, grid=(7,), kernel=(4,), readout="convolution"),
+    "1d zero": mf.ConvNet(depth=4, channels=32, grid=(5,), kernel=(3,), padding="zero", readout="convolution"),
+    "1d linear": mf.ConvNet(depth=5, channels=48, grid=(6,), kernel=(3,), activation="linear", readout="convolution"),
+    "2d circular": mf.ConvNet(depth=4, channels=48, grid=(4, 3), kernel=(3, 2), readout="convolution"),
+    "2d zero": mf.ConvNet(depth=4, channels=48, grid=(4, 3), kernel=(3, 3), padding="zero", readout="convolution"),
+    "1d, two inputs": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution", inputs=2),
+    "mup head": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution", head="mup"),
+}
+
+
+@pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
+def test_label_term_and_overlap_energy(net):
+    measured, predicted = _measure(net), mf.predict(net, level="mean_field")
+    assert _agrees(measured, predicted, net, "label_term")
+    if "overlap_energy" in measured:
+        assert _agrees(measured, predicted, net, "overlap_energy")
+
+
+@pytest.mark.parametrize("padding", ["circular", "zero"])
+def test_pooled_nets_measure_the_predicted_overlap_energy(padding):
+    net = mf.ConvNet(depth=4, channels=32, grid=(5,), kernel=(3,), padding=padding)
+    assert _agrees(_measure(net), mf.predict(net, level="mean_field"), net, "overlap_energy")
+
+
+@pytest.mark.parametrize("padding", ["circular", "zero"])
+def test_given_images(padding):
+    """A smooth image and a dark corner, in two samples of one channel: no input fluctuation is left to allow for."""
+    net = mf.ConvNet(
+        depth=4, channels=64, grid=(10,), padding=padding, readout="convolution", input_channels=1, inputs=2
+    )
+    ramp = np.linspace(-1, 1, 10)
+    images = np.stack([ramp, np.cos(3 * ramp)])[:, None]
+    predicted = mf.predict(net, level="mean_field", inputs=images)
+    assert _agrees(_measure(net, images), predicted, net, "label_term", inputs_given=True)
+
+
+def test_the_bias_is_of_order_one_over_width_and_shrinks():
+    """At two widths the relative bias halves, so 2 m(2n) - m(n) meets the prediction with a far smaller allowance."""
+    nets = [mf.ConvNet(depth=4, channels=c, grid=(5,), kernel=(3,), readout="convolution") for c in (20, 40)]
+    compared = [
+        mf.compare(mf.simulate(net, draws=4 * DRAWS, seed=2), mf.predict(net, level="mean_field")) for net in nets
+    ]
+    for name in ("label_term", "overlap_energy"):
+        narrow, wide = (result[f"{name}_ratio"].values for result in compared)
+        narrow_error, wide_error = (result[f"{name}_ratio_stderr"].values for result in compared)
+        shrinks = excess(narrow - wide, np.hypot(narrow_error, wide_error)) * np.sign(narrow - wide)
+        assert np.all(shrinks[2:] > 5), "the narrower net must stand measurably further off"
+        extrapolated, error = 2 * wide - narrow, np.hypot(2 * wide_error, narrow_error)
+        assert consistent(extrapolated - 1, error, 4 * DRAWS, allowance=0.06)
+        assert not consistent(narrow - 1, narrow_error, 4 * DRAWS, allowance=0.06)
+
+
+# Negative controls ------------------------------------------------------------------------------------------
+
+
+class _Miscalibrated(mf.ConvNet):
+    """Hidden weights with a variance 5 % too large."""
+
+    @property
+    def weight_variances(self):
+        *hidden, head = super().weight_variances
+        return [*(1.05 * s for s in hidden), head]
+
+
+def test_a_weight_variance_off_by_five_percent_is_seen():
+    """Wide and shallow enough that the allowance (5 %) is far below the 1.05^(2 l - 1) that the error causes."""
+    options = {"depth": 4, "channels": 256, "grid": (4,), "kernel": (3,), "readout": "convolution"}
+    net, wrong = mf.ConvNet(**options), _Miscalibrated(**options)
+    predicted = mf.predict(net, level="mean_field")
+    right, off = (mf.simulate(n, draws=512, seed=3) for n in (net, wrong))
+    allowance = finite_width_allowance(net) * predicted.label_term.values
+
+    def agrees(measured):
+        difference = measured.label_term.values - predicted.label_term.values
+        return consistent(difference, measured.label_term_stderr.values, 512, allowance)
+
+    assert agrees(right)
+    assert not agrees(off)
+
+
+def test_a_dropped_kernel_offset_is_seen(monkeypatch):
+    net = mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution")
+    for name in ("neighbours", "reversed_neighbours"):
+        whole = getattr(passes, name)
+
+        def dropped(*lattice, whole=whole):
+            table = whole(*lattice).copy()
+            table[0] = -1
+            return table
+
+        monkeypatch.setattr(passes, name, dropped)
+    assert not _agrees(_measure(net), mf.predict(net, level="mean_field"), net, "label_term")
+
+
+def test_swapped_padding_is_seen():
+    options = {"depth": 5, "channels": 32, "grid": (4,), "kernel": (3,), "readout": "convolution"}
+    circular, zero = (mf.ConvNet(padding=padding, **options) for padding in ("circular", "zero"))
+    assert not _agrees(_measure(circular), mf.predict(zero, level="mean_field"), circular, "label_term")
+    assert not _agrees(_measure(zero), mf.predict(circular, level="mean_field"), zero, "label_term")
+
+
+def test_the_sum_of_minima_is_told_from_the_exact_law():
+    """ReLU: refuted as a growth law with a free prefactor; linear nets of one site: exact."""
+    relu, linear = (mf.MLP(depth=6, width=256, activation=name) for name in ("relu", "linear"))
+    laws = {net.activation: mf.predict(net, level="law") for net in (relu, linear)}
+    assert not _agrees(_measure(relu), laws["relu"], relu, "overlap_energy")
+    assert _agrees(_measure(linear), laws["linear"], linear, "overlap_energy")
+
+
+def test_the_cubic_exponent():
+    """Over layers 4 .. 8 the mean field's own finite-range slope is met; slope 2 (no cross overlaps) is excluded."""
+    from meanfield.verification.depth_growth import exponent_of, growth_exponent
+
+    net = mf.ConvNet(depth=8, channels=96, grid=(6,), kernel=(3,), readout="convolution")
+    measured = mf.simulate(net, draws=DRAWS, seed=4)
+    slope = growth_exponent(measured, "label_term")
+    excess_growth = np.log1p(finite_width_allowance(net))
+    allowance = (excess_growth[7] - excess_growth[3]) / np.log(2)
+    expected = exponent_of(mf.predict(net, level="mean_field").label_term.values)
+    assert consistent(slope.exponent - expected, slope.stderr, DRAWS, allowance)
+    assert not consistent(slope.exponent - 2.0, slope.stderr, DRAWS, allowance)

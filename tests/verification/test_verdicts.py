@@ -1,0 +1,125 @@
+"""Verdicts: each of the three can come out, and each for the right reason."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import meanfield as mf
+from meanfield.verification import depth_growth
+from meanfield.verification.finite_width import finite_width_allowance
+from meanfield.verification.verdicts import Deviation, Verdict, judge
+
+
+def _deviation(difference, stderr=1.0, allowance=0.0):
+    return Deviation(*(np.atleast_1d(np.array(v, dtype=float)) for v in (difference, stderr, allowance)))
+
+
+@pytest.mark.parametrize(
+    ("claim", "rival", "verdict"),
+    [
+        (0.5, 9.0, Verdict.CONFIRMED),
+        (9.0, 0.5, Verdict.REFUTED),
+        (9.0, 9.0, Verdict.REFUTED),
+        (0.5, 0.5, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_three_verdicts(claim, rival, verdict):
+    assert judge(_deviation(claim), _deviation(rival), band=5.0) is verdict
+
+
+def test_a_mean_that_one_draw_makes_decides_nothing():
+    assert judge(_deviation(9.0), _deviation(0.5), band=5.0, largest_share=0.6) is Verdict.INCONCLUSIVE
+
+
+def test_one_layer_outside_is_enough_and_the_allowance_counts():
+    assert _deviation([0.1, 6.0]).worst == 6.0
+    assert _deviation([0.1, 6.0], allowance=[0.0, 4.0]).worst == pytest.approx(2.0)
+
+
+def test_no_error_and_no_difference_is_no_deviation():
+    assert _deviation(0.0, stderr=0.0).worst == 0.0
+    assert _deviation(0.1, stderr=0.0).worst == np.inf
+
+
+def test_allowance_covers_the_exact_finite_width_excess_of_one_site():
+    """exp(3 l/n) against the exact recursion of F for ReLU (THEORY section 3), up to l/n = 1/2, and not by much more."""
+    n, depth = 64, 32
+    exact = _exact_overlap_energy(n, depth)
+    layers = np.arange(1, depth + 1)
+    ratio = exact / (n * layers * (2 * layers**2 + 1) / 12)
+    allowance = finite_width_allowance(mf.MLP(depth=depth, width=n))
+    assert np.all(ratio - 1 <= allowance)
+    assert ratio[-1] - 1 > 0.7 * allowance[-1], "an allowance far beyond the known excess would hide failures"
+
+
+def _exact_overlap_energy(n, depth):
+    """F_l by the printed recursion for ReLU with one input, width n everywhere, He variance."""
+    s, c = 2 / n, n / 2
+    P, F, D = (n * c) ** 2, n * c**2, n * c**2
+    U, V, G = n**2 * s * c**2, n * s * c**2, n * s * c**2
+    W, Q = n * (n + 2) * (s * c) ** 2, 3 * n * (s * c) ** 2
+    energies = [F / n**2]
+    for _ in range(depth - 1):
+        p, f, u, g, w = (P + D) / 4, (F + D) / 4, (U + V) / 4, (G + V) / 4, (W + Q) / 4
+        P = s**2 * (n**2 * p + 2 * n * f) + 2 * s * n**2 * u + n**2 * w
+        F = s**2 * (n * p + n * (n + 1) * f) + 2 * s * n * u + n * w
+        D = n * (s**2 * (p + 2 * f) + 2 * s * u + w)
+        U = s**2 * (n**2 * u + 2 * n * g) + s * n**2 * w
+        V = n * (s**2 * (u + 2 * g) + s * w)
+        G = s**2 * (n * (n + 1) * g + n * u) + s * n * w
+        W, Q = s**2 * n * (n + 2) * w, 3 * s**2 * n * w
+        energies.append(F / n**2)
+    return np.array(energies)
+
+
+def _ladder(activation, draws, channels=64):
+    """A small ladder with predictions beside, as the simulations save it."""
+    rungs = []
+    for depth in (3, 6):
+        net = mf.MLP(depth=depth, width=channels, activation=activation)
+        measured = mf.simulate(net, draws=draws, seed=depth)
+        levels = ("mean_field", "law")
+        predicted = {level: mf.predict(net, level=level) for level in levels}
+        renamed = [predicted[level].rename({n: f"{n}_{level}" for n in predicted[level].data_vars}) for level in levels]
+        allowance = xr.Dataset({"finite_width_allowance": ("layer", finite_width_allowance(net))})
+        rungs.append(xr.merge([measured, *renamed, allowance], combine_attrs="override"))
+    ladder = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
+    return ladder.assign_coords(depth=[3, 6])
+
+
+@pytest.mark.parametrize(
+    ("activation", "mean_field", "minima"),
+    [("relu", Verdict.CONFIRMED, Verdict.REFUTED), ("linear", Verdict.INCONCLUSIVE, Verdict.CONFIRMED)],
+)
+def test_findings_tell_the_laws_apart(activation, mean_field, minima):
+    """ReLU refutes the sum of minima; for linear nets it is exact, so the mean field cannot be told from it."""
+    found = depth_growth.findings(_ladder(activation, 4096))
+    assert [finding.verdict for finding in found[:2]] == [mean_field, minima]
+
+
+def test_too_few_draws_are_inconclusive():
+    found = depth_growth.findings(_ladder("relu", 8))
+    assert {finding.verdict for finding in found[:2]} == {Verdict.INCONCLUSIVE}
+
+
+def test_a_wrong_theory_is_refuted():
+    """Negative control: predictions multiplied by 1.5 leave the band."""
+    ladder = _ladder("relu", 4096)
+    ladder["label_term_mean_field"] = 1.5 * ladder["label_term_mean_field"]
+    assert depth_growth.findings(ladder)[0].verdict is Verdict.REFUTED
+
+
+def test_compare_gives_scores_and_ratios():
+    net = mf.MLP(depth=2, width=8)
+    measured, predicted = mf.simulate(net, draws=64, seed=0), mf.predict(net, level="mean_field")
+    result = mf.compare(measured, predicted)
+    expected = (measured.label_term - predicted.label_term) / measured.label_term_stderr
+    np.testing.assert_allclose(result.label_term_zscore, expected)
+    np.testing.assert_allclose(result.overlap_energy_ratio, measured.overlap_energy / predicted.overlap_energy)
+    assert result.label_learning_rate_scale_zscore.dims == ()
+
+
+def test_compare_needs_something_in_common():
+    predicted = mf.predict(mf.MLP(depth=2, width=8), level="mean_field")
+    with pytest.raises(ValueError, match="nothing to compare"):
+        mf.compare(predicted, predicted)
