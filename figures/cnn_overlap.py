@@ -50,8 +50,8 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     )
     axes.plot(layer, deepest[f"{name}_law"].values / theory, "--", color=LAW)
     if name in deepest:
-        scaled = (deepest[column].values / theory for column in (name, f"{name}_stderr"))
-        axes.errorbar(layer, *scaled, fmt="o", color=MEASURED)
+        mean, stderr = (deepest[column].values / theory for column in (name, f"{name}_stderr"))
+        axes.errorbar(layer, mean, stderr, fmt="o", color=MEASURED)
     axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, None))
     axes.legend(loc="upper left")
     shown = [int(tick) for tick in np.unique(np.geomspace(1, layer[-1], 6).round())]
@@ -61,8 +61,8 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
 
 
 def _points(axes: Axes, deepest: xr.Dataset, name: str, color: str, label: str) -> None:
-    values = (deepest[column].values for column in ("layer", name, f"{name}_stderr"))
-    axes.errorbar(*values, fmt="o", color=color, label=label)
+    layer, mean, stderr = (deepest[column].values for column in ("layer", name, f"{name}_stderr"))
+    axes.errorbar(layer, mean, stderr, fmt="o", color=color, label=label)
 
 
 def _caption(dataset: xr.Dataset) -> str:

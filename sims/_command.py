@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from meanfield.execution.storage import PieceStore
+
 INTERRUPTED = 130
 REFUSED = 2
 
@@ -70,8 +72,14 @@ class Results:
         if self.dataset_path.suffix != ".nc":
             raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
         self.figure_path = self.dataset_path.with_suffix(".png")
-        self.pieces = self.dataset_path.parent / f".{self.dataset_path.stem}-{run_key}.pieces"
         self._force = force
+
+    @property
+    def pieces(self) -> PieceStore:
+        """Finished pieces of this run, beside the dataset that they are for."""
+        from meanfield.execution.storage import PieceStore
+
+        return PieceStore(self.dataset_path.parent / f".{self.dataset_path.stem}-{self.run_key}.pieces")
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
@@ -91,14 +99,12 @@ class Results:
 
     def keep(self, dataset: xr.Dataset) -> None:
         """Write the dataset whole, then forget the pieces it was made from."""
-        from meanfield.execution.storage import PieceStore, write_whole
+        from meanfield.execution.storage import write_whole
 
         dataset.attrs["run"] = self.run_key
         write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
         self.figure_path.unlink(missing_ok=True)
-        for folder in sorted(self.pieces.glob("*/")):
-            PieceStore(folder).discard()
-        PieceStore(self.pieces).discard()
+        self.pieces.discard()
 
     def keep_figure(self, draw: Callable[[], Figure]) -> None:
         """Draw and write the figure, whole, if it is not there; without a date, so that equal runs give equal bytes."""

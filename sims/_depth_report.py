@@ -93,7 +93,7 @@ def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:
         share = float(deepest[f"{name}_largest_share"].max()) if name in deepest else 0.0
         if share > HEAVY_SHARE:
             title = name.replace("_", " ")
-            notes.append(f"Heavy tail: one draw makes up to {share:.0%} of the mean {title}, which has not converged.")
+            notes.append(f"Heavy tail: one draw makes {share:.0%} of a mean {title}; its error is a lower bound.")
     return "\n".join(notes)
 
 

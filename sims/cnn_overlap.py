@@ -105,31 +105,26 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     """Simulate every rung of the ladder and predict beside it: one dataset with a leading dim ``depth``."""
     import xarray as xr
 
-    import meanfield as mf
     from meanfield.execution.provenance import provenance
+    from meanfield.execution.runs import Run, simulate_all
     from meanfield.seeds import derived_seed
 
     predictions = [_predictions(net, inputs) for net in nets]
-    rungs = []
-    for net, predicted in zip(nets, predictions, strict=True):
-        measured = mf.simulate(
-            net,
-            draws=options.draws,
-            seed=derived_seed(options.seed, f"depth {net.depth}"),
-            inputs=inputs,
-            workers=options.workers,
-            resume_in=results.pieces / f"depth-{net.depth}",
-        )
-        rungs.append(xr.merge([measured, *predicted], combine_attrs="override"))
+    seeds = [derived_seed(options.seed, f"depth {net.depth}") for net in nets]
+    runs = [Run(net, options.draws, seed, inputs) for net, seed in zip(nets, seeds, strict=True)]
+    measured = simulate_all(runs, workers=options.workers, store=results.pieces)
+    rungs = [
+        xr.merge([found, *predicted], combine_attrs="override")
+        for found, predicted in zip(measured, predictions, strict=True)
+    ]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
-    dataset = dataset.assign_coords(depth=[net.depth for net in nets])
-    command = f"python -m sims.{NAME} " + " ".join(sys.argv[1:])
+    command = " ".join([f"python -m sims.{NAME}", *sys.argv[1:]])
     dataset.attrs |= {
         "seed": options.seed,
         "inputs": options.input,
-        "provenance": provenance(command=command, seed=options.seed, draws=options.draws),
+        "provenance": provenance(command=command, seed=options.seed, seeds=seeds, draws=options.draws),
     }
-    return dataset
+    return dataset.assign_coords(depth=[net.depth for net in nets])
 
 
 def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:

@@ -1,63 +1,26 @@
-"""`simulate`: independent draws, in batches, in chunks, on any number of workers, with the same result.
-
-A chunk is a range of draws worth about a second of work; its numbers depend on (spec, seed, draw) alone, so
-chunks can be computed anywhere, in any order, and kept on disk until all are there.
-"""
+"""`simulate`: many independent draws of a network, in one dataset."""
 
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
+from numpy.typing import ArrayLike
 
 from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.datasets import measured_dataset
 from meanfield.estimates import Estimate, summarise
-from meanfield.execution.provenance import code_digest, digest, provenance
-from meanfield.execution.storage import Pieces, PieceStore
+from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.provenance import provenance
+from meanfield.execution.storage import PieceStore
+from meanfield.execution.workers import all_pieces
 from meanfield.seeds import checked_seed
-from meanfield.simulation.cost import draw_operations, draws_per_batch, require_memory
-from meanfield.simulation.update_energy import draw_energies, overlap_method
+from meanfield.simulation.cost import require_memory
+from meanfield.simulation.update_energy import overlap_method
 from meanfield.validation import require_array, require_choice, require_count
-
-Array = NDArray[np.float64]
-
-OPERATIONS_PER_CHUNK = 4e10
-LEAST_SECONDS_PER_DRAW = 1e-4
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Draws ``start`` .. ``stop`` - 1 of one run."""
-
-    architecture: Sequential
-    seed: int
-    start: int
-    stop: int
-    inputs: Array | None
-
-    @property
-    def key(self) -> str:
-        inputs = None if self.inputs is None else sha256(self.inputs.tobytes()).hexdigest()
-        return digest(
-            spec=self.architecture.describe(),
-            seed=self.seed,
-            draws=[self.start, self.stop],
-            inputs=inputs,
-            code=code_digest(),
-        )
 
 
 def simulate(
@@ -94,95 +57,55 @@ def simulate(
     Raises:
         TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
         All before any work starts.
+
+    Source: P0 eqs. 7-9, 18-20.
     """
-    draws = require_count("draws", draws, minimum=2, why="one draw has no standard error")
-    workers = require_count("workers", workers)
     require_choice("weights", weights, ("auto", "dense"))
     require_choice("backend", backend, ("numpy",))
-    batch = None if inputs is None else require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-    require_memory(architecture, workers)
-    chunks = _plan(architecture, checked_seed(seed), draws, batch)
     store = None if resume_in is None else PieceStore(Path(resume_in))
-    pieces = _all_pieces(chunks, workers, store)
-    values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-    attrs = {
-        "level": "measured",
-        "architecture": json.dumps(architecture.describe()),
-        "seed": seed,
-        "draws": draws,
-        "weights": "dense",
-        "overlap_method": overlap_method(architecture),
-        "provenance": provenance(seed=seed, draws=draws),
-    }
-    return measured_dataset(_estimates(values), attrs)
+    return simulate_all([Run(architecture, draws, seed, inputs)], workers=workers, store=store)[0]
 
 
-def _plan(architecture: Sequential, seed: int, draws: int, inputs: Array | None) -> list[Chunk]:
-    """Split the draws into chunks whose size depends on the architecture alone."""
-    cost = max(draw_operations(architecture), LEAST_SECONDS_PER_DRAW * OPERATIONS_PER_CHUNK)
-    size = max(1, int(OPERATIONS_PER_CHUNK / cost))
-    return [Chunk(architecture, seed, start, min(start + size, draws), inputs) for start in range(0, draws, size)]
+@dataclass(frozen=True)
+class Run:
+    """One network to draw: what `simulate` takes, checked when it is planned."""
+
+    architecture: Sequential
+    draws: int
+    seed: int
+    inputs: ArrayLike | None = None
+
+    def chunks(self) -> list[Chunk]:
+        """The checked plan of this run."""
+        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
+        batch = self.inputs
+        if batch is not None:
+            batch = require_array("inputs", batch, self.architecture.input_shape, INPUT_LAYOUT)
+        return plan(self.architecture, checked_seed(self.seed), draws, batch)
+
+    def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
+        """The measured dataset from all finished chunks, in order."""
+        values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        attrs = {
+            "level": "measured",
+            "architecture": json.dumps(self.architecture.describe()),
+            "seed": self.seed,
+            "draws": self.draws,
+            "weights": "dense",
+            "overlap_method": overlap_method(self.architecture),
+            "provenance": provenance(seed=self.seed, draws=self.draws),
+        }
+        return measured_dataset(_estimates(values), attrs)
 
 
-def _all_pieces(chunks: list[Chunk], workers: int, store: PieceStore | None) -> list[Pieces]:
-    """Every chunk's numbers in order: from the store where they are, computed and stored where not."""
-    found = {index: store.load(chunk.key) if store else None for index, chunk in enumerate(chunks)}
-    missing = [index for index, piece in found.items() if piece is None]
-    progress = tqdm(
-        total=len(chunks), initial=len(chunks) - len(missing), unit="chunk", delay=2, disable=None, leave=False
-    )
-    with progress:
-        for index, piece in _computed([(index, chunks[index]) for index in missing], workers):
-            if store:
-                store.save(chunks[index].key, piece)
-            found[index] = piece
-            progress.update()
-    return [piece for _, piece in sorted(found.items()) if piece is not None]
-
-
-def _computed(tasks: list[tuple[int, Chunk]], workers: int) -> Iterator[tuple[int, Pieces]]:
-    """Yield (index, numbers) of every task as it is finished."""
-    if workers == 1 or len(tasks) <= 1:
-        with threadpool_limits(1):
-            for index, chunk in tasks:
-                yield index, compute_chunk(chunk)
-        return
-    pool = ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn"), initializer=_prepare_worker)
-    try:
-        with _interrupts_held():
-            indices = {pool.submit(compute_chunk, chunk): index for index, chunk in tasks}
-        for future in as_completed(indices):
-            yield indices[future], future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def compute_chunk(chunk: Chunk) -> Pieces:
-    """Per-draw energies of one chunk: name -> (draws, L)."""
-    size = draws_per_batch(chunk.architecture)
-    batches = [
-        draw_energies(chunk.architecture, chunk.seed, range(start, min(start + size, chunk.stop)), chunk.inputs)
-        for start in range(chunk.start, chunk.stop, size)
-    ]
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def _prepare_worker() -> None:
-    """One thread per worker: no oversubscription."""
-    threadpool_limits(1)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold back Ctrl-C while processes start: they inherit the mask, so an interrupt is the parent's business alone."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def simulate_all(runs: list[Run], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
+    """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
+    workers = require_count("workers", workers)
+    for run in runs:
+        require_memory(run.architecture, workers)
+    plans = [run.chunks() for run in runs]
+    pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
+    return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
 
 def _estimates(values: Pieces) -> dict[str, Estimate]:

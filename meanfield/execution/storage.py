@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-Pieces = dict[str, NDArray[np.float64]]
+from meanfield.execution.chunks import Pieces
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:

@@ -117,6 +117,7 @@ def judge_output_term(measured: xr.Dataset) -> Finding:
 def judge_learning_rate(ladder: xr.Dataset) -> Finding:
     """eta* ~ L^(-3/2) over the measured depths (P0 section 3.3); rival: the label term's finite-depth slope."""
     scale, expected = scale_slope(ladder, "learning_rate_scale"), predicted_scale_slope(ladder, "mean_field")
+    label = scale_slope(ladder, "label_learning_rate_scale")
     depths = ladder["depth"].values
     excess = np.log1p(ladder["finite_width_allowance"].isel(depth=-1).values[depths - 1])
     slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
@@ -128,7 +129,8 @@ def judge_learning_rate(ladder: xr.Dataset) -> Finding:
         claim="eta* is proportional to L^(-3/2) (P0 section 3.3)",
         rival=f"mean field of the label term, slope {expected:.3f}" if stated else "none predicted for this readout",
         verdict=judge(claim, rival, critical_z(1, ladder.attrs["draws"]), share),
-        evidence=f"measured slope {_pm(scale)}, allowance {slack:.3f}" + _unconverged(share),
+        evidence=f"measured slope {_pm(scale)} (of the label term alone {_pm(label)}), allowance {slack:.3f}"
+        + _unconverged(share),
     )
 
 
