@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.estimates import PowerLaw, critical_z, fit_power_law, log_slope
-from meanfield.verification.verdicts import CONVERGED_SHARE, Deviation, Finding, judge
+from meanfield.estimates import PowerLaw, fit_power_law, log_slope
+from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, judge
 
 Array = NDArray[np.float64]
 
@@ -108,7 +108,7 @@ def judge_output_term(measured: xr.Dataset) -> Finding:
     return Finding(
         claim="output term grows no faster than l^2 (P0 eq. 21)",
         rival="it grows like the label term",
-        verdict=judge(claim, rival, critical_z(1, measured.attrs["draws"]), share),
+        verdict=judge(claim, rival, Bands.of(1, measured.attrs["draws"]), share),
         evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer"
         + _unconverged(share),
     )
@@ -128,7 +128,7 @@ def judge_learning_rate(ladder: xr.Dataset) -> Finding:
     return Finding(
         claim="eta* is proportional to L^(-3/2) (P0 section 3.3)",
         rival=f"mean field of the label term, slope {expected:.3f}" if stated else "none predicted for this readout",
-        verdict=judge(claim, rival, critical_z(1, ladder.attrs["draws"]), share),
+        verdict=judge(claim, rival, Bands.of(1, ladder.attrs["draws"]), share),
         evidence=f"measured slope {_pm(scale)} (of the label term alone {_pm(label)}), allowance {slack:.3f}"
         + _unconverged(share),
     )
@@ -136,10 +136,10 @@ def judge_learning_rate(ladder: xr.Dataset) -> Finding:
 
 def _finding(measured: xr.Dataset, name: str, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
     """A finding on every layer of one quantity; ``titles`` name the claim and its rival."""
-    band = critical_z(measured.sizes["layer"], measured.attrs["draws"])
-    evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {band:.1f}"
+    bands = Bands.of(measured.sizes["layer"], measured.attrs["draws"])
+    evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.1f}"
     share = _largest_share(measured, name)
-    return Finding(*titles, judge(claim, rival, band, share), evidence + _unconverged(share))
+    return Finding(*titles, judge(claim, rival, bands, share), evidence + _unconverged(share))
 
 
 def _slope_deviation(difference: float, stderr: float, slack: float) -> Deviation:

@@ -8,6 +8,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.estimates import critical_z
+
 Array = NDArray[np.float64]
 
 
@@ -52,14 +54,32 @@ class Finding:
 # A mean of which one draw makes more than this has not converged, and its standard error means nothing.
 CONVERGED_SHARE = 0.25
 
+# A true claim leaves this narrower band once in a hundred runs: a claim found outside it is not CONFIRMED, though only
+# one beyond the false-alarm budget is REFUTED.
+DOUBT = 1e-2
 
-def judge(claim: Deviation, rival: Deviation, band: float, largest_share: float = 0.0) -> Verdict:
-    """REFUTED if the claim leaves the band anywhere; CONFIRMED if it does not and the rival does.
+
+@dataclass(frozen=True)
+class Bands:
+    """Excesses, in standard errors, beyond which a claim is doubted and beyond which it is refuted."""
+
+    doubt: float
+    alarm: float
+
+    @classmethod
+    def of(cls, comparisons: int, draws: int) -> Bands:
+        """For the worst of ``comparisons`` points measured with ``draws`` draws."""
+        return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws))
+
+
+def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float = 0.0) -> Verdict:
+    """REFUTED if the claim leaves the alarm band; CONFIRMED if it is not even doubted and the rival leaves the band.
 
     INCONCLUSIVE otherwise, and whenever the ``largest_share`` of one draw in a mean says that it has not converged.
     """
     if largest_share > CONVERGED_SHARE:
         return Verdict.INCONCLUSIVE
-    if claim.worst > band:
+    if claim.worst > bands.alarm:
         return Verdict.REFUTED
-    return Verdict.CONFIRMED if rival.worst > band else Verdict.INCONCLUSIVE
+    decided = claim.worst <= bands.doubt and rival.worst > bands.alarm
+    return Verdict.CONFIRMED if decided else Verdict.INCONCLUSIVE

@@ -7,7 +7,9 @@ import xarray as xr
 import meanfield as mf
 from meanfield.verification import depth_growth
 from meanfield.verification.finite_width import finite_width_allowance
-from meanfield.verification.verdicts import Deviation, Verdict, judge
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
+
+BANDS = Bands(doubt=3.0, alarm=5.0)
 
 
 def _deviation(difference, stderr=1.0, allowance=0.0):
@@ -21,14 +23,15 @@ def _deviation(difference, stderr=1.0, allowance=0.0):
         (9.0, 0.5, Verdict.REFUTED),
         (9.0, 9.0, Verdict.REFUTED),
         (0.5, 0.5, Verdict.INCONCLUSIVE),
+        (4.0, 9.0, Verdict.INCONCLUSIVE),
     ],
 )
 def test_three_verdicts(claim, rival, verdict):
-    assert judge(_deviation(claim), _deviation(rival), band=5.0) is verdict
+    assert judge(_deviation(claim), _deviation(rival), BANDS) is verdict
 
 
 def test_a_mean_that_one_draw_makes_decides_nothing():
-    assert judge(_deviation(9.0), _deviation(0.5), band=5.0, largest_share=0.6) is Verdict.INCONCLUSIVE
+    assert judge(_deviation(9.0), _deviation(0.5), BANDS, largest_share=0.6) is Verdict.INCONCLUSIVE
 
 
 def test_one_layer_outside_is_enough_and_the_allowance_counts():
