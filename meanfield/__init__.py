@@ -7,7 +7,7 @@ expects, and how the two compare. Names load on first use, so that asking for he
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from meanfield.version import __version__
 
 if TYPE_CHECKING:
     from meanfield.architectures import MLP as MLP

@@ -1,4 +1,4 @@
-"""The README keeps its promises: its example runs, and its two commands are the ones that continuous integration uses."""
+"""The README keeps its promises: its example runs, and its two commands set themselves up."""
 
 import re
 from pathlib import Path

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import meanfield
+from meanfield.version import __version__
 
 _READ_BY_NUMBERS = ("numpy", "numba", "scipy", "xarray")
 
@@ -18,7 +18,7 @@ _READ_BY_NUMBERS = ("numpy", "numba", "scipy", "xarray")
 @lru_cache(maxsize=1)
 def code_digest() -> str:
     """A digest of the library's own sources: pieces made by other code are never mistaken for this code's."""
-    root = Path(meanfield.__file__).parent
+    root = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode())
@@ -33,6 +33,6 @@ def digest(**what: Any) -> str:
 
 def provenance(**what: Any) -> str:
     """JSON of ``what`` with the library's digest and the versions behind the numbers."""
-    versions = {"meanfield": meanfield.__version__, "python": platform.python_version()}
+    versions = {"meanfield": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in _READ_BY_NUMBERS}
     return json.dumps({**what, "code": code_digest(), "versions": versions}, sort_keys=True)
