@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from meanfield.quantities import QUANTITIES as QUANTITIES
     from meanfield.simulation.one_step import one_step as one_step
     from meanfield.simulation.one_step import pre_activations as pre_activations
+    from meanfield.theory.closure import derive as derive
     from meanfield.theory.prediction import predict as predict
     from meanfield.verification.comparison import compare as compare
 
@@ -30,6 +31,7 @@ _HOME = {
     "one_step": "simulation.one_step",
     "simulate": "execution.runs",
     "predict": "theory.prediction",
+    "derive": "theory.closure",
     "compare": "verification.comparison",
     "fit_power_law": "estimates",
 }

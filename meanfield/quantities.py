@@ -92,4 +92,17 @@ _ALL = (
     ),
 )
 
-QUANTITIES = {quantity.name: quantity for quantity in _ALL}
+
+def _logarithm(quantity: Quantity) -> Quantity:
+    """The natural logarithm of a quantity, for depths at which the quantity itself leaves the range of a float."""
+    return Quantity(
+        name=f"log_{quantity.name}",
+        symbol=f"ln {quantity.symbol}",
+        dims=quantity.dims,
+        definition=f"natural logarithm of: {quantity.definition}",
+        scaling=f"logarithm of: {quantity.scaling}",
+        source=quantity.source,
+    )
+
+
+QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *map(_logarithm, _ALL))}

@@ -3,59 +3,57 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
-from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.architectures import INPUT_LAYOUT, MLP, Sequential
 from meanfield.datasets import predicted_dataset
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory import laws, mean_field
+from meanfield.theory.exact import exact_terms
 from meanfield.theory.transport import Transport
 from meanfield.validation import require_array, require_choice
 
 Array = NDArray[np.float64]
 
 LEVELS = ("mean_field", "law")
+LEVELS_OF_ONE_INPUT_MLP = ("exact", *LEVELS)
 
 # Square arrays over pairs of sites that the recursion holds at once.
 SITE_PAIR_ARRAYS = 12
 
 
 def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = None) -> xr.Dataset:
-    """Expected overlap energy and label term of every layer, without drawing anything.
+    """Expected update energy and its parts at every layer, without drawing anything.
 
     Args:
         architecture: the net.
-        level: "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4), or "law",
-            the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
+        level: "exact", at finite width and any depth, for fully-connected nets with one input (THEORY sections 3, 8);
+            "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4); or "law", the
+            papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
 
     Returns:
-        Dataset over ``layer``: ``overlap_energy``; under a convolutional readout (and for fully-connected nets)
-        also ``label_term`` and ``label_learning_rate_scale``, for labels of variance 1 at rate 1. Under a pooled
-        readout labels reach all sites alike and the label term does not reduce to the overlap energy, so it is
-        left out. Output terms have no prediction at these levels.
+        Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
+        convolutional readout (and for fully-connected nets) ``label_term`` and ``label_learning_rate_scale``. Under a
+        pooled readout labels reach all sites alike and the label term does not reduce to the overlap energy, so it is
+        left out. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``,
+        ``learning_rate_scale``, and log_NAME of every quantity, finite at depths where the quantity itself
+        overflows to infinity.
 
     Raises:
-        ValueError: a level that does not exist, naming those that do; inputs of the wrong shape.
+        ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape.
         MemoryError: more pairs of sites than the machine can hold, saying how much they need.
     """
-    require_choice("level", level, LEVELS)
-    if inputs is not None or architecture.padding != "circular":
-        pairs = (architecture.inputs * architecture.sites) ** 2
-        require_bytes(
-            SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs, "the mean field over all pairs of sites", "grid or samples"
-        )
-    if inputs is None:
-        transport, product = mean_field.white_input(architecture)
-    else:
-        batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-        transport, product = mean_field.given_input(architecture, batch)
-    overlap, label = _mean_field_terms(architecture, transport, product)
+    require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level, "architecture": json.dumps(architecture.describe())}
+    if level == "exact":
+        return predicted_dataset(_exact_values(architecture), attrs)
+    overlap, label = _mean_field_terms(architecture, inputs)
     if level == "law":
         anchor = anchor_layer(architecture)
         channels = np.array(architecture.channels_by_layer)
@@ -68,6 +66,31 @@ def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = 
     return predicted_dataset(values, attrs)
 
 
+def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ...]:
+    """The levels that this net has: the exact one needs one fully-connected input, normalised as its law says."""
+    is_exact = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
+    return LEVELS_OF_ONE_INPUT_MLP if is_exact else LEVELS
+
+
+def _exact_values(architecture: Sequential) -> dict[str, Array]:
+    """Every quantity of the exact level, from logarithms, with the logarithms beside."""
+    terms = exact_terms(cast(MLP, architecture))
+    update = np.logaddexp(terms.label_term, terms.output_term)
+    mean_update, mean_label = (logsumexp(log) - np.log(architecture.depth) for log in (update, terms.label_term))
+    logs = {
+        "overlap_energy": terms.overlap_energy,
+        "label_term": terms.label_term,
+        "output_term": terms.output_term,
+        "update_energy": update,
+        "mean_update_energy": mean_update,
+        "learning_rate_scale": -0.5 * mean_update,
+        "label_learning_rate_scale": -0.5 * mean_label,
+    }
+    with np.errstate(over="ignore", under="ignore"):
+        plain = {name: np.exp(log) for name, log in logs.items()}
+    return plain | {f"log_{name}": log for name, log in logs.items()}
+
+
 def anchor_layer(architecture: Sequential) -> int:
     """Layer at which the sum of minima takes its prefactor from the mean field: the first one like all others.
 
@@ -76,8 +99,9 @@ def anchor_layer(architecture: Sequential) -> int:
     return 1 if architecture.depth == 1 or len(set(architecture.channels_by_layer[:2])) == 1 else 2
 
 
-def _mean_field_terms(architecture: Sequential, transport: Transport, product: Array) -> tuple[Array, Array]:
+def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
     """F_l and, for independent labels of variance 1 at every output site, B_l = n_l mean(F w) / M^2."""
+    transport, product = _input_pairs(architecture, inputs)
     places = architecture.inputs * architecture.sites
     outputs = architecture.output_units * architecture.inputs
     overlap, label = [], []
@@ -89,3 +113,15 @@ def _mean_field_terms(architecture: Sequential, transport: Transport, product: A
         overlap.append(transport.mean(pairs))
         label.append(channels * places * transport.mean(pairs, weight) / outputs**2)
     return np.array(overlap), np.array(label)
+
+
+def _input_pairs(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Transport, Array]:
+    """The input's second moments over pairs of sites, in the leanest representation that serves them."""
+    if inputs is not None or architecture.padding != "circular":
+        pairs = (architecture.inputs * architecture.sites) ** 2
+        needed = SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs
+        require_bytes(needed, "the mean field over all pairs of sites", "grid or samples")
+    if inputs is None:
+        return mean_field.white_input(architecture)
+    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    return mean_field.given_input(architecture, batch)

@@ -136,8 +136,12 @@ def test_sites_that_see_nothing_stay_silent():
 
 
 def test_levels_that_do_not_exist_name_those_that_do():
-    with pytest.raises(ValueError, match="'mean_field', 'law'"):
-        mf.predict(mf.MLP(depth=2, width=3), level="exact")
+    with pytest.raises(ValueError, match=r"level for ConvNet is 'exact'; choose one of 'mean_field', 'law'"):
+        mf.predict(mf.ConvNet(depth=2, channels=3), level="exact")
+    with pytest.raises(ValueError, match="'exact', 'mean_field', 'law'"):
+        mf.predict(mf.MLP(depth=2, width=3), level="rough")
+    with pytest.raises(ValueError, match="choose one of 'mean_field', 'law'"):
+        mf.predict(mf.MLP(depth=2, width=3, inputs=2), level="exact")
 
 
 def test_predictions_too_large_for_the_machine_say_how_much_they_need():
