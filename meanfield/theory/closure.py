@@ -19,44 +19,24 @@ are polynomials in the new layer's width n and weight variance s.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.theory.moments import Moment, canonical, parse_moment, perfect_matchings, set_partitions
 from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
 
 # Cumulants of a fair coin by order; a block of so many indices merges with this weight.
 COIN_CUMULANTS = [Fraction(c) for c in ("0", "1/2", "1/4", "0", "-1/8", "0", "1/4", "0", "-17/16")]
-KERNEL = "Theta"
 SOURCE = "z"
 GATES = ("relu", "linear")
 DIRECTIONS = ("up", "down")
-
-
-@dataclass(frozen=True, order=True)
-class Moment:
-    """A product of kernel and vector factors with all indices summed, in canonical form.
-
-    Attributes:
-        marks: per vertex, the sorted names of the vectors that carry its index.
-        edges: sorted pairs of vertices, one per kernel factor; a pair (v, v) is a diagonal element.
-    """
-
-    marks: tuple[tuple[str, ...], ...]
-    edges: tuple[tuple[int, int], ...]
-
-    def __str__(self) -> str:
-        letters = "ijklmnop"
-        factors = [f"{KERNEL}_{letters[a]}{letters[b]}" for a, b in self.edges]
-        factors += [f"{name}_{letters[v]}" for v, names in enumerate(self.marks) for name in names]
-        return " ".join(factors)
 
 
 # A polynomial in the width n and the weight variance s: (power of n, power of s) -> coefficient.
@@ -107,26 +87,6 @@ class Recursion:
             terms = [f"({_formula(polynomial)}) [{self.moments[j]}]" for j, polynomial in row.items()]
             lines.append(f"[{moment}] <- " + " + ".join(terms))
         return "\n".join(lines)
-
-
-def parse_moment(text: str) -> Moment:
-    """The moment written as factors with indices, e.g. "Theta_ij Theta_ij" or "z_i Theta_ij Theta_jk z_k".
-
-    Raises:
-        ValueError: a factor that is neither Theta with two indices nor a named vector with one.
-    """
-    edges, marks = [], []
-    for factor in text.split():
-        name, _, indices = factor.partition("_")
-        if name == KERNEL and len(indices) == 2:
-            edges.append((indices[0], indices[1]))
-        elif name and name != KERNEL and len(indices) == 1:
-            marks.append((indices, name))
-        else:
-            raise ValueError(f"{factor!r} is no factor of a moment; write Theta_ij, or a vector such as z_i")
-    if not (edges or marks):
-        raise ValueError("a moment needs at least one factor, such as Theta_ij Theta_ij")
-    return _canonical(edges, marks)
 
 
 @lru_cache(maxsize=64)
@@ -193,7 +153,7 @@ def _gate(moment: Moment, activation: str) -> dict[Moment, Fraction]:
             home = {vertex: block[0] for block in partition for vertex in block}
             edges = [(home[a], home[b]) for a, b in moment.edges]
             marks = [(home[v], name) for v, names in enumerate(moment.marks) for name in names]
-            found[_canonical(edges, marks)] += weight
+            found[canonical(edges, marks)] += weight
     return dict(found)
 
 
@@ -211,7 +171,7 @@ def _mix(moment: Moment, own_layer: bool) -> Counter[tuple[Moment, tuple[int, in
                 row_of.join(legs[first][0], legs[second][0])
                 column_of.join(legs[first][1], legs[second][1])
             free = {row_of.root(vertex) for vertex in range(len(moment.marks))}
-            below = _canonical(
+            below = canonical(
                 [(column_of.root(i), column_of.root(j)) for i, j in edges],
                 [(column_of.root(i), name) for i, name in marks],
             )
@@ -260,53 +220,6 @@ class _Classes:
         first, second = self.root(first), self.root(second)
         if first != second:
             self._parent[second] = first
-
-
-def _canonical(edges: list, marks: list) -> Moment:  # type: ignore[type-arg]
-    """The representative of a graph up to renaming its vertices: the smallest over all orders of its vertices.
-
-    Graphs here have at most four or five vertices (every index meets two legs or more), so all orders can be tried.
-    """
-    names = sorted({v for edge in edges for v in edge} | {v for v, _ in marks})
-    best = None
-    for order in permutations(range(len(names))):
-        position = dict(zip(names, order, strict=True))
-        renamed = tuple(sorted(tuple(sorted((position[a], position[b]))) for a, b in edges))
-        at: list[list[str]] = [[] for _ in names]
-        for vertex, name in marks:
-            at[position[vertex]].append(name)
-        candidate = (tuple(tuple(sorted(here)) for here in at), renamed)
-        best = candidate if best is None or candidate < best else best
-    assert best is not None
-    return Moment(*best)
-
-
-def set_partitions(size: int) -> Iterator[list[list[int]]]:
-    """All partitions of 0 .. size - 1 into blocks."""
-    if size == 0:
-        yield []
-        return
-    last = size - 1
-    for partition in set_partitions(last):
-        for index, block in enumerate(partition):
-            yield [*partition[:index], [*block, last], *partition[index + 1 :]]
-        yield [*partition, [last]]
-
-
-def perfect_matchings(size: int) -> Iterator[list[tuple[int, int]]]:
-    """All ways to pair 0 .. size - 1 (none if size is odd; the empty pairing if it is 0)."""
-
-    def pair(remaining: list[int]) -> Iterator[list[tuple[int, int]]]:
-        if not remaining:
-            yield []
-            return
-        first, rest = remaining[0], remaining[1:]
-        for index, partner in enumerate(rest):
-            for others in pair(rest[:index] + rest[index + 1 :]):
-                yield [(first, partner), *others]
-
-    if size % 2 == 0:
-        yield from pair(list(range(size)))
 
 
 def _formula(polynomial: Polynomial) -> str:

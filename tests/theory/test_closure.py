@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.theory.closure import COIN_CUMULANTS, parse_moment, perfect_matchings, set_partitions
+from meanfield.theory.closure import COIN_CUMULANTS
+from meanfield.theory.moments import parse_moment, perfect_matchings, set_partitions
 from tests.theory import printed_recursions as printed
 
 # The theory sheet's letters, in its order.

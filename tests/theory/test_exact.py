@@ -42,7 +42,7 @@ def test_one_coefficient_off_by_one_percent_is_seen():
     """Negative control: one linear layer over a given kernel, its weights drawn again and again."""
     n, s, draws = 48, 1 / 48, 8192
     rng = np.random.default_rng(0)
-    root, z = rng.normal(size=(n, n)), rng.normal(size=n)
+    root, z = rng.normal(size=(n, n)), 0.1 * rng.normal(size=n)
     theta = root @ root.T / n
     weights = rng.normal(scale=np.sqrt(s), size=(draws, n, n))
     moved = weights @ theta @ weights.swapaxes(1, 2) + (z @ z) * np.eye(n)
