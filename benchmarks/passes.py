@@ -37,7 +37,7 @@ def all_passes(net: ConvNet, weights: list, inputs: np.ndarray, labels: np.ndarr
     """Forward, backward and tangent with a label column and an output column."""
     state = passes.forward(net, weights, inputs)
     top = passes.through_readout(net, weights, state, np.concatenate([labels, state.output], axis=2))
-    for _ in passes.tangent(net, weights, state, passes.backward(net, weights, state, top)):
+    for _ in passes.tangent(net, weights, state, passes.backward(net, weights, state, top, net.depth)):
         pass
 
 

@@ -31,6 +31,7 @@ class Activation:
         product: E[sigma(u) sigma(v)].
         gate_product: E[sigma'(u) sigma'(v)].
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
+        square_product: E[sigma(u)^2 sigma(v)^2].
     """
 
     name: str
@@ -40,6 +41,7 @@ class Activation:
     product: GaussianAverage
     gate_product: GaussianAverage
     gate_square_product: GaussianAverage
+    square_product: GaussianAverage
 
 
 def _correlation(c_u: Array, c_v: Array, c_uv: Array) -> tuple[Array, Array]:
@@ -62,6 +64,17 @@ def _relu_gate_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     return np.where(scale > 0, (np.pi - np.arccos(rho)) / (2 * np.pi), 0.0)
 
 
+def _relu_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
+    """Arc-cosine kernel of degree two: c_u c_v [3 rho sqrt(1 - rho^2) + (1 + 2 rho^2)(pi - arccos rho)] / (2 pi)."""
+    scale, rho = _correlation(c_u, c_v, c_uv)
+    angle = np.pi - np.arccos(rho)
+    return np.asarray(scale**2 * (3 * rho * np.sqrt(1 - rho * rho) + (1 + 2 * rho * rho) * angle) / (2 * np.pi))
+
+
+def _linear_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
+    return np.asarray(c_u * c_v + 2 * c_uv**2)
+
+
 def _linear_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     return np.asarray(c_uv)
 
@@ -78,6 +91,7 @@ RELU = Activation(
     product=_relu_product,
     gate_product=_relu_gate_product,
     gate_square_product=_relu_gate_product,
+    square_product=_relu_square_product,
 )
 
 LINEAR = Activation(
@@ -88,6 +102,7 @@ LINEAR = Activation(
     product=_linear_product,
     gate_product=_linear_gate_product,
     gate_square_product=_linear_gate_product,
+    square_product=_linear_square_product,
 )
 
 ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR)}

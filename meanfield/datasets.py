@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from meanfield.architectures import Sequential
 from meanfield.estimates import Estimate
 from meanfield.quantities import QUANTITIES
 
 
-def predicted_dataset(values: Mapping[str, Any], attrs: Mapping[str, Any]) -> xr.Dataset:
+def predicted_dataset(architecture: Sequential, values: Mapping[str, Any], attrs: Mapping[str, Any]) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
     variables = {name: _variable(name, value).assign_attrs(attrs) for name, value in values.items()}
-    return _with_layers(xr.Dataset(variables, attrs=dict(attrs)))
+    return _with_layers(xr.Dataset(variables, attrs=_spec(architecture) | dict(attrs)))
 
 
-def measured_dataset(estimates: Mapping[str, Estimate], attrs: Mapping[str, Any]) -> xr.Dataset:
+def measured_dataset(
+    architecture: Sequential, estimates: Mapping[str, Estimate], attrs: Mapping[str, Any]
+) -> xr.Dataset:
     """Measured quantities: NAME, NAME_stderr, NAME_largest_share and, per layer, NAME_covariance of the means."""
     variables: dict[str, xr.DataArray] = {}
     for name, estimate in estimates.items():
@@ -32,7 +36,11 @@ def measured_dataset(estimates: Mapping[str, Estimate], attrs: Mapping[str, Any]
             variables[f"{name}_covariance"] = xr.DataArray(
                 estimate.covariance, dims=("layer", "layer_other"), attrs=label
             )
-    return _with_layers(xr.Dataset(variables, attrs=dict(attrs)))
+    return _with_layers(xr.Dataset(variables, attrs=_spec(architecture) | dict(attrs)))
+
+
+def _spec(architecture: Sequential) -> dict[str, str]:
+    return {"architecture": json.dumps(architecture.describe())}
 
 
 def _variable(name: str, value: Any) -> xr.DataArray:

@@ -75,18 +75,26 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
         ValueError: too few points, or values that have no logarithm.
     """
     abscissa, ordinate = np.asarray(x, float), np.asarray(y, float)
-    needed = 3 if stderr is None else 2
-    if abscissa.shape != ordinate.shape or abscissa.ndim != 1 or abscissa.size < needed:
-        raise ValueError(
-            f"a power law needs {needed} points or more in x and as many in y; got {abscissa.size} and {ordinate.size}"
-        )
-    if not (np.all(abscissa > 0) and np.all(ordinate > 0)):
-        raise ValueError("a power law needs positive x and y: their logarithms are fitted")
-    weight = None if stderr is None else ordinate / np.asarray(stderr, float)
+    error = None if stderr is None else np.asarray(stderr, float)
+    _require_fittable(abscissa, ordinate, error)
+    weight = None if error is None else ordinate / error
     fit, covariance = np.polyfit(
         np.log(abscissa), np.log(ordinate), 1, w=weight, cov="unscaled" if stderr is not None else True
     )
     return PowerLaw(float(fit[0]), float(np.sqrt(covariance[0, 0])), float(np.exp(fit[1])))
+
+
+def _require_fittable(x: Array, y: Array, stderr: Array | None) -> None:
+    """Raise ValueError unless a line can be fitted through the logarithms."""
+    needed = 3 if stderr is None else 2
+    shapes = {array.shape for array in (x, y, stderr) if array is not None}
+    if x.ndim != 1 or len(shapes) > 1 or np.unique(x).size < needed:
+        raise ValueError(
+            f"a power law needs {needed} or more different x, and as many y (and standard errors); got shapes {shapes}"
+        )
+    for name, array in (("x", x), ("y", y), ("stderr", stderr)):
+        if array is not None and not (np.all(array > 0) and np.all(np.isfinite(array))):
+            raise ValueError(f"a power law needs positive finite {name}: logarithms are fitted, weighted by 1/stderr")
 
 
 def log_slope(x: ArrayLike, mean: Array, covariance: Array) -> PowerLaw:

@@ -28,6 +28,8 @@ def require_count(name: str, value: Any, *, minimum: int = 1, why: str = "") -> 
 
 def require_counts(name: str, values: Any, *, minimum: int = 1, why: str = "") -> tuple[int, ...]:
     """Return a whole number or a sequence of them as a tuple of ints, each checked by `require_count`."""
+    if not isinstance(values, Real | Iterable) or isinstance(values, str):
+        raise TypeError(f"{name} is {values!r}; it must be a whole number or a sequence of them{_because(why)}")
     items = (values,) if isinstance(values, Real) else tuple(values)
     return tuple(require_count(name, item, minimum=minimum, why=why) for item in items)
 

@@ -6,8 +6,9 @@ import xarray as xr
 
 from meanfield.architectures import Sequential
 from meanfield.verification import depth_growth
+from meanfield.verification.comparison import score
 from meanfield.verification.verdicts import Finding
-from sims._table import difference, measured, number, table
+from sims._table import measured, number, signed, table
 
 HEAVY_SHARE = 0.1
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
@@ -22,8 +23,7 @@ OVERLAP_NOTES = {
     "dense": "F comes from the whole tangent kernel.",
     "reduction": "F comes from the label term by the top-layer reduction, exact in mean for this readout.",
     "probe": "F comes from one white error column at the top layer (top-layer reduction, exact in mean).",
-    "none": "F is not measured: under zero padding no single error column measures it, and the tangent kernel\n"
-    "is too large to form; compare B.",
+    "probes": "F comes from one white error column at every layer (under zero padding no single one serves all).",
 }
 
 
@@ -73,7 +73,9 @@ def _layer_table(deepest: xr.Dataset) -> str:
             ]
         )
     anchor = deepest["overlap_energy_law"].attrs["anchor_layer"]
-    law = f"minima: l(l+1)(2l+1)/6, set at layer {anchor}"
+    equal = deepest["overlap_energy_law"].attrs["equal_layers"]
+    form = "l(l+1)(2l+1)/6" if equal else "with layers weighted by their input channels"
+    law = f"minima: sum of minima {form}, set at layer {anchor}"
     title = f"By layer (s.e.: measured minus mean field, in standard errors; {law})"
     return table(header, rows, title)
 
@@ -81,8 +83,9 @@ def _layer_table(deepest: xr.Dataset) -> str:
 def _against_theory(at: xr.Dataset, name: str) -> list[str]:
     """Measured, mean field, difference in standard errors, sum of minima."""
     theory, law = _value(at, f"{name}_mean_field"), _value(at, f"{name}_law")
-    scored = difference(_value(at, name), _value(at, f"{name}_stderr"), theory)
-    return [_measured(at, name), number(theory), scored, number(law)]
+    known = {name, f"{name}_stderr", f"{name}_mean_field"} <= set(at.data_vars)
+    scored = float(score(at[name], at[f"{name}_stderr"], at[f"{name}_mean_field"])) if known else float("nan")
+    return [_measured(at, name), number(theory), signed(scored), number(law)]
 
 
 def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 PHOTO = "grace_hopper.jpg"
 ATTEMPTS_PER_CROP = 100
+ROUNDING = 1e-9
+SMALLEST = 1e-100
 
 
 def photo_crops(grid: tuple[int, ...], channels: int, samples: int, seed: int) -> Array:
@@ -39,16 +41,22 @@ def photo_crops(grid: tuple[int, ...], channels: int, samples: int, seed: int) -
     raise ValueError(f"found no crop of size {grid} with contrast in every channel; enlarge the grid")
 
 
-def images_from_file(name: str, grid: tuple[int, ...]) -> Array:
+def images_from_file(name: str, grid: tuple[int, ...], samples: int | None, channels: int | None) -> Array:
     """Images of a .npy, .npz or .nc file, standardised: (samples, channels, *grid).
 
-    Accepted layouts: grid; channels, grid; samples, channels, grid; and the last two with channels last. One of
-    several arrays in a file is named as FILE::ARRAY.
+    Accepted layouts: grid; channels, grid; samples, channels, grid; and the last two with channels last. Of an array
+    (n, grid) the n are channels of one sample, unless ``samples`` = n or ``channels`` = 1 says that they are grey
+    samples. One of several arrays in a file is named as FILE::ARRAY.
     """
     values = np.asarray(_read(name))
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} holds values of type {values.dtype}; images are real numbers")
+    if values.dtype.kind not in "biuf" or values.size == 0:
+        raise ValueError(f"{name} holds {values.size} values of type {values.dtype}; images are real numbers")
     images = _channels_first(values.astype(float), grid, name)
+    if values.shape[1:] == grid and len(values) > 1 and (samples == len(values) or channels == 1):
+        images = images.swapaxes(0, 1)
+    for option, given, found in (("--samples", samples, len(images)), ("--input-channels", channels, images.shape[1])):
+        if given not in (None, found):
+            raise ValueError(f"{option} is {given}, but {name}, of shape {values.shape}, holds {found}")
     if not np.isfinite(images).all():
         raise ValueError(f"{name} holds NaN or infinite values; remove or fill them first")
     return standardised(images, len(grid), name)
@@ -67,7 +75,9 @@ def standardised(images: Array, dimensions: int, name: str) -> Array:
 
 
 def _constant_channels(images: Array, dimensions: int) -> NDArray[np.bool_]:
-    return np.asarray(np.ptp(images.reshape(*images.shape[:-dimensions], -1), axis=-1) == 0)
+    """Which channels vary by no more than rounding, relative to their size."""
+    flat = images.reshape(*images.shape[:-dimensions], -1)
+    return np.asarray(flat.std(axis=-1) <= ROUNDING * np.maximum(np.abs(flat).max(axis=-1), SMALLEST))
 
 
 def _photo(channels: int) -> Array:
@@ -110,9 +120,11 @@ def _read_npz(path: Path, array: str) -> Any:
 
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return stored[_pick(list(stored), array, path)]
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
+            names = list(stored)
+            found = {name: stored[name] for name in names if name == array or len(names) == 1}
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+    return found[_pick(names, array, path)]
 
 
 def _read_netcdf(path: Path, array: str) -> Any:

@@ -29,10 +29,6 @@ def measured(value: float, stderr: float) -> str:
     return MISSING if math.isnan(value) else f"{value:.4g} +- {stderr:.2g}"
 
 
-def difference(value: float, stderr: float, expected: float) -> str:
-    """Measured minus expected in standard errors; "exact" where neither a difference nor an error is left."""
-    rounding = 1e-9 * abs(expected)
-    if abs(value - expected) <= rounding and stderr <= rounding:
-        return "exact"
-    score = (value - expected) / stderr if stderr > 0 else math.nan
-    return MISSING if math.isnan(score) else f"{score:+.1f}"
+def signed(value: float) -> str:
+    """A difference in standard errors."""
+    return MISSING if math.isnan(value) else f"{value:+.1f}"

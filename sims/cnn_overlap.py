@@ -7,6 +7,7 @@ holds the result against the mean field and the papers' sum-of-minima law, with 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ NAME = "cnn_overlap"
 
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {"depth": 4, "channels": 32, "grid": [8], "kernel": [3], "draws": 64},
-    "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3, 3], "draws": 512},
-    "paper": {"depth": 16, "channels": 256, "grid": [16, 16], "kernel": [3, 3], "draws": 2048},
+    "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3], "draws": 512},
+    "paper": {"depth": 16, "channels": 256, "grid": [16, 16], "kernel": [3], "draws": 2048},
 }
 
 
@@ -58,7 +59,10 @@ def _add_network_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_input_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("input")
+    layouts = "an image file holds (grid), (channels, grid) or (samples, channels, grid), channels first or last"
+    group = parser.add_argument_group(
+        "input", layouts + "; with --samples n or --input-channels 1, (n, grid) is n grey samples"
+    )
     add = group.add_argument
     source = "gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)"
     add("--input", default="gaussian", metavar="SOURCE", help=source)
@@ -77,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from figures import cnn_overlap as figure
     from sims import _depth_report as report
 
+    _check_numbers(options)
     inputs = _inputs(options)
     nets = [_architecture(options, depth, inputs) for depth in depth_ladder(options.depth)]
     results = _results(options, nets, inputs)
@@ -90,6 +95,22 @@ def run(options: argparse.Namespace) -> int:
     results.keep_figure(lambda: figure.draw(dataset))
     print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
     return 0
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    """Refuse what no network or run can have, before any file is read. (The rest is the spec's to refuse.)"""
+    from meanfield.validation import require_count, require_counts
+
+    require_count("--depth", options.depth)
+    require_counts("--grid", options.grid)
+    if len(options.grid) > 2:
+        raise ValueError(f"--grid {options.grid} has {len(options.grid)} axes; give 1 or 2")
+    for name, value in (("--samples", options.samples), ("--input-channels", options.input_channels)):
+        if value is not None:
+            require_count(name, value)
+    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
+    require_count("--seed", options.seed, minimum=0)
+    require_count("--workers", options.workers)
 
 
 def depth_ladder(depth: int) -> list[int]:
@@ -120,6 +141,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     command = " ".join([f"python -m sims.{NAME}", *sys.argv[1:]])
     dataset.attrs |= {
+        "architecture": json.dumps(nets[-1].describe()),
         "seed": options.seed,
         "inputs": options.input,
         "provenance": provenance(command=command, seed=options.seed, seeds=seeds, draws=options.draws),
@@ -133,8 +155,7 @@ def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:
     from meanfield.datasets import predicted_dataset
     from meanfield.verification.finite_width import finite_width_allowance
 
-    allowance = finite_width_allowance(net, inputs_given=inputs is not None)
-    found = [predicted_dataset({"finite_width_allowance": allowance}, {})]
+    found = [predicted_dataset(net, {"finite_width_allowance": finite_width_allowance(net, inputs)}, {})]
     for level in ("mean_field", "law"):
         predicted = mf.predict(net, level=level, inputs=inputs)
         found.append(predicted.rename({name: f"{name}_{level}" for name in predicted.data_vars}))
@@ -145,19 +166,13 @@ def _inputs(options: argparse.Namespace) -> Any:
     """The fixed batch that the user asked for, or None for fresh noise in every draw."""
     from sims._images import images_from_file, photo_crops
 
-    grid = tuple(options.grid)
     if options.input == "gaussian":
         return None
+    grid = tuple(options.grid)
     if options.input == "photo":
-        return photo_crops(grid, options.input_channels or 3, options.samples or 1, options.seed)
-    images = images_from_file(options.input, grid)
-    for name, given, found in (
-        ("--samples", options.samples, len(images)),
-        ("--input-channels", options.input_channels, images.shape[1]),
-    ):
-        if given not in (None, found):
-            raise ValueError(f"{name} is {given}, but {options.input} holds {found}; leave the option out")
-    return images
+        channels = 3 if options.input_channels is None else options.input_channels
+        return photo_crops(grid, channels, 1 if options.samples is None else options.samples, options.seed)
+    return images_from_file(options.input, grid, options.samples, options.input_channels)
 
 
 def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
@@ -175,7 +190,7 @@ def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvN
         head=options.head,
         readout=options.readout,
         input_channels=options.input_channels if inputs is None else inputs.shape[1],
-        inputs=(options.samples or 1) if inputs is None else len(inputs),
+        inputs=(1 if options.samples is None else options.samples) if inputs is None else len(inputs),
     )
 
 
@@ -185,11 +200,7 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
 
     from meanfield.execution.provenance import code_digest, digest
     from meanfield.simulation.cost import require_memory
-    from meanfield.validation import require_count
 
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
-    require_count("--seed", options.seed, minimum=0)
-    require_count("--workers", options.workers)
     require_memory(nets[-1], options.workers)
     key = digest(
         nets=[net.describe() for net in nets],

@@ -16,6 +16,7 @@ def test_closed_forms_are_the_integrals(name, rho):
     c_uv = rho * np.sqrt(c_u * c_v)
     tilt = np.arcsin(rho)
 
+    # E r^(2 m) = 2^m m! for the radius of a standard pair: 1, 2, 8 for products of degree 0, 2, 4.
     def averaged(function, radius_moment):
         def at(angle):
             u, v = np.sqrt(c_u) * np.cos(angle), np.sqrt(c_v) * np.sin(angle + tilt)
@@ -28,6 +29,8 @@ def test_closed_forms_are_the_integrals(name, rho):
     args = (np.array(c_u), np.array(c_v), np.array(c_uv))
     assert activation.product(*args) == pytest.approx(averaged(lambda u, v: s(u) * s(v), 2.0), abs=1e-7)
     assert activation.gate_product(*args) == pytest.approx(averaged(lambda u, v: g(u) * g(v), 1.0), abs=1e-7)
+    fourth = averaged(lambda u, v: s(u) ** 2 * s(v) ** 2, 8.0)
+    assert activation.square_product(*args) == pytest.approx(fourth, abs=1e-6)
     squares = averaged(lambda u, v: g(u) ** 2 * g(v) ** 2, 1.0)
     assert activation.gate_square_product(*args) == pytest.approx(squares, abs=1e-7)
 

@@ -61,9 +61,17 @@ def test_slope_of_correlated_points():
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [([1, 2], [1, 2], "needs 3 points"), ([1, 2, 3], [1, 2], "as many"), ([1, 2, 3], [1, -2, 3], "positive")],
+    ("arguments", "message"),
+    [
+        (([1, 2], [1, 2]), "needs 3 or more"),
+        (([1, 2, 3], [1, 2]), "as many"),
+        (([1, 2, 3], [1, -2, 3]), "positive finite y"),
+        (([1, 2, 3], [1, np.inf, 3]), "positive finite y"),
+        (([2, 2, 2], [1, 2, 3]), "different x"),
+        (([1, 2], [1, 2], [0.1, 0.0]), "positive finite stderr"),
+        (([1, 2], [1, 2], [0.1]), "as many"),
+    ],
 )
-def test_unfittable_points_are_refused(x, y, message):
+def test_unfittable_points_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        mf.fit_power_law(x, y)
+        mf.fit_power_law(*arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +50,7 @@ def simulate(
 
     Returns:
         Dataset over ``layer`` = 1 .. L with the variables of `meanfield.QUANTITIES`, each with NAME_stderr,
-        NAME_largest_share and, per layer, NAME_covariance. ``overlap_energy`` is left out under zero padding when
-        the tangent kernel is too large to form: no single error column measures it there.
+        NAME_largest_share and, per layer, NAME_covariance.
 
     Raises:
         TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
@@ -88,14 +86,13 @@ class Run:
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         attrs = {
             "level": "measured",
-            "architecture": json.dumps(self.architecture.describe()),
             "seed": self.seed,
             "draws": self.draws,
             "weights": "dense",
             "overlap_method": overlap_method(self.architecture),
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
-        return measured_dataset(_estimates(values), attrs)
+        return measured_dataset(self.architecture, _estimates(values), attrs)
 
 
 def simulate_all(runs: list[Run], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:

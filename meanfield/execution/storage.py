@@ -28,6 +28,8 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 def require_writable(folder: Path) -> None:
     """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"cannot write to the folder {folder}: it is a file; choose another with --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -44,7 +44,8 @@ def _computed(tasks: list[tuple[int, Chunk]], workers: int) -> Iterator[tuple[in
         for future in as_completed(indices):
             yield indices[future], future.result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        with _interrupts_held():
+            pool.shutdown(cancel_futures=True)
 
 
 def _prepare_worker() -> None:
@@ -54,7 +55,7 @@ def _prepare_worker() -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold back Ctrl-C while processes start: they inherit the mask, so an interrupt is the parent's business alone."""
+    """Hold back Ctrl-C while processes start and stop; they inherit the mask, so it is the parent's business alone."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

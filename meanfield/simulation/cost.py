@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
 
 from meanfield.architectures import Sequential
@@ -32,26 +31,32 @@ def draw_bytes(architecture: Sequential) -> int:
 
 
 def draw_operations(architecture: Sequential) -> float:
-    """Floating-point operations of the matrix products in one draw's three passes."""
-    places = architecture.inputs * architecture.sites
+    """Floating-point operations of the matrix products in one draw: its three passes and its overlap energy."""
     columns = error_columns(architecture)
-    channels = architecture.channels_by_layer
-    total = 0.0
-    for layer, (below, above) in enumerate(pairwise(channels)):
-        passes = 1 + (2 * columns if layer > 0 else 0)  # nothing is carried below the first layer
-        total += 2 * below * above * architecture.taps * places * passes
-        total += min(own_update_operations(architecture, below, above * columns))
-    return total + _kernel_operations(architecture)
+    passes = sum(_layer_operations(architecture, layer, columns) for layer in range(1, architecture.depth + 1))
+    method = overlap_method(architecture)
+    if method == "dense":
+        return passes + sum(_kernel_operations(architecture, layer) for layer in range(2, architecture.depth + 1))
+    if method == "probes":
+        up_to = [_layer_operations(architecture, layer, 1) for layer in range(1, architecture.depth + 1)]
+        return passes + sum(sum(up_to[:layer]) for layer in range(1, architecture.depth + 1))
+    return passes
 
 
-def _kernel_operations(architecture: Sequential) -> float:
-    """Two passes of every layer over all columns of the tangent kernel, where it is formed."""
-    if overlap_method(architecture) != "dense":
-        return 0.0
-    units = unit_counts(architecture)
-    return sum(2 * architecture.taps * above * below * (below + above) for below, above in pairwise(units)) / (
-        architecture.inputs * architecture.sites
-    )
+def _layer_operations(architecture: Sequential, layer: int, columns: int) -> float:
+    """One layer's share: its product forward, back and along for every column, and its own update."""
+    below, above = architecture.channels_by_layer[layer - 1 : layer + 1]
+    places = architecture.inputs * architecture.sites
+    products = 1 + (2 * columns if layer > 1 else 0)  # nothing is carried below the first layer
+    carried = 2 * below * above * architecture.taps * places * products
+    return carried + min(own_update_operations(architecture, below, above * columns))
+
+
+def _kernel_operations(architecture: Sequential, layer: int) -> float:
+    """Carrying the tangent kernel through a layer, its columns and then its rows."""
+    below, above = architecture.channels_by_layer[layer - 1 : layer + 1]
+    places = architecture.inputs * architecture.sites
+    return 2 * below * above * architecture.taps * places * places * (below + above)
 
 
 def draws_per_batch(architecture: Sequential) -> int:

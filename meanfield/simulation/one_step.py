@@ -44,7 +44,7 @@ def one_step(
     error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
     gradient = _to_columns(error) / (architecture.output_units * architecture.inputs)
     top = passes.through_readout(architecture, matrices, state, gradient)
-    errors = passes.backward(architecture, matrices, state, top)
+    errors = passes.backward(architecture, matrices, state, top, architecture.depth)
     return [-_to_images(change, architecture.grid) for change in passes.tangent(architecture, matrices, state, errors)]
 
 

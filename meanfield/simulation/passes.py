@@ -58,20 +58,19 @@ def through_readout(architecture: Sequential, weights: list[Array], state: Forwa
     return gated(architecture, state.hidden[-1], arriving)
 
 
-def backward(architecture: Sequential, weights: list[Array], state: Forward, top_error: Array) -> list[Array]:
-    """Errors U_1 .. U_L from the top layer's, U_L of shape (D, C_L, r B, S)."""
-    errors = [top_error]
-    for layer in range(architecture.depth - 1, 0, -1):
-        arriving = _apply_transpose(architecture, weights[layer], errors[-1])
-        errors.append(gated(architecture, state.hidden[layer], arriving))
+def backward(architecture: Sequential, weights: list[Array], state: Forward, error: Array, layer: int) -> list[Array]:
+    """Errors U_1 .. U_layer from the error (D, C, r B, S) at that layer."""
+    errors = [error]
+    for below in range(layer - 1, 0, -1):
+        arriving = _apply_transpose(architecture, weights[below], errors[-1])
+        errors.append(gated(architecture, state.hidden[below], arriving))
     return errors[::-1]
 
 
 def tangent(architecture: Sequential, weights: list[Array], state: Forward, errors: list[Array]) -> Iterator[Array]:
-    """Yield T_1 .. T_L, one layer at a time, so that a caller who only sums never holds them all."""
+    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums never holds them all."""
     moved = None
-    for layer, (weight, error) in enumerate(zip(weights[:-1], errors, strict=True)):
-        below = state.hidden[layer]
+    for weight, error, below in zip(weights, errors, state.hidden, strict=False):
         own = _own_update(architecture, error, architecture.sigma.function(below))
         if moved is not None:
             own += apply_layer(architecture, weight, gated(architecture, below, moved))

@@ -19,22 +19,20 @@ from meanfield.simulation.weights import draw_weights
 
 Array = NDArray[np.float64]
 
-# Units per layer up to which the tangent kernel itself is formed: where a single column would do (the kernel costs
-# units / columns times the arithmetic), and where nothing else measures F.
+# Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
 DENSE_UNITS = 128
-DENSE_UNITS_AT_EDGES = 512
 
 
 def overlap_method(architecture: Sequential) -> str:
-    """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), or "none".
+    """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), or "probes".
 
-    "none" is for zero padding beyond dense sizes: edges lose signal, so no single column is white at every layer.
+    "probes", one extra column at every layer, is for zero padding beyond dense sizes: edges lose signal, so no single
+    column stays white at every layer.
     """
-    units = max(unit_counts(architecture))
-    if not architecture.covers_evenly:
-        return "dense" if units <= DENSE_UNITS_AT_EDGES else "none"
-    if units <= DENSE_UNITS:
+    if max(unit_counts(architecture)) <= DENSE_UNITS:
         return "dense"
+    if not architecture.covers_evenly:
+        return "probes"
     return "probe" if architecture.is_pooled else "reduction"
 
 
@@ -44,7 +42,7 @@ def error_columns(architecture: Sequential) -> int:
 
 
 def draw_energies(architecture: Sequential, seed: int, draws: range, inputs: Array | None = None) -> dict[str, Array]:
-    """label_term, output_term and (where it can be had) overlap_energy of every draw, each (D, L)."""
+    """label_term, output_term and overlap_energy of every draw, each (D, L)."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
@@ -71,9 +69,26 @@ def draw_energies(architecture: Sequential, seed: int, draws: range, inputs: Arr
         found["overlap_energy"] = dense_overlap_energy(architecture, weights, state)
     elif method == "probe":
         found["overlap_energy"] = energies[:, :, 2] / unit_counts(architecture)[-1]
-    elif method == "reduction":
+    elif method == "probes":
+        found["overlap_energy"] = _probed_overlap_energy(architecture, weights, state, streams("probe"))
+    else:
         found["overlap_energy"] = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found
+
+
+def _probed_overlap_energy(
+    architecture: Sequential, weights: list[Array], state: passes.Forward, generators: list[Generator]
+) -> Array:
+    """F_l of every layer from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
+    energies = []
+    for layer, units in enumerate(unit_counts(architecture), start=1):
+        shape = state.hidden[layer].shape[1:]
+        probe = np.stack([generator.standard_normal(shape) for generator in generators])
+        errors = passes.backward(architecture, weights, state, probe, layer)
+        *_, change = passes.tangent(architecture, weights, state, errors)
+        flat = change.reshape(len(change), units)
+        energies.append(np.vecdot(flat, flat) / units**2)
+    return np.stack(energies, axis=1)
 
 
 def overlap_per_label_term(architecture: Sequential) -> float:
@@ -84,7 +99,7 @@ def overlap_per_label_term(architecture: Sequential) -> float:
 
 def _column_energies(architecture: Sequential, weights: list[Array], state: passes.Forward, top: Array) -> Array:
     """Mean square over channels, samples and sites of every column's change: (D, L, r)."""
-    errors = passes.backward(architecture, weights, state, top)
+    errors = passes.backward(architecture, weights, state, top, architecture.depth)
     energies = []
     for change in passes.tangent(architecture, weights, state, errors):
         draws, channels = change.shape[:2]

@@ -39,22 +39,32 @@ class LayerMoments:
         return self.kernel**2 / channels + self.cross_channel
 
 
+def forward_products(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[Array]:
+    """Yield xx = E[sigma sigma'] below layers 1 .. L, from the input's per pair of sites."""
+    sigma = architecture.sigma
+    product = input_product
+    for _ in range(architecture.depth):
+        yield product
+        covariance = transport.diagonal(product) / sigma.gain
+        product = sigma.product(*transport.variances(covariance), covariance)
+
+
 def layer_moments(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
     """Yield c, K, V of layers 1 .. L from the input's E[sigma(x) sigma(x')] per pair of sites."""
-    sigma, taps = architecture.sigma, architecture.taps
-    product = input_product
+    sigma = architecture.sigma
     state: LayerMoments | None = None
-    for channels in architecture.channels_by_layer[:-1]:
-        kernel = channels * taps * transport.diagonal(product)
+    products = forward_products(architecture, transport, input_product)
+    for channels, product in zip(architecture.channels_by_layer[:-1], products, strict=True):
+        carried = transport.diagonal(product)
+        kernel = channels * architecture.taps * carried
         cross = np.zeros_like(product)
         if state is not None:
             gate, gate_square, both_on = _gate_averages(sigma, transport, state.covariance)
             kernel += transport.diagonal(gate * state.kernel) / sigma.gain
             fluctuation = gate_square * state.kernel**2 / (sigma.gain**2 * channels)
             cross = transport.independent(both_on * state.cross_channel + fluctuation)
-        state = LayerMoments(transport.diagonal(product) / sigma.gain, kernel, cross)
+        state = LayerMoments(carried / sigma.gain, kernel, cross)
         yield state
-        product = sigma.product(*transport.variances(state.covariance), state.covariance)
 
 
 def label_weights(architecture: Sequential) -> list[Array]:
@@ -76,19 +86,22 @@ def label_weights(architecture: Sequential) -> list[Array]:
 
 
 def white_input(architecture: Sequential) -> tuple[Transport, Array]:
-    """Pairs of sites for the default input: independent unit Gaussians over samples, channels and sites."""
+    """Covariance over pairs of sites of the default input: independent unit Gaussians over samples and sites."""
     if architecture.padding == "circular":
-        transport: Transport = Displacements(architecture)
         covariance = np.zeros((2, architecture.sites))
         covariance[0, 0] = 1.0
-    else:
-        transport = SitePairs(architecture)
-        count = architecture.inputs * architecture.sites
-        covariance = np.eye(count).reshape((architecture.inputs, architecture.sites) * 2)
+        return Displacements(architecture), covariance
+    count = architecture.inputs * architecture.sites
+    return SitePairs(architecture), np.eye(count).reshape((architecture.inputs, architecture.sites) * 2)
+
+
+def white_product(architecture: Sequential) -> tuple[Transport, Array]:
+    """E[sigma(x) sigma(x')] over pairs of sites of the default input."""
+    transport, covariance = white_input(architecture)
     return transport, architecture.sigma.product(*transport.variances(covariance), covariance)
 
 
-def given_input(architecture: Sequential, inputs: Array) -> tuple[Transport, Array]:
+def given_product(architecture: Sequential, inputs: Array) -> tuple[Transport, Array]:
     """Pairs of sites for a given batch (B, C_0, *grid): the average over its channels of sigma(x) sigma(x')."""
     samples, channels = inputs.shape[:2]
     values = architecture.sigma.function(inputs).reshape(samples, channels, architecture.sites)

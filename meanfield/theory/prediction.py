@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -50,20 +50,21 @@ def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = 
         MemoryError: more pairs of sites than the machine can hold, saying how much they need.
     """
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
-    attrs: dict[str, Any] = {"level": level, "architecture": json.dumps(architecture.describe())}
+    attrs: dict[str, Any] = {"level": level}
     if level == "exact":
-        return predicted_dataset(_exact_values(architecture), attrs)
-    overlap, label = _mean_field_terms(architecture, inputs)
+        return predicted_dataset(architecture, _exact_values(architecture), attrs)
     if level == "law":
         anchor = anchor_layer(architecture)
         channels = np.array(architecture.channels_by_layer)
         law = laws.weighted_sum_of_minima(channels[:-1] / channels[-1])
-        overlap, label = (term[anchor - 1] * law / law[anchor - 1] for term in (overlap, label))
-        attrs["anchor_layer"] = anchor
+        overlap, label = (term[-1] * law / law[anchor - 1] for term in _mean_field_terms(architecture, inputs, anchor))
+        attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
+    else:
+        overlap, label = _mean_field_terms(architecture, inputs, architecture.depth)
     values = {"overlap_energy": overlap}
     if not architecture.is_pooled:
         values |= {"label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
-    return predicted_dataset(values, attrs)
+    return predicted_dataset(architecture, values, attrs)
 
 
 def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ...]:
@@ -99,15 +100,16 @@ def anchor_layer(architecture: Sequential) -> int:
     return 1 if architecture.depth == 1 or len(set(architecture.channels_by_layer[:2])) == 1 else 2
 
 
-def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
-    """F_l and, for independent labels of variance 1 at every output site, B_l = n_l mean(F w) / M^2."""
-    transport, product = _input_pairs(architecture, inputs)
+def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None, last: int) -> tuple[Array, Array]:
+    """F_l and, for independent labels of variance 1 at all output sites, B_l = n_l mean(F w) / M^2; l = 1 .. last."""
+    transport, product = input_products(architecture, inputs)
     places = architecture.inputs * architecture.sites
     outputs = architecture.output_units * architecture.inputs
     overlap, label = [], []
     layers = mean_field.layer_moments(architecture, transport, product)
+    weights = mean_field.label_weights(architecture)
     for channels, weight, moments in zip(
-        architecture.channels_by_layer[1:], mean_field.label_weights(architecture), layers, strict=True
+        architecture.channels_by_layer[1 : last + 1], weights[:last], islice(layers, last), strict=True
     ):
         pairs = moments.overlap(channels)
         overlap.append(transport.mean(pairs))
@@ -115,13 +117,13 @@ def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None) -> tup
     return np.array(overlap), np.array(label)
 
 
-def _input_pairs(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Transport, Array]:
-    """The input's second moments over pairs of sites, in the leanest representation that serves them."""
+def input_products(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Transport, Array]:
+    """E[sigma(x) sigma(x')] over pairs of sites of the input, in the leanest representation that serves it."""
     if inputs is not None or architecture.padding != "circular":
         pairs = (architecture.inputs * architecture.sites) ** 2
         needed = SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs
         require_bytes(needed, "the mean field over all pairs of sites", "grid or samples")
     if inputs is None:
-        return mean_field.white_input(architecture)
+        return mean_field.white_product(architecture)
     batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-    return mean_field.given_input(architecture, batch)
+    return mean_field.given_product(architecture, batch)

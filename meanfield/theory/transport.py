@@ -21,6 +21,9 @@ from meanfield.lattice import neighbours, reversed_neighbours
 
 Array = NDArray[np.float64]
 
+# One row and one column of zeros behind the sites: where the index -1 of a neighbour table, outside, reads its zero.
+EDGES = [(0, 0), (0, 1), (0, 0), (0, 1)]
+
 
 class Transport(Protocol):
     """What the mean-field recursion asks of a representation of site pairs."""
@@ -45,17 +48,15 @@ class SitePairs:
     architecture: Sequential
 
     def diagonal(self, pairs: Array) -> Array:
-        samples, sites = self.architecture.inputs, self.architecture.sites
-        padded = np.zeros((samples, sites + 1, samples, sites + 1))
-        padded[:, :-1, :, :-1] = pairs
-        total = np.zeros_like(pairs)
-        for row in self._table:
-            total += padded[:, row][:, :, :, row]
-        return total / self.architecture.taps
+        padded = np.pad(pairs, EDGES)
+        total = sum(padded[:, row][:, :, :, row] for row in self._table)
+        return np.asarray(total / self.architecture.taps)
 
     def independent(self, pairs: Array) -> Array:
-        one_sided = np.tensordot(self._mean_shift, pairs, axes=(1, 1)).swapaxes(0, 1)
-        return np.tensordot(one_sided, self._mean_shift, axes=(3, 1))
+        first = np.pad(pairs, EDGES[:2] + [(0, 0)] * 2)
+        moved = sum(first[:, row] for row in self._table) / self.architecture.taps
+        second = np.pad(np.asarray(moved), [(0, 0)] * 2 + EDGES[2:])
+        return np.asarray(sum(second[:, :, :, row] for row in self._table) / self.architecture.taps)
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         samples, sites = self.architecture.inputs, self.architecture.sites
@@ -68,15 +69,6 @@ class SitePairs:
     @property
     def _table(self) -> NDArray[np.int64]:
         return neighbours(self.architecture.grid, self.architecture.kernel, self.architecture.padding)
-
-    @property
-    def _mean_shift(self) -> Array:
-        """Pk / k as a matrix (S, S)."""
-        sites, taps = self.architecture.sites, self.architecture.taps
-        matrix = np.zeros((sites, sites + 1))
-        for row in self._table:
-            matrix[np.arange(sites), row] += 1.0 / taps
-        return matrix[:, :-1]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import xarray as xr
 
+# Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare.
+ROUNDING = 1e-9
+
+
+def score(measured: xr.DataArray, stderr: xr.DataArray, predicted: xr.DataArray) -> xr.DataArray:
+    """(measured - predicted) / stderr, and 0 where neither a difference nor an error is left beyond rounding."""
+    difference = measured - predicted
+    rounding = ROUNDING * abs(predicted)
+    exact = (abs(difference) <= rounding) & (stderr <= rounding)
+    return (difference / stderr.where(stderr > 0)).where(~exact, 0.0)
+
 
 def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
     """Differences in standard errors, and ratios, of every quantity that both datasets hold.
@@ -23,7 +34,7 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
     columns = {}
     for name in shared:
         error = measured[f"{name}_stderr"]
-        columns[f"{name}_zscore"] = (measured[name] - predicted[name]) / error
+        columns[f"{name}_zscore"] = score(measured[name], error, predicted[name])
         columns[f"{name}_ratio"] = measured[name] / predicted[name]
         columns[f"{name}_ratio_stderr"] = error / predicted[name]
     return xr.Dataset(columns)

@@ -1,5 +1,6 @@
 """The command as a user meets it: help, a smoke run on noise, photograph and files, reruns, and every refusal."""
 
+import json
 import subprocess
 import sys
 
@@ -53,6 +54,7 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(run, tmp_path):
         assert list(dataset.depth.values) == [2, 4]
         assert dataset.label_term.dims == ("depth", "layer")
         assert np.isnan(dataset.label_term.sel(depth=2, layer=3))
+        assert json.loads(dataset.attrs["architecture"])["depth"] == 4
         assert {"label_term_mean_field", "label_term_law", "finite_width_allowance"} <= set(dataset.data_vars)
         assert "python -m sims.cnn_overlap" in dataset.attrs["provenance"]
     assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
@@ -105,6 +107,22 @@ def test_layouts_of_files(run, tmp_path, shape):
     assert status == 0
 
 
+@pytest.mark.parametrize(
+    "reading", [["--samples", "4"], ["--input-channels", "1"], ["--samples", "4", "--input-channels", "1"]]
+)
+def test_a_stack_of_grey_images_is_read_as_samples_when_told_so(run, tmp_path, reading):
+    np.save(tmp_path / "stack.npy", np.random.default_rng(0).normal(size=(4, 6, 5)))
+    _, printed, _ = run("--grid", "6", "5", "--input", str(tmp_path / "stack.npy"), *reading)
+    assert "input_channels 1, inputs 4" in printed
+    _, printed, _ = run("--grid", "6", "5", "--input", str(tmp_path / "stack.npy"), out="channels.nc")
+    assert "input_channels 4, inputs 1" in printed
+    status, _, complaint = run(
+        "--grid", "6", "5", "--input", str(tmp_path / "stack.npy"), "--samples", "3", out="no.nc"
+    )
+    assert status == 2
+    assert "--samples is 3, but" in complaint
+
+
 def test_named_arrays_of_archives_and_datasets(run, tmp_path):
     values = np.random.default_rng(0).normal(size=(2, 3, 6))
     np.savez(tmp_path / "images.npz", train=values, labels=np.arange(2))
@@ -131,6 +149,11 @@ def test_shallow_and_padded_nets(run, arguments):
     ("arguments", "message"),
     [
         (["--depth", "0"], "depth is 0"),
+        (["--samples", "0"], "--samples is 0"),
+        (["--input", "photo", "--input-channels", "0"], "--input-channels is 0"),
+        (["--input", "photo", "--samples", "-1"], "--samples is -1"),
+        (["--input", "photo", "--grid", "0"], "--grid is 0"),
+        (["--input", "photo", "--grid", "4", "4", "4"], "give 1 or 2"),
         (["--channels", "0"], "channels is 0"),
         (["--kernel", "7"], "larger than the circular grid"),
         (["--padding", "mirror"], "choose one of 'circular', 'zero'"),
@@ -161,6 +184,9 @@ def test_bad_input_gets_one_line_before_any_work(run, tmp_path, arguments, messa
         (np.full((1, 6), np.nan), "NaN or infinite"),
         (np.ones((2, 1, 6)), "channel 0 of sample 0"),
         (np.zeros((4, 4)), "does not match the grid"),
+        (np.zeros((0, 1, 6)), "holds 0 values"),
+        (0.1 + 1e-16 * np.arange(6.0), "is constant"),
+        (1e-200 * np.arange(6.0), "is constant"),
         (np.array(["a"] * 6), "images are real numbers"),
     ],
 )

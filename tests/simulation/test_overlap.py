@@ -28,11 +28,13 @@ def test_tangent_kernel_is_the_sum_over_parameters(net, seed):
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
-@pytest.mark.parametrize(("readout", "method"), [("pooled", "probe"), ("convolution", "reduction")])
-def test_one_column_measures_the_kernel_in_mean(monkeypatch, readout, method, activation):
-    net = mf.ConvNet(
-        depth=4, channels=(6, 3, 5, 7), grid=(5,), kernel=(2,), readout=readout, activation=activation, outputs=3
-    )
+@pytest.mark.parametrize(
+    ("readout", "padding", "method"),
+    [("pooled", "circular", "probe"), ("convolution", "circular", "reduction"), ("pooled", "zero", "probes")],
+)
+def test_error_columns_measure_the_kernel_in_mean(monkeypatch, readout, padding, method, activation):
+    options = {"readout": readout, "padding": padding, "activation": activation}
+    net = mf.ConvNet(depth=4, channels=(6, 3, 5, 7), grid=(5,), kernel=(2,), outputs=3, inputs=2, **options)
     exact, cheap = _both_ways(monkeypatch, net, method)
     difference = cheap - exact
     assert consistent(difference.mean(axis=0), difference.std(axis=0) / np.sqrt(DRAWS), DRAWS)
@@ -50,13 +52,5 @@ def test_one_column_fails_under_zero_padding(monkeypatch):
 def _both_ways(monkeypatch, net, method):
     exact = update_energy.draw_energies(net, 3, range(DRAWS))["overlap_energy"]
     monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
-    monkeypatch.setattr(update_energy, "DENSE_UNITS_AT_EDGES", 0)
     assert update_energy.overlap_method(net) == method
     return exact, update_energy.draw_energies(net, 3, range(DRAWS))["overlap_energy"]
-
-
-def test_zero_padding_beyond_dense_sizes_leaves_the_overlap_energy_out(monkeypatch):
-    net = mf.ConvNet(depth=2, channels=3, grid=(4,), padding="zero")
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
-    monkeypatch.setattr(update_energy, "DENSE_UNITS_AT_EDGES", 0)
-    assert "overlap_energy" not in update_energy.draw_energies(net, 0, range(2))

@@ -15,8 +15,8 @@ def _measure(net, inputs=None, seed=1):
     return mf.simulate(net, draws=DRAWS, seed=seed, inputs=inputs)
 
 
-def _agrees(measured, predicted, net, name, inputs_given=False):
-    allowance = finite_width_allowance(net, inputs_given=inputs_given) * predicted[name].values
+def _agrees(measured, predicted, net, name, inputs=None):
+    allowance = (finite_width_allowance(net, inputs) + 1e-9) * predicted[name].values
     difference = measured[name].values - predicted[name].values
     return consistent(difference, measured[f"{name}_stderr"].values, DRAWS, allowance)
 
@@ -29,6 +29,10 @@ NETS = {
     "1d circular, even kernel": mf.ConvNet(depth=4, channels=48, grid=(7,), kernel=(4,), readout="convolution"),
     "1d zero": mf.ConvNet(depth=4, channels=32, grid=(5,), kernel=(3,), padding="zero", readout="convolution"),
     "1d linear": mf.ConvNet(depth=5, channels=48, grid=(6,), kernel=(3,), activation="linear", readout="convolution"),
+    "1d linear, many sites": mf.ConvNet(
+        depth=4, channels=16, grid=(64,), kernel=(3,), activation="linear", readout="convolution"
+    ),
+    "1d, one tap": mf.ConvNet(depth=4, channels=32, grid=(64,), kernel=(1,), readout="convolution"),
     "2d circular": mf.ConvNet(depth=4, channels=48, grid=(4, 3), kernel=(3, 2), readout="convolution"),
     "2d zero": mf.ConvNet(depth=4, channels=48, grid=(4, 3), kernel=(3, 3), padding="zero", readout="convolution"),
     "1d, two inputs": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution", inputs=2),
@@ -59,7 +63,7 @@ def test_given_images(padding):
     ramp = np.linspace(-1, 1, 10)
     images = np.stack([ramp, np.cos(3 * ramp)])[:, None]
     predicted = mf.predict(net, level="mean_field", inputs=images)
-    assert _agrees(_measure(net, images), predicted, net, "label_term", inputs_given=True)
+    assert _agrees(_measure(net, images), predicted, net, "label_term", images)
 
 
 def test_the_bias_is_of_order_one_over_width_and_shrinks():

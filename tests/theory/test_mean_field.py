@@ -55,7 +55,7 @@ def test_displacements_are_all_pairs_on_a_circular_grid(lattice, inputs, activat
         activation=activation,
         input_channels=input_channels,
     )
-    transport, product = mean_field.white_input(net)
+    transport, product = mean_field.white_product(net)
     assert isinstance(transport, Displacements)
     pairs = SitePairs(net)
     white = np.eye(inputs * net.sites).reshape((inputs, net.sites) * 2)
@@ -102,7 +102,7 @@ def test_given_white_noise_approaches_the_white_law():
 def test_zero_padding_loses_mass_at_the_rate_of_the_top_eigenvalue():
     """The signal decays like lambda^l, lambda = (1 + 2 cos(pi/(N+1)))/3 in 1D with three taps (THEORY section 4)."""
     net = mf.ConvNet(depth=200, channels=4, grid=(9,), kernel=(3,), padding="zero", activation="linear")
-    transport, product = mean_field.white_input(net)
+    transport, product = mean_field.white_product(net)
     variance = [
         np.einsum("bpbp->bp", moments.covariance).sum() for moments in mean_field.layer_moments(net, transport, product)
     ]

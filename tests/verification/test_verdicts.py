@@ -8,6 +8,7 @@ import meanfield as mf
 from meanfield.verification import depth_growth
 from meanfield.verification.finite_width import finite_width_allowance
 from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
+from tests.theory.printed_recursions import overlap_energies
 
 BANDS = Bands(doubt=3.0, alarm=5.0)
 
@@ -47,32 +48,12 @@ def test_no_error_and_no_difference_is_no_deviation():
 def test_allowance_covers_the_exact_finite_width_excess_of_one_site():
     """exp(3 l/n) against the exact recursion of F for ReLU (THEORY section 3) up to l/n = 1/2, and not much above."""
     n, depth = 64, 32
-    exact = _exact_overlap_energy(n, depth)
+    exact = overlap_energies(n, depth)
     layers = np.arange(1, depth + 1)
     ratio = exact / (n * layers * (2 * layers**2 + 1) / 12)
     allowance = finite_width_allowance(mf.MLP(depth=depth, width=n))
     assert np.all(ratio - 1 <= allowance)
     assert ratio[-1] - 1 > 0.7 * allowance[-1], "an allowance far beyond the known excess would hide failures"
-
-
-def _exact_overlap_energy(n, depth):
-    """F_l by the printed recursion for ReLU with one input, width n everywhere, He variance."""
-    s, c = 2 / n, n / 2
-    P, F, D = (n * c) ** 2, n * c**2, n * c**2
-    U, V, G = n**2 * s * c**2, n * s * c**2, n * s * c**2
-    W, Q = n * (n + 2) * (s * c) ** 2, 3 * n * (s * c) ** 2
-    energies = [F / n**2]
-    for _ in range(depth - 1):
-        p, f, u, g, w = (P + D) / 4, (F + D) / 4, (U + V) / 4, (G + V) / 4, (W + Q) / 4
-        P = s**2 * (n**2 * p + 2 * n * f) + 2 * s * n**2 * u + n**2 * w
-        F = s**2 * (n * p + n * (n + 1) * f) + 2 * s * n * u + n * w
-        D = n * (s**2 * (p + 2 * f) + 2 * s * u + w)
-        U = s**2 * (n**2 * u + 2 * n * g) + s * n**2 * w
-        V = n * (s**2 * (u + 2 * g) + s * w)
-        G = s**2 * (n * (n + 1) * g + n * u) + s * n * w
-        W, Q = s**2 * n * (n + 2) * w, 3 * s**2 * n * w
-        energies.append(F / n**2)
-    return np.array(energies)
 
 
 def _ladder(activation, draws, channels=64):
@@ -98,6 +79,21 @@ def test_findings_tell_the_laws_apart(activation, mean_field, minima):
     """ReLU refutes the sum of minima; for linear nets it is exact, so the mean field cannot be told from it."""
     found = depth_growth.findings(_ladder(activation, 4096))
     assert [finding.verdict for finding in found[:2]] == [mean_field, minima]
+
+
+def test_allowance_of_given_images_leaves_layer_one_none():
+    net = mf.ConvNet(depth=3, channels=8, grid=(6,), input_channels=1)
+    image = np.linspace(-1, 1, 6).reshape(net.input_shape)
+    allowance = finite_width_allowance(net, image)
+    assert allowance[0] == 0.0
+    assert np.all(np.diff(allowance) > 0)
+
+
+@pytest.mark.parametrize(("activation", "taps", "excess"), [("linear", 3, 65 / 96), ("relu", 1, 0.2608)])
+def test_allowance_knows_that_uncorrelated_sites_fluctuate(activation, taps, excess):
+    """White input, 32 channels, 64 sites: the Gram matrix of layer 1 alone exceeds its mean square by this much."""
+    net = mf.ConvNet(depth=1, channels=32, grid=(64,), kernel=(taps,), activation=activation)
+    assert finite_width_allowance(net)[0] == pytest.approx(excess, rel=0.01)
 
 
 def test_too_few_draws_are_inconclusive():
