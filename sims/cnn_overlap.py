@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 NAME = "cnn_overlap"
 
+INPUT_LAYOUTS = """An image file holds (grid), (channels, grid) or (samples, channels, grid), channels first or last;
+  with --samples n or --input-channels 1, an array (n, grid) is n grey samples. Images are standardised."""
+
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {"depth": 4, "channels": 32, "grid": [8], "kernel": [3], "draws": 64},
     "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3], "draws": 512},
@@ -59,10 +62,7 @@ def _add_network_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_input_options(parser: argparse.ArgumentParser) -> None:
-    layouts = "an image file holds (grid), (channels, grid) or (samples, channels, grid), channels first or last"
-    group = parser.add_argument_group(
-        "input", layouts + "; with --samples n or --input-channels 1, (n, grid) is n grey samples"
-    )
+    group = parser.add_argument_group("input", INPUT_LAYOUTS)
     add = group.add_argument
     source = "gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)"
     add("--input", default="gaussian", metavar="SOURCE", help=source)

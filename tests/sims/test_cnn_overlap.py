@@ -107,18 +107,15 @@ def test_layouts_of_files(run, tmp_path, shape):
     assert status == 0
 
 
-@pytest.mark.parametrize(
-    "reading", [["--samples", "4"], ["--input-channels", "1"], ["--samples", "4", "--input-channels", "1"]]
-)
+@pytest.mark.parametrize("reading", ["--samples 4", "--input-channels 1", "--samples 4 --input-channels 1"])
 def test_a_stack_of_grey_images_is_read_as_samples_when_told_so(run, tmp_path, reading):
     np.save(tmp_path / "stack.npy", np.random.default_rng(0).normal(size=(4, 6, 5)))
-    _, printed, _ = run("--grid", "6", "5", "--input", str(tmp_path / "stack.npy"), *reading)
+    arguments = ["--grid", "6", "5", "--input", str(tmp_path / "stack.npy")]
+    _, printed, _ = run(*arguments, *reading.split())
     assert "input_channels 1, inputs 4" in printed
-    _, printed, _ = run("--grid", "6", "5", "--input", str(tmp_path / "stack.npy"), out="channels.nc")
+    _, printed, _ = run(*arguments, out="channels.nc")
     assert "input_channels 4, inputs 1" in printed
-    status, _, complaint = run(
-        "--grid", "6", "5", "--input", str(tmp_path / "stack.npy"), "--samples", "3", out="no.nc"
-    )
+    status, _, complaint = run(*arguments, "--samples", "3", out="no.nc")
     assert status == 2
     assert "--samples is 3, but" in complaint
 
