@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -54,10 +55,10 @@ def main() -> None:
     )
     rng = np.random.default_rng(0)
     generator = stream(0, "weights", 0)
-    weights, inputs = draw_weights(net, [generator]), draw_inputs(net, [stream(0, "inputs", 0)])
+    weights, inputs = draw_weights(net, [generator], "dense"), draw_inputs(net, [stream(0, "inputs", 0)])
     labels = rng.normal(size=(1, net.outputs, 1, net.sites))
     square = rng.normal(size=(REFERENCE, REFERENCE))
-    numbers = sum(weight.size for weight in weights)
+    numbers = sum(prod(shape) for shape in net.weight_shapes)
     pairs = []
     with threadpool_limits(1):
         all_passes(net, weights, inputs, labels)
@@ -66,7 +67,7 @@ def main() -> None:
             product = timed(lambda: square @ square)
             ours = timed(lambda: all_passes(net, weights, inputs, labels))
             pairs.append((draw_operations(net) / ours, 2 * REFERENCE**3 / product))
-        drawing = min(timed(lambda: draw_weights(net, [generator])) for _ in range(5))
+        drawing = min(timed(lambda: draw_weights(net, [generator], "dense")) for _ in range(5))
     ours, product = np.array(pairs).T / 1e9
     ratio = ours / product
     print(net)

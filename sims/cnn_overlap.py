@@ -199,9 +199,9 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
     from hashlib import sha256
 
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.simulation.cost import require_memory
+    from meanfield.simulation.cost import chosen_weights, require_memory
 
-    require_memory(nets[-1], options.workers)
+    require_memory(nets[-1], options.workers, chosen_weights(nets[-1], "auto"))
     key = digest(
         nets=[net.describe() for net in nets],
         draws=options.draws,

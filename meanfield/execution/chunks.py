@@ -33,6 +33,7 @@ class Chunk:
     start: int
     stop: int
     inputs: Array | None
+    weights: str
 
     @property
     def key(self) -> str:
@@ -41,22 +42,22 @@ class Chunk:
             spec=self.architecture.describe(),
             seed=self.seed,
             draws=[self.start, self.stop],
+            weights=self.weights,
             inputs=None if self.inputs is None else sha256(self.inputs.tobytes()).hexdigest(),
             code=code_digest(),
         )
 
 
-def plan(architecture: Sequential, seed: int, draws: int, inputs: Array | None) -> list[Chunk]:
-    """Split the draws into chunks whose size depends on the architecture alone."""
-    size = int(min(max(1, OPERATIONS_PER_CHUNK // draw_operations(architecture)), MOST_DRAWS_PER_CHUNK))
-    return [Chunk(architecture, seed, start, min(start + size, draws), inputs) for start in range(0, draws, size)]
+def plan(architecture: Sequential, seed: int, draws: int, inputs: Array | None, weights: str) -> list[Chunk]:
+    """Split the draws into chunks whose size depends on the architecture and the kind of weights alone."""
+    size = int(min(max(1, OPERATIONS_PER_CHUNK // draw_operations(architecture, weights)), MOST_DRAWS_PER_CHUNK))
+    starts = range(0, draws, size)
+    return [Chunk(architecture, seed, start, min(start + size, draws), inputs, weights) for start in starts]
 
 
 def compute_chunk(chunk: Chunk) -> Pieces:
     """Per-draw energies of one chunk: name -> (draws, L)."""
     size = draws_per_batch(chunk.architecture)
-    batches = [
-        draw_energies(chunk.architecture, chunk.seed, range(start, min(start + size, chunk.stop)), chunk.inputs)
-        for start in range(chunk.start, chunk.stop, size)
-    ]
+    ranges = [range(start, min(start + size, chunk.stop)) for start in range(chunk.start, chunk.stop, size)]
+    batches = [draw_energies(chunk.architecture, chunk.seed, draws, chunk.inputs, chunk.weights) for draws in ranges]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}

@@ -17,8 +17,9 @@ from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.workers import all_pieces
 from meanfield.seeds import checked_seed
-from meanfield.simulation.cost import require_memory
+from meanfield.simulation.cost import chosen_weights, require_memory
 from meanfield.simulation.update_energy import overlap_method
+from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_array, require_choice, require_count
 
 
@@ -42,7 +43,8 @@ def simulate(
         architecture: the net.
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
-        weights: "dense" Gaussian matrices; "auto" picks, and the dataset says what.
+        weights: "dense" Gaussian matrices, "lazy" ones that are revealed only where they are looked at (the same law,
+            other numbers), or "auto", the cheaper of both; the dataset says which.
         backend: "numpy".
         inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law.
         workers: processes; 1 stays in this one.
@@ -58,10 +60,10 @@ def simulate(
 
     Source: P0 eqs. 7-9, 18-20.
     """
-    require_choice("weights", weights, ("auto", "dense"))
+    require_choice("weights", weights, ("auto", *KINDS))
     require_choice("backend", backend, ("numpy",))
     store = None if resume_in is None else PieceStore(Path(resume_in))
-    return simulate_all([Run(architecture, draws, seed, inputs)], workers=workers, store=store)[0]
+    return simulate_all([Run(architecture, draws, seed, inputs, weights)], workers=workers, store=store)[0]
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ class Run:
     draws: int
     seed: int
     inputs: ArrayLike | None = None
+    weights: str = "auto"
+
+    @property
+    def kind(self) -> str:
+        """The kind of weights that is drawn."""
+        return chosen_weights(self.architecture, self.weights)
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
@@ -79,7 +87,7 @@ class Run:
         batch = self.inputs
         if batch is not None:
             batch = require_array("inputs", batch, self.architecture.input_shape, INPUT_LAYOUT)
-        return plan(self.architecture, checked_seed(self.seed), draws, batch)
+        return plan(self.architecture, checked_seed(self.seed), draws, batch, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -88,7 +96,7 @@ class Run:
             "level": "measured",
             "seed": self.seed,
             "draws": self.draws,
-            "weights": "dense",
+            "weights": self.kind,
             "overlap_method": overlap_method(self.architecture),
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
@@ -99,7 +107,7 @@ def simulate_all(runs: list[Run], *, workers: int = 1, store: PieceStore | None 
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
     workers = require_count("workers", workers)
     for run in runs:
-        require_memory(run.architecture, workers)
+        require_memory(run.architecture, workers, run.kind)
     plans = [run.chunks() for run in runs]
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]

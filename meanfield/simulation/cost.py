@@ -11,27 +11,70 @@ from meanfield.simulation.passes import own_update_operations
 from meanfield.simulation.update_energy import error_columns, overlap_method
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
-BATCH_BYTES = 2 << 20
+BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
+# Time per number that a lazily revealed matrix draws, projections included, over the time per element of a dense one.
+LAZY_EFFORT = 6
+# Bases may hold this part of a matrix's smaller side before projections cost more than they save.
+LAZY_SHARE = 0.25
+# Operations of a matrix product in the time of one random number.
+OPERATIONS_PER_NUMBER = 150
 
-def draw_bytes(architecture: Sequential) -> int:
+
+def chosen_weights(architecture: Sequential, weights: str) -> str:
+    """ "dense" or "lazy": what was asked for, or under "auto" the cheaper one.
+
+    Revealing pays where few columns meet large matrices; forming the tangent kernel asks for all columns.
+    """
+    if weights != "auto":
+        return weights
+    few = all(sum(asked) <= LAZY_SHARE * min(size) for asked, size in _matrices(architecture))
+    elements = sum(rows * columns for _, (rows, columns) in _matrices(architecture))
+    cheap = LAZY_EFFORT * _lazy_numbers(architecture) < elements
+    return "lazy" if few and cheap and overlap_method(architecture) in ("reduction", "probe") else "dense"
+
+
+def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     places = architecture.inputs * architecture.sites
     columns = error_columns(architecture)
     widest = max(architecture.channels_by_layer)
-    weights = sum(prod(shape) for shape in architecture.weight_shapes)
+    held = sum(prod(shape) for shape in architecture.weight_shapes)
+    if weights == "lazy":
+        held = sum(sum(asked) * sum(size) for asked, size in _matrices(architecture))
     kept = sum(architecture.channels_by_layer) * places * (1 + columns)
     working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
     gram, explicit = own_update_operations(architecture, widest, widest * columns)
     working += 2 * places**2 if gram <= explicit else widest * columns * widest * architecture.taps
     if overlap_method(architecture) == "dense":
         working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
-    return NUMBER_BYTES * (weights + kept + working)
+    return NUMBER_BYTES * (held + kept + working)
 
 
-def draw_operations(architecture: Sequential) -> float:
-    """Floating-point operations of the matrix products in one draw: its three passes and its overlap energy."""
+def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Per hidden matrix, ((columns asked from the right, from the left), (rows, columns))."""
+    places = architecture.inputs * architecture.sites
+    errors = error_columns(architecture) * places
+    found = []
+    for layer, shape in enumerate(architecture.weight_shapes[:-1]):
+        asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
+        found.append((asked, (shape[0], prod(shape[1:]))))
+    return found
+
+
+def _lazy_numbers(architecture: Sequential) -> int:
+    """Fresh numbers of a lazily revealed draw: an answer from the right has as many as the matrix has rows."""
+    return sum(right * rows + left * columns for (right, left), (rows, columns) in _matrices(architecture))
+
+
+def draw_operations(architecture: Sequential, weights: str = "dense") -> float:
+    """Floating-point operations of the matrix products in one draw: its three passes and its overlap energy.
+
+    A lazily revealed draw is counted as the operations that take the same time.
+    """
+    if weights == "lazy":
+        return OPERATIONS_PER_NUMBER * LAZY_EFFORT * _lazy_numbers(architecture)
     columns = error_columns(architecture)
     passes = sum(_layer_operations(architecture, layer, columns) for layer in range(1, architecture.depth + 1))
     method = overlap_method(architecture)
@@ -65,9 +108,9 @@ def draws_per_batch(architecture: Sequential) -> int:
     return max(1, min(MOST_DRAWS_PER_BATCH, BATCH_BYTES // patches))
 
 
-def require_memory(architecture: Sequential, workers: int) -> None:
+def require_memory(architecture: Sequential, workers: int, weights: str = "dense") -> None:
     """Raise MemoryError, saying how much is needed, unless every worker can hold a batch of draws."""
-    needed = workers * draws_per_batch(architecture) * draw_bytes(architecture)
+    needed = workers * draws_per_batch(architecture) * draw_bytes(architecture, weights)
     require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.simulation import passes
 from meanfield.simulation.inputs import repeated_inputs
+from meanfield.simulation.weights import Dense, WeightMatrix
 from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
@@ -60,19 +61,19 @@ def pre_activations(architecture: Sequential, weights: Sequence[ArrayLike], inpu
 
 def _checked_forward(
     architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike
-) -> tuple[list[Array], passes.Forward]:
+) -> tuple[list[WeightMatrix], passes.Forward]:
     """The weights as matrices of a single draw, and the forward pass through them."""
     shapes = architecture.weight_shapes
     if len(weights) != len(shapes):
         raise ValueError(
             f"weights has {len(weights)} arrays; this architecture takes {len(shapes)}, of shapes {shapes}"
         )
-    matrices = [
-        require_array(f"weights[{index}]", weight, shape, "(channels out, channels in, *kernel)").reshape(
-            1, shape[0], -1
-        )
+    layout = "(channels out, channels in, *kernel)"
+    arrays = [
+        require_array(f"weights[{index}]", weight, shape, layout)
         for index, (weight, shape) in enumerate(zip(weights, shapes, strict=True))
     ]
+    matrices: list[WeightMatrix] = [Dense(array.reshape(1, len(array), -1)) for array in arrays]
     batch = repeated_inputs(architecture, require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT), 1)
     return matrices, passes.forward(architecture, matrices, batch)
 

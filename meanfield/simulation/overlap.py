@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
 from meanfield.simulation.passes import Forward, apply_layer, gated, site_gram
+from meanfield.simulation.weights import WeightMatrix
 
 Array = NDArray[np.float64]
 
 
-def tangent_kernels(architecture: Sequential, weights: list[Array], state: Forward):  # type: ignore[no-untyped-def]
+def tangent_kernels(architecture: Sequential, weights: list[WeightMatrix], state: Forward):  # type: ignore[no-untyped-def]
     """Yield Theta^(1) .. Theta^(L) as (D, n_l, n_l), units ordered (channel, sample, site).
 
     Theta <- M Theta M^T + (X^T X) x identity over channels, M = W patches(sigma' .) the layer's linear part.
@@ -27,7 +28,7 @@ def tangent_kernels(architecture: Sequential, weights: list[Array], state: Forwa
     for layer, weight in enumerate(weights[:-1]):
         below = state.hidden[layer]
         gram = site_gram(architecture, architecture.sigma.function(below))
-        own = _identity_over_channels(gram, weight.shape[1])
+        own = _identity_over_channels(gram, architecture.channels_by_layer[layer + 1])
         if kernel is not None:
             half = _carry_columns(architecture, weight, below, kernel)
             own += _carry_columns(architecture, weight, below, half.swapaxes(1, 2))
@@ -35,7 +36,7 @@ def tangent_kernels(architecture: Sequential, weights: list[Array], state: Forwa
         yield kernel
 
 
-def dense_overlap_energy(architecture: Sequential, weights: list[Array], state: Forward) -> Array:
+def dense_overlap_energy(architecture: Sequential, weights: list[WeightMatrix], state: Forward) -> Array:
     """F_1 .. F_L of every draw, exactly: (D, L)."""
     energies = [np.square(kernel).mean(axis=(1, 2)) for kernel in tangent_kernels(architecture, weights, state)]
     return np.stack(energies, axis=1)
@@ -54,11 +55,12 @@ def _identity_over_channels(gram: Array, channels: int) -> Array:
     return kernel.reshape(draws, channels * pairs, channels * pairs)
 
 
-def _carry_columns(architecture: Sequential, weight: Array, below: Array, kernel: Array) -> Array:
+def _carry_columns(architecture: Sequential, weight: WeightMatrix, below: Array, kernel: Array) -> Array:
     """M applied to every column of a kernel: (D, n_l, m) -> (D, n_{l+1}, m)."""
     draws, channels, samples, sites = below.shape
     columns = kernel.reshape(draws, channels, samples, sites, -1)
     columns = np.moveaxis(columns, 4, 2).reshape(draws, channels, -1, sites)
     carried = apply_layer(architecture, weight, gated(architecture, below, columns))
-    carried = carried.reshape(draws, weight.shape[1], -1, samples, sites)
-    return np.moveaxis(carried, 2, 4).reshape(draws, weight.shape[1] * samples * sites, -1)
+    above = carried.shape[1]
+    carried = np.moveaxis(carried.reshape(draws, above, -1, samples, sites), 2, 4)
+    return carried.reshape(draws, above * samples * sites, -1)

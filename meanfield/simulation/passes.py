@@ -9,7 +9,7 @@ Notation (THEORY section 2; P0 eqs. 2, 3, 7), with D draws, B samples, r error c
 so that one gradient step of rate eta changes z^(l) by -eta T_l, exactly to first order in eta.
 
 Arrays: pre-activations (D, C, B, S); errors and tangents (D, C, r B, S), columns outermost; weights as matrices
-(D, C', C k), the readout last.
+(D, C', C k) behind the interface of `meanfield.simulation.weights`, the readout last.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from meanfield.architectures import Sequential
 from meanfield.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
+from meanfield.simulation.weights import WeightMatrix
 
 Array = NDArray[np.float64]
 
@@ -35,30 +36,34 @@ class Forward:
     output: Array
 
 
-def forward(architecture: Sequential, weights: list[Array], inputs: Array) -> Forward:
+def forward(architecture: Sequential, weights: list[WeightMatrix], inputs: Array) -> Forward:
     """Send inputs (D, C_0, B, S) through W^(1) .. W^(L) and the readout."""
     hidden = [inputs]
     for weight in weights[:-1]:
         hidden.append(apply_layer(architecture, weight, architecture.sigma.function(hidden[-1])))
     features = architecture.sigma.function(hidden[-1])
     if architecture.is_pooled:
-        output = (weights[-1] @ features.mean(axis=3))[..., None]
+        output = weights[-1].times(features.mean(axis=3))[..., None]
     else:
         output = apply_layer(architecture, weights[-1], features)
     return Forward(hidden, output)
 
 
-def through_readout(architecture: Sequential, weights: list[Array], state: Forward, output_gradient: Array) -> Array:
+def through_readout(
+    architecture: Sequential, weights: list[WeightMatrix], state: Forward, output_gradient: Array
+) -> Array:
     """dL/dz^(L) = U_L from loss gradients (D, outputs, r B, output sites) at the outputs."""
     if architecture.is_pooled:
-        shared = weights[-1].swapaxes(1, 2) @ output_gradient[..., 0] / architecture.sites
+        shared = weights[-1].transpose_times(output_gradient[..., 0]) / architecture.sites
         arriving = np.repeat(shared[..., None], architecture.sites, axis=3)
     else:
         arriving = _apply_transpose(architecture, weights[-1], output_gradient)
     return gated(architecture, state.hidden[-1], arriving)
 
 
-def backward(architecture: Sequential, weights: list[Array], state: Forward, error: Array, layer: int) -> list[Array]:
+def backward(
+    architecture: Sequential, weights: list[WeightMatrix], state: Forward, error: Array, layer: int
+) -> list[Array]:
     """Errors U_1 .. U_layer from the error (D, C, r B, S) at that layer."""
     errors = [error]
     for below in range(layer - 1, 0, -1):
@@ -67,7 +72,9 @@ def backward(architecture: Sequential, weights: list[Array], state: Forward, err
     return errors[::-1]
 
 
-def tangent(architecture: Sequential, weights: list[Array], state: Forward, errors: list[Array]) -> Iterator[Array]:
+def tangent(
+    architecture: Sequential, weights: list[WeightMatrix], state: Forward, errors: list[Array]
+) -> Iterator[Array]:
     """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums never holds them all."""
     moved = None
     for weight, error, below in zip(weights, errors, state.hidden, strict=False):
@@ -78,10 +85,10 @@ def tangent(architecture: Sequential, weights: list[Array], state: Forward, erro
         yield moved
 
 
-def apply_layer(architecture: Sequential, weight: Array, values: Array) -> Array:
+def apply_layer(architecture: Sequential, weight: WeightMatrix, values: Array) -> Array:
     """W patches(values): (D, C, R, S) -> (D, C', R, S), linear in the values."""
     draws, _, rows, sites = values.shape
-    return (weight @ _patches(architecture, values)).reshape(draws, weight.shape[1], rows, sites)
+    return weight.times(_patches(architecture, values)).reshape(draws, -1, rows, sites)
 
 
 def gated(architecture: Sequential, pre_activation: Array, columns: Array) -> Array:
@@ -128,10 +135,10 @@ def _patches(architecture: Sequential, values: Array) -> Array:
     return gather(values, neighbours(architecture.grid, architecture.kernel, architecture.padding))
 
 
-def _apply_transpose(architecture: Sequential, weight: Array, errors: Array) -> Array:
+def _apply_transpose(architecture: Sequential, weight: WeightMatrix, errors: Array) -> Array:
     """patches^T(W^T errors): (D, C', R, S) -> (D, C, R, S), the adjoint of `apply_layer`."""
     draws, channels, rows, sites = errors.shape
-    pulled = weight.swapaxes(1, 2) @ errors.reshape(draws, channels, rows * sites)
+    pulled = weight.transpose_times(errors.reshape(draws, channels, rows * sites))
     if architecture.taps == 1:
         return pulled.reshape(draws, -1, rows, sites)
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)

@@ -15,7 +15,7 @@ from meanfield.seeds import stream
 from meanfield.simulation import passes
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.weights import WeightMatrix, draw_weights
 
 Array = NDArray[np.float64]
 
@@ -41,43 +41,45 @@ def error_columns(architecture: Sequential) -> int:
     return 3 if overlap_method(architecture) == "probe" else 2
 
 
-def draw_energies(architecture: Sequential, seed: int, draws: range, inputs: Array | None = None) -> dict[str, Array]:
+def draw_energies(
+    architecture: Sequential, seed: int, draws: range, inputs: Array | None = None, weights: str = "dense"
+) -> dict[str, Array]:
     """label_term, output_term and overlap_energy of every draw, each (D, L)."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    weights = draw_weights(architecture, streams("weights"))
+    matrices = draw_weights(architecture, streams("weights"), weights)
     batch = (
         draw_inputs(architecture, streams("inputs"))
         if inputs is None
         else repeated_inputs(architecture, inputs, len(draws))
     )
-    state = passes.forward(architecture, weights, batch)
+    state = passes.forward(architecture, matrices, batch)
     method = overlap_method(architecture)
 
     labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
     gradient = np.concatenate([labels, state.output], axis=2) / (architecture.output_units * architecture.inputs)
-    top = passes.through_readout(architecture, weights, state, gradient)
+    top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
         shape = state.hidden[-1].shape[1:]
         top = np.concatenate([top, np.stack([g.standard_normal(shape) for g in streams("probe")])], axis=2)
 
-    energies = _column_energies(architecture, weights, state, top)
+    energies = _column_energies(architecture, matrices, state, top)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
     if method == "dense":
-        found["overlap_energy"] = dense_overlap_energy(architecture, weights, state)
+        found["overlap_energy"] = dense_overlap_energy(architecture, matrices, state)
     elif method == "probe":
         found["overlap_energy"] = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "probes":
-        found["overlap_energy"] = _probed_overlap_energy(architecture, weights, state, streams("probe"))
+        found["overlap_energy"] = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
     else:
         found["overlap_energy"] = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found
 
 
 def _probed_overlap_energy(
-    architecture: Sequential, weights: list[Array], state: passes.Forward, generators: list[Generator]
+    architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, generators: list[Generator]
 ) -> Array:
     """F_l of every layer from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
     energies = []
@@ -97,12 +99,13 @@ def overlap_per_label_term(architecture: Sequential) -> float:
     return architecture.output_units * architecture.inputs / gamma
 
 
-def _column_energies(architecture: Sequential, weights: list[Array], state: passes.Forward, top: Array) -> Array:
+def _column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
     """Mean square over channels, samples and sites of every column's change: (D, L, r)."""
     errors = passes.backward(architecture, weights, state, top, architecture.depth)
     energies = []
     for change in passes.tangent(architecture, weights, state, errors):
         draws, channels = change.shape[:2]
         columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
-        energies.append(np.vecdot(columns, columns).mean(axis=1) / columns.shape[3])
+        flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+        energies.append(np.vecdot(flat, flat) / flat.shape[2])
     return np.stack(energies, axis=1)

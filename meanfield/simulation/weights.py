@@ -1,8 +1,13 @@
-"""Dense Gaussian weights: what a draw of a network is."""
+"""Gaussian weight matrices behind one interface: filled in advance, or revealed only where they are looked at.
+
+All that the passes need of a matrix is its product with a few columns from either side.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
+from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -10,16 +15,128 @@ from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
 from meanfield.simulation.kernels.normals import fill_normal
+from meanfield.simulation.kernels.reveal import reveal
 
 Array = NDArray[np.float64]
 
+KINDS = ("dense", "lazy")
 
-def draw_weights(architecture: Sequential, generators: list[Generator]) -> list[Array]:
-    """W^(1) .. W^(L) and the readout as matrices (D, C', C k), one draw per generator, i.i.d. N(0, s) by layer."""
-    weights = []
-    for shape, variance in zip(architecture.weight_shapes, architecture.weight_variances, strict=True):
-        matrix = np.empty((len(generators), shape[0], prod(shape[1:])))
-        for generator, row in zip(generators, matrix, strict=True):
-            fill_normal(generator, row.reshape(-1), np.sqrt(variance))
-        weights.append(matrix)
-    return weights
+
+class WeightMatrix(Protocol):
+    """A draw of W, (D, n', m), for D networks at once."""
+
+    def times(self, columns: Array) -> Array:
+        """W columns: (D, m, r) -> (D, n', r)."""
+
+    def transpose_times(self, columns: Array) -> Array:
+        """W^T columns: (D, n', r) -> (D, m, r)."""
+
+
+class Dense:
+    """A matrix whose every element is at hand."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+
+    def times(self, columns: Array) -> Array:
+        return self.matrix @ columns
+
+    def transpose_times(self, columns: Array) -> Array:
+        return self.matrix.swapaxes(1, 2) @ columns
+
+
+class Lazy:
+    """A matrix with i.i.d. N(0, s) elements, revealed query by query; exact in law for any adaptive sequence.
+
+    Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
+    B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
+    its part along Q_L is already known, the rest is independent of everything seen (THEORY section 7). A query costs
+    O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory.
+    """
+
+    def __init__(self, rows: int, columns: int, variance: float, normals: NormalSource) -> None:
+        self._deviation = np.sqrt(variance)
+        self._normals = normals
+        self._right = _Side.empty(normals.draws, columns, rows)
+        self._left = _Side.empty(normals.draws, rows, columns)
+
+    def times(self, columns: Array) -> Array:
+        answers, self._right = self._ask(self._right, self._left, columns)
+        return answers
+
+    def transpose_times(self, columns: Array) -> Array:
+        answers, self._left = self._ask(self._left, self._right, columns)
+        return answers
+
+    def _ask(self, side: _Side, other: _Side, columns: Array) -> tuple[Array, _Side]:
+        count = columns.shape[2]
+        fresh = self._normals.take((count, side.images.shape[2])) * self._deviation
+        known, extended = side.known, side.extended(count)
+        answers = reveal(columns, extended.basis, extended.images, known, other.basis, other.images, fresh)
+        return answers, extended
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What one side has asked: orthonormal directions (D, known, size) and their images (D, known, image size)."""
+
+    basis: Array
+    images: Array
+
+    @classmethod
+    def empty(cls, draws: int, size: int, image_size: int) -> _Side:
+        return cls(np.empty((draws, 0, size)), np.empty((draws, 0, image_size)))
+
+    @property
+    def known(self) -> int:
+        return self.basis.shape[1]
+
+    def extended(self, count: int) -> _Side:
+        """With room for ``count`` more directions."""
+        return _Side(*(_with_rows(array, count) for array in (self.basis, self.images)))
+
+
+def _with_rows(array: Array, count: int) -> Array:
+    draws, known, size = array.shape
+    longer = np.empty((draws, known + count, size))
+    longer[:, :known] = array
+    return longer
+
+
+class NormalSource:
+    """Standard normals of several draws at once, each draw from its own generator, filled in blocks."""
+
+    BLOCK = 1 << 15
+
+    def __init__(self, generators: list[Generator]) -> None:
+        self._generators = generators
+        self.draws = len(generators)
+        self._stock = np.empty((len(generators), 0))
+
+    def take(self, shape: tuple[int, ...]) -> Array:
+        """The next numbers of every draw: (D, *shape)."""
+        count = prod(shape)
+        if self._stock.shape[1] < count:
+            more = np.empty((len(self._generators), max(self.BLOCK, count)))
+            for generator, row in zip(self._generators, more, strict=True):
+                fill_normal(generator, row, 1.0)
+            self._stock = np.concatenate([self._stock, more], axis=1)
+        taken, self._stock = self._stock[:, :count], self._stock[:, count:]
+        return taken.reshape(-1, *shape)
+
+
+def draw_weights(architecture: Sequential, generators: list[Generator], kind: str) -> list[WeightMatrix]:
+    """W^(1) .. W^(L) and the readout, one draw per generator: i.i.d. N(0, s) by layer, "dense" or "lazy"."""
+    sizes = [(shape[0], prod(shape[1:])) for shape in architecture.weight_shapes]
+    layers = zip(sizes, architecture.weight_variances, strict=True)
+    if kind == "lazy":
+        normals = NormalSource(generators)
+        return [Lazy(rows, columns, variance, normals) for (rows, columns), variance in layers]
+    return [_draw_dense(rows, columns, variance, generators) for (rows, columns), variance in layers]
+
+
+def _draw_dense(rows: int, columns: int, variance: float, generators: list[Generator]) -> Dense:
+    matrix = np.empty((len(generators), rows, columns))
+    for generator, one in zip(generators, matrix, strict=True):
+        fill_normal(generator, one.reshape(-1), np.sqrt(variance))
+    return Dense(matrix)

@@ -27,7 +27,7 @@ def many_chunks(monkeypatch):
 def test_workers_and_chunks_change_no_number(monkeypatch):
     whole = mf.simulate(NET, draws=40, seed=3)
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e6)
-    assert len(chunks.plan(NET, 3, 40, None)) > 2
+    assert len(chunks.plan(NET, 3, 40, None, "dense")) > 2
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3), whole)
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3, workers=2), whole)
 
@@ -58,7 +58,7 @@ def test_pieces_of_another_seed_or_net_are_not_taken(many_chunks, tmp_path):
 
 
 def test_more_draws_keep_the_first_ones():
-    short, long = (chunks.compute_chunk(chunks.Chunk(NET, 0, 0, stop, None)) for stop in (3, 9))
+    short, long = (chunks.compute_chunk(chunks.Chunk(NET, 0, 0, stop, None, "dense")) for stop in (3, 9))
     np.testing.assert_array_equal(long["label_term"][:3], short["label_term"])
 
 
@@ -89,7 +89,7 @@ def test_every_measured_variable_is_registered():
 def test_learning_rate_scale_error_is_the_spread_of_its_resamples():
     """First-order error against the bootstrap, which knows nothing of derivatives."""
     net = mf.MLP(depth=2, width=32)
-    piece = chunks.compute_chunk(chunks.Chunk(net, 0, 0, 2000, None))
+    piece = chunks.compute_chunk(chunks.Chunk(net, 0, 0, 2000, None, "dense"))
     energy = (piece["label_term"] + piece["output_term"]).mean(axis=1)
     rng = np.random.default_rng(0)
     resampled = [energy[rng.integers(2000, size=2000)].mean() ** -0.5 for _ in range(1000)]
@@ -104,7 +104,7 @@ def test_learning_rate_scale_error_is_the_spread_of_its_resamples():
         ({"draws": 2.0}, TypeError, "whole number"),
         ({"seed": -1}, ValueError, "seed is -1"),
         ({"workers": 0}, ValueError, "workers is 0"),
-        ({"weights": "sparse"}, ValueError, "'auto', 'dense'"),
+        ({"weights": "sparse"}, ValueError, "'auto', 'dense', 'lazy'"),
         ({"backend": "torch"}, ValueError, "'numpy'"),
         ({"inputs": np.zeros((1, 2, 5))}, ValueError, r"inputs has shape \(1, 2, 5\)"),
         ({"inputs": np.full((1, 6, 5), np.nan)}, ValueError, "NaN"),
@@ -117,7 +117,7 @@ def test_bad_arguments_are_refused(options, error, message):
 
 def test_a_net_too_large_for_the_machine_says_how_much_it_needs():
     with pytest.raises(MemoryError, match=r"needs about .* GiB, the machine has .*; lower channels"):
-        mf.simulate(mf.MLP(depth=100, width=10**6), draws=2, seed=0)
+        mf.simulate(mf.MLP(depth=100, width=10**6), draws=2, seed=0, weights="dense")
 
 
 MEMORY_PROBE = """

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.simulation import overlap, passes, update_energy
+from meanfield.simulation.weights import Dense
 from tests import naive
 from tests.draws import given_draw
 from tests.statistics import consistent
@@ -19,7 +20,7 @@ DRAWS = 4096
 @given(architectures(), st.integers(0, 2**31))
 def test_tangent_kernel_is_the_sum_over_parameters(net, seed):
     weights, inputs, _ = given_draw(net, seed)
-    matrices = [w.reshape(1, w.shape[0], -1) for w in weights]
+    matrices = [Dense(w.reshape(1, w.shape[0], -1)) for w in weights]
     columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
     state = passes.forward(net, matrices, columns)
     kernels = overlap.tangent_kernels(net, matrices, state)

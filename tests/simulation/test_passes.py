@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.simulation import passes
+from meanfield.simulation.weights import Dense
 from tests.strategies import architectures
 
 
@@ -14,7 +15,7 @@ from tests.strategies import architectures
 def test_backward_is_the_adjoint_of_the_layer_map(net, seed):
     rng = np.random.default_rng(seed)
     below, above = net.channels_by_layer[:2]
-    weight = rng.normal(size=(2, above, below * net.taps))
+    weight = Dense(rng.normal(size=(2, above, below * net.taps)))
     values = rng.normal(size=(2, below, 3, net.sites))
     errors = rng.normal(size=(2, above, 3, net.sites))
     forward = (passes.apply_layer(net, weight, values) * errors).sum()

@@ -1,0 +1,153 @@
+"""Lazily revealed matrices: consistent for any sequence of queries, and in law the same as dense ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import meanfield as mf
+from meanfield.seeds import stream
+from meanfield.simulation import update_energy
+from meanfield.simulation.cost import chosen_weights
+from meanfield.simulation.kernels import reveal as kernel
+from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.weights import Lazy, NormalSource
+from tests.statistics import COMPARISONS, consistent
+
+DRAWS = 4096
+
+
+def _lazy(rows, columns, variance=0.3, draws=2):
+    return Lazy(rows, columns, variance, NormalSource([stream(0, "weights", draw) for draw in range(draws)]))
+
+
+@given(
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.lists(st.tuples(st.booleans(), st.integers(1, 3)), max_size=7),
+    st.integers(0, 999),
+)
+def test_any_sequence_of_queries_is_one_matrix(rows, columns, queries, seed):
+    """u.(W v) = (W^T u).v for all pairs, repeated and combined queries, also far beyond the matrix's own size."""
+    rng = np.random.default_rng(seed)
+    matrix = _lazy(rows, columns)
+    right, left = [], []
+    for from_right, count in queries:
+        vectors = rng.normal(size=(2, columns if from_right else rows, count))
+        (right if from_right else left).append(
+            (vectors, (matrix.times if from_right else matrix.transpose_times)(vectors))
+        )
+    for v, wv in right:
+        for u, wu in left:
+            np.testing.assert_allclose(u.swapaxes(1, 2) @ wv, wu.swapaxes(1, 2) @ v, atol=1e-9)
+    for vectors, answers in right:
+        np.testing.assert_allclose(matrix.times(vectors), answers, atol=1e-9)
+    if len(right) > 1:
+        (v, wv), (x, wx) = right[:2]
+        np.testing.assert_allclose(matrix.times(2 * v[..., :1] - x[..., :1]), 2 * wv[..., :1] - wx[..., :1], atol=1e-9)
+
+
+def test_a_matrix_that_forgets_a_basis_vector_is_seen():
+    """Negative control of the identity above."""
+    matrix, rng = _lazy(8, 8), np.random.default_rng(0)
+    u, v = rng.normal(size=(2, 8, 1)), rng.normal(size=(2, 8, 1))
+    wu = matrix.transpose_times(u)
+    matrix._left = type(matrix._left).empty(2, 8, 8)
+    assert np.abs(u.swapaxes(1, 2) @ matrix.times(v) - wu.swapaxes(1, 2) @ v).min() > 1e-3
+
+
+def test_zero_and_dependent_columns():
+    matrix = _lazy(5, 4)
+    v = np.random.default_rng(0).normal(size=(2, 4, 1))
+    answers = matrix.times(np.concatenate([np.zeros_like(v), v, -3 * v], axis=2))
+    np.testing.assert_array_equal(answers[..., 0], 0.0)
+    np.testing.assert_allclose(answers[..., 2], -3 * answers[..., 1], atol=1e-12)
+
+
+def test_fully_revealed_elements_are_independent_gaussians():
+    """All elements of 3 x 4 matrices, asked in mixed order: variance s, no correlation, Gaussian margins."""
+    matrix = _lazy(3, 4, variance=0.3, draws=DRAWS)
+    rng = np.random.default_rng(1)
+    matrix.transpose_times(np.broadcast_to(rng.normal(size=(3, 1)), (DRAWS, 3, 1)).copy())
+    matrix.times(np.broadcast_to(rng.normal(size=(4, 2)), (DRAWS, 4, 2)).copy())
+    elements = matrix.times(np.broadcast_to(np.eye(4), (DRAWS, 4, 4)).copy()).reshape(DRAWS, 12) / np.sqrt(0.3)
+    second = elements[:, :, None] * elements[:, None, :]
+    error = second.std(axis=0) / np.sqrt(DRAWS)
+    assert consistent(second.mean(axis=0) - np.eye(12), error, DRAWS)
+    assert not consistent(1.25 * second.mean(axis=0) - np.eye(12), error, DRAWS)
+    for element in elements.T:
+        assert stats.kstest(element, "norm").pvalue > 1e-6 / COMPARISONS
+
+
+def _disagreements(net, wrong=None):
+    """Two-sample Kolmogorov-Smirnov p-values of dense against lazy draws, every term at every layer."""
+    dense = draw_energies(net, 1, range(DRAWS), weights="dense")
+    lazy = draw_energies(wrong or net, 2, range(DRAWS), weights="lazy")
+    return [stats.ks_2samp(a, b).pvalue for name in dense for a, b in zip(dense[name].T, lazy[name].T, strict=True)]
+
+
+NETS = {
+    "mlp": mf.MLP(depth=4, width=24, outputs=3),
+    "mlp, two inputs, linear": mf.MLP(depth=3, width=(20, 30, 16), inputs=2, activation="linear"),
+    "conv": mf.ConvNet(depth=3, channels=24, grid=(3,), kernel=(3,), outputs=2),
+}
+
+
+@pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
+def test_lazy_draws_have_the_law_of_dense_ones(net, monkeypatch):
+    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
+    assert min(p for p in _disagreements(net) if p == p) > 1e-6 / COMPARISONS
+
+
+def test_another_width_is_seen(monkeypatch):
+    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    """Negative control: one channel in twelve more changes every distribution that is compared above."""
+    assert min(_disagreements(mf.MLP(depth=4, width=24), mf.MLP(depth=4, width=32))) < 1e-6 / COMPARISONS
+
+
+@pytest.mark.parametrize("net", [mf.MLP(depth=24, width=512, outputs=1), mf.MLP(depth=12, width=1024, outputs=8)])
+def test_lazy_draws_meet_the_exact_expectation(net):
+    measured, predicted = mf.simulate(net, draws=1024, seed=4, weights="auto"), mf.predict(net, level="exact")
+    assert measured.attrs["weights"] == "lazy"
+    for name in ("label_term", "output_term"):
+        difference = measured[name].values - predicted[name].values
+        assert consistent(difference, measured[f"{name}_stderr"].values, 1024)
+
+
+def test_a_lazy_draw_does_not_depend_on_its_company():
+    net = mf.MLP(depth=4, width=200)
+    together = draw_energies(net, 9, range(20), weights="lazy")
+    for name, values in together.items():
+        alone = np.concatenate([draw_energies(net, 9, range(i, i + 1), weights="lazy")[name] for i in range(20)])
+        np.testing.assert_array_equal(values, alone)
+
+
+def test_auto_picks_by_cost():
+    assert chosen_weights(mf.MLP(depth=4, width=1024), "auto") == "lazy"
+    assert chosen_weights(mf.MLP(depth=4, width=32), "auto") == "dense"
+    assert chosen_weights(mf.MLP(depth=4, width=1024, inputs=500), "auto") == "dense"
+    assert chosen_weights(mf.ConvNet(depth=4, channels=64, grid=(16, 16), kernel=(3, 3)), "auto") == "dense"
+    assert chosen_weights(mf.MLP(depth=4, width=32), "lazy") == "lazy"
+
+
+def test_reveal_is_its_naive_twin():
+    """The kernel against plain projections with NumPy, one column after the other."""
+    rng = np.random.default_rng(3)
+    size, image_size = 7, 6
+    basis, images = (rng.normal(size=(1, 3, n)) for n in (size, image_size))
+    basis[:, 0] /= np.linalg.norm(basis[:, 0])
+    other = np.linalg.qr(rng.normal(size=(image_size, 2)))[0].T[None]
+    other_images = rng.normal(size=(1, 2, size))
+    images[0, 0] -= other[0].T @ (other[0] @ images[0, 0] - other_images[0] @ basis[0, 0])
+    queries, fresh = rng.normal(size=(1, size, 2)), rng.normal(size=(1, 2, image_size))
+    expected, q, a = [], basis[0, :1].copy(), images[0, :1].copy()
+    for k in range(2):
+        rest = queries[0, :, k] - q.T @ (q @ queries[0, :, k])
+        direction = rest / np.linalg.norm(rest)
+        image = other[0].T @ (other_images[0] @ direction) + fresh[0, k] - other[0].T @ (other[0] @ fresh[0, k])
+        q, a = np.vstack([q, direction]), np.vstack([a, image])
+        expected.append(a.T @ (q @ queries[0, :, k]))
+    answers = kernel.reveal(queries, basis, images, 1, other, other_images, fresh)
+    np.testing.assert_allclose(answers[0].T, expected, atol=1e-12)
+    np.testing.assert_allclose(basis[0], q, atol=1e-12)
