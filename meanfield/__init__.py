@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from meanfield.simulation.one_step import one_step as one_step
     from meanfield.simulation.one_step import pre_activations as pre_activations
     from meanfield.theory.closure import derive as derive
+    from meanfield.theory.learning_rate import transfer_learning_rate as transfer_learning_rate
     from meanfield.theory.prediction import predict as predict
     from meanfield.verification.comparison import compare as compare
 
@@ -32,6 +33,7 @@ _HOME = {
     "simulate": "execution.runs",
     "predict": "theory.prediction",
     "derive": "theory.closure",
+    "transfer_learning_rate": "theory.learning_rate",
     "compare": "verification.comparison",
     "fit_power_law": "estimates",
 }

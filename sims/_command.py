@@ -19,6 +19,13 @@ INTERRUPTED = 130
 REFUSED = 2
 
 
+def add_output_options(parser: argparse._ActionsContainer) -> None:
+    """Options of every simulation: where to write."""
+    out = "dataset to write, ending in .nc; the figure goes beside it (default: results/NAME-HASH.nc)"
+    parser.add_argument("--out", type=Path, help=out)
+    parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Options of every simulation that draws: preset, draws, seed, workers, where to write."""
     group = parser.add_argument_group("run")
@@ -36,12 +43,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         default=os.cpu_count() or 1,
         help="processes; results do not depend on it (default: all cores)",
     )
-    group.add_argument(
-        "--out",
-        type=Path,
-        help="dataset to write, ending in .nc; the figure goes beside it (default: results/NAME-HASH.nc)",
-    )
-    group.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
+    add_output_options(group)
 
 
 def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> None:
