@@ -7,7 +7,6 @@ import xarray as xr
 from meanfield.architectures import Sequential
 from meanfield.verification import depth_growth
 from meanfield.verification.comparison import score
-from meanfield.verification.verdicts import Finding
 from sims._table import measured, number, signed, table
 
 HEAVY_SHARE = 0.1
@@ -131,11 +130,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
 
 
 def _verdicts(dataset: xr.Dataset) -> str:
-    return "\n".join(["Verdicts", *map(_sentence, depth_growth.findings(dataset))])
-
-
-def _sentence(finding: Finding) -> str:
-    return f"  {finding.verdict:12}  {finding.claim}\n{'':16}rival: {finding.rival}; {finding.evidence}"
+    return "\n".join(["Verdicts", *(finding.sentence() for finding in depth_growth.findings(dataset))])
 
 
 def _value(at: xr.Dataset, name: str) -> float:

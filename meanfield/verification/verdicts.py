@@ -50,6 +50,10 @@ class Finding:
     verdict: Verdict
     evidence: str
 
+    def sentence(self) -> str:
+        """Two lines for a printed report."""
+        return f"  {self.verdict:12}  {self.claim}\n{'':16}rival: {self.rival}; {self.evidence}"
+
 
 # A mean of which one draw makes more than this has not converged, and its standard error means nothing.
 CONVERGED_SHARE = 0.25
