@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
 
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
 
@@ -54,10 +52,7 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
         axes.errorbar(layer, mean, stderr, fmt="o", color=MEASURED)
     axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, None))
     axes.legend(loc="upper left")
-    shown = [int(tick) for tick in np.unique(np.geomspace(1, layer[-1], 6).round())]
-    axes.set_xticks(shown)
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
+    layer_ticks(axes, int(layer[-1]))
 
 
 def _points(axes: Axes, deepest: xr.Dataset, name: str, color: str, label: str) -> None:

@@ -7,7 +7,7 @@ import json
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 
 # Name, letter, colour of the measured points, colour of the exact line.
 TERMS = (("label_term", "B", MEASURED, MEAN_FIELD), ("output_term", "A", FURTHER[0], FURTHER[1]))
@@ -29,6 +29,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         ratio.axhline(1.0, color=MEAN_FIELD)
         growth.set(xscale="log", yscale="log", ylabel="one-step second moment at learning rate 1")
         ratio.set(xlabel="layer l", ylabel="measured / exact")
+        layer_ticks(ratio, int(layer[-1]))
         title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
         growth.set_title(
             f"{title}\n{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}", fontsize=8, loc="left"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 # Okabe and Ito's palette, in the order: measured, mean field, papers' law, further series.
 MEASURED = "#000000"
@@ -32,3 +35,10 @@ _STYLE = {
 def styled() -> AbstractContextManager[None]:
     """The context in which figures are drawn."""
     return matplotlib.rc_context(_STYLE)  # type: ignore[arg-type]
+
+
+def layer_ticks(axes: Axes, last: int) -> None:
+    """Whole layer numbers on a logarithmic axis from 1 to ``last``."""
+    axes.set_xticks([int(tick) for tick in np.unique(np.geomspace(1, last, 6).round())])
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
