@@ -23,7 +23,7 @@ OPERATIONS_PER_NUMBER = 150
 
 
 def chosen_weights(architecture: Sequential, weights: str) -> str:
-    """ "dense" or "lazy": what was asked for, or under "auto" the cheaper one.
+    """The kind of weights, dense or lazy: what was asked for, or under "auto" the cheaper one.
 
     Revealing pays where few columns meet large matrices; forming the tangent kernel asks for all columns.
     """

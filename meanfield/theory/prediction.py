@@ -56,7 +56,7 @@ def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = 
     if level == "law":
         anchor = anchor_layer(architecture)
         channels = np.array(architecture.channels_by_layer)
-        law = laws.weighted_sum_of_minima(channels[:-1] / channels[-1])
+        law = laws.sum_of_minima(channels[:-1] / channels[-1])
         overlap, label = (term[-1] * law / law[anchor - 1] for term in _mean_field_terms(architecture, inputs, anchor))
         attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
     else:

@@ -22,8 +22,8 @@ def test_linear_nets_of_one_site_grow_as_the_sum_of_minima():
     found = mf.predict(mf.MLP(depth=30, width=50, activation="linear"), level="mean_field").overlap_energy / 50
     minima = [sum(min(i, j) for i in range(1, layer + 1) for j in range(1, layer + 1)) for layer in LAYERS]
     np.testing.assert_allclose(found, minima, rtol=1e-12)
-    np.testing.assert_allclose(laws.sum_of_minima(LAYERS), minima)
-    np.testing.assert_allclose(laws.weighted_sum_of_minima(np.ones(30)), minima)
+    np.testing.assert_allclose(laws.sum_of_minima(np.ones(30)), minima)
+    np.testing.assert_allclose(minima, LAYERS * (LAYERS + 1) * (2 * LAYERS + 1) / 6)
 
 
 def test_finite_depth_law_and_its_slopes():
