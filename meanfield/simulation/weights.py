@@ -70,10 +70,10 @@ class Lazy:
 
     def _ask(self, side: _Side, other: _Side, columns: Array) -> tuple[Array, _Side]:
         count = columns.shape[2]
-        fresh = self._normals.take((count, side.images.shape[2])) * self._deviation
-        known, extended = side.known, side.extended(count)
-        answers = reveal(columns, extended.basis, extended.images, known, other.basis, other.images, fresh)
-        return answers, extended
+        normals = self._normals.take((count, side.images.shape[2]))
+        new = side.extended(count)
+        known, seen = side.known, (other.basis, other.images)
+        return reveal(columns, new.basis, new.images, known, *seen, normals, self._deviation), new
 
 
 @dataclass(frozen=True)
@@ -104,25 +104,35 @@ def _with_rows(array: Array, count: int) -> Array:
 
 
 class NormalSource:
-    """Standard normals of several draws at once, each draw from its own generator, filled in blocks."""
+    """Standard normals of several draws at once, each draw from its own generator, through one buffer filled in blocks.
+
+    What a draw gets does not depend on the block, nor on the draws beside it.
+    """
 
     BLOCK = 1 << 15
 
     def __init__(self, generators: list[Generator]) -> None:
-        self._generators = generators
         self.draws = len(generators)
-        self._stock = np.empty((len(generators), 0))
+        self._generators = generators
+        self._stock = np.empty((self.draws, self.BLOCK))
+        self._used = self.BLOCK
 
     def take(self, shape: tuple[int, ...]) -> Array:
         """The next numbers of every draw: (D, *shape)."""
-        count = prod(shape)
-        if self._stock.shape[1] < count:
-            more = np.empty((len(self._generators), max(self.BLOCK, count)))
-            for generator, row in zip(self._generators, more, strict=True):
-                fill_normal(generator, row, 1.0)
-            self._stock = np.concatenate([self._stock, more], axis=1)
-        taken, self._stock = self._stock[:, :count], self._stock[:, count:]
+        taken = np.empty((self.draws, prod(shape)))
+        done = 0
+        while done < taken.shape[1]:
+            if self._used == self.BLOCK:
+                self._refill()
+            part = min(taken.shape[1] - done, self.BLOCK - self._used)
+            taken[:, done : done + part] = self._stock[:, self._used : self._used + part]
+            done, self._used = done + part, self._used + part
         return taken.reshape(-1, *shape)
+
+    def _refill(self) -> None:
+        for generator, row in zip(self._generators, self._stock, strict=True):
+            fill_normal(generator, row, 1.0)
+        self._used = 0
 
 
 def draw_weights(architecture: Sequential, generators: list[Generator], kind: str) -> list[WeightMatrix]:

@@ -148,6 +148,6 @@ def test_reveal_is_its_naive_twin():
         image = other[0].T @ (other_images[0] @ direction) + fresh[0, k] - other[0].T @ (other[0] @ fresh[0, k])
         q, a = np.vstack([q, direction]), np.vstack([a, image])
         expected.append(a.T @ (q @ queries[0, :, k]))
-    answers = kernel.reveal(queries, basis, images, 1, other, other_images, fresh)
+    answers = kernel.reveal(queries, basis, images, 1, other, other_images, fresh / 0.7, 0.7)
     np.testing.assert_allclose(answers[0].T, expected, atol=1e-12)
     np.testing.assert_allclose(basis[0], q, atol=1e-12)
