@@ -43,7 +43,7 @@ def summarise(values: Array) -> Estimate:
     return Estimate(mean, covariance, share)
 
 
-def critical_z(comparisons: int, draws: int, budget: float = FALSE_ALARM_BUDGET) -> float:
+def critical_z(comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
     """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
     return float(stats.t.isf(budget / (2 * comparisons), draws - 1))
 

@@ -64,6 +64,9 @@ def run(options: argparse.Namespace) -> int:
     if options.transfer is not None:
         print(_transfer(options))
         return 0
+    from meanfield.validation import require_count
+
+    require_count("--depth", options.depth, minimum=2, why="a slope needs two depths")
     from figures import learning_rate_scale as figure
     from meanfield.execution.provenance import code_digest, digest
 

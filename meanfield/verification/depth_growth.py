@@ -11,11 +11,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law, log_slope
-from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, effective_draws, judge
 
 Array = NDArray[np.float64]
 
 TRANSFER_EXPONENT = -1.5
+
+# The terms whose mean a learning-rate scale is the inverse root of.
+SCALED_TERM = {"learning_rate_scale": "mean_update_energy", "label_learning_rate_scale": "label_term"}
 
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 5
@@ -124,7 +127,7 @@ def judge_output_term(measured: xr.Dataset) -> Finding:
     return Finding(
         claim="output term grows no faster than l^2 (P0 eq. 21)",
         rival="it grows like the label term",
-        verdict=judge(claim, rival, Bands.of(FINDINGS, measured.attrs["draws"]), share),
+        verdict=judge(claim, rival, Bands.of(FINDINGS, effective_draws(measured, "output_term", "label_term")), share),
         evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer"
         + _unconverged(share),
     )
@@ -156,8 +159,9 @@ def _slope_finding(ladder: xr.Dataset, name: str, titles: tuple[str, str], claim
     slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
     share, measured = _largest_share(ladder, name), scale_slope(ladder, name)
     sides = [_slope_deviation(measured.exponent - value, measured.stderr, slack) for value in (claimed, rival)]
-    verdict = judge(sides[0], sides[1], Bands.of(FINDINGS, ladder.attrs["draws"]), share)
-    return Finding(*titles, verdict, f"measured slope {_pm(measured)}, allowance {slack:.3f}{_unconverged(share)}")
+    bands = Bands.of(FINDINGS, effective_draws(ladder, SCALED_TERM[name]))
+    evidence = f"measured slope {_pm(measured)}, allowance {slack:.3f}, band {bands.alarm:.3g} s.e."
+    return Finding(*titles, judge(sides[0], sides[1], bands, share), evidence + _unconverged(share))
 
 
 def _depths(ladder: xr.Dataset) -> str:
@@ -166,7 +170,7 @@ def _depths(ladder: xr.Dataset) -> str:
 
 def _finding(measured: xr.Dataset, name: str, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
     """A finding on every layer of one quantity; ``titles`` name the claim and its rival."""
-    bands = Bands.of(FINDINGS * measured.sizes["layer"], measured.attrs["draws"])
+    bands = Bands.of(FINDINGS * measured.sizes["layer"], effective_draws(measured, name))
     evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
     share = _largest_share(measured, name)
     return Finding(*titles, judge(claim, rival, bands, share), evidence + _unconverged(share))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge
 
 
 def judge_exact(measured: xr.Dataset, name: str) -> Finding:
@@ -17,7 +17,7 @@ def judge_exact(measured: xr.Dataset, name: str) -> Finding:
     nothing = np.zeros_like(mean)
     claim = Deviation(mean - measured[f"{name}_exact"].values, stderr, nothing)
     rival = Deviation(mean - measured["label_term_mean_field"].values, stderr, nothing)
-    bands = Bands.of(2 * mean.size, measured.attrs["draws"])
+    bands = Bands.of(2 * mean.size, effective_draws(measured, name))
     share = float(measured[f"{name}_largest_share"].max())
     return Finding(
         claim=f"{name.replace('_', ' ')} is the exact finite-width expectation",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.estimates import critical_z
@@ -71,9 +72,24 @@ class Bands:
     alarm: float
 
     @classmethod
-    def of(cls, comparisons: int, draws: int) -> Bands:
-        """For the worst of ``comparisons`` points measured with ``draws`` draws."""
+    def of(cls, comparisons: int, effective: float) -> Bands:
+        """For the worst of ``comparisons`` points whose means rest on so many effective draws.
+
+        Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
+        degrees of freedom covers what output terms at small widths were seen to do.
+        """
+        draws = max(effective / 2, 2.0)
         return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws))
+
+
+def effective_draws(measured: xr.Dataset, *names: str) -> float:
+    """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names."""
+    draws = float(measured.attrs["draws"])
+    found = []
+    for name in names:
+        relative = np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name]
+        found.append(float((draws / (1 + relative**2)).min()))
+    return min(found)
 
 
 def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float = 0.0) -> Verdict:

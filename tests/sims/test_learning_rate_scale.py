@@ -52,7 +52,7 @@ def test_transfer(capsys, family):
         (["--transfer", "0.1"], "--from is None"),
         (["--transfer", "-1", "--from", "1", "--to", "2"], "positive and finite"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "rnn"], "'mlp', 'mlp linear'"),
-        (["--depth", "0"], "depth is 0"),
+        (["--depth", "1"], "a slope needs two depths"),
         (["--out", "x.txt"], "must end in .nc"),
     ],
 )

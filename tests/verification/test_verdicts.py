@@ -5,9 +5,11 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.estimates import critical_z
+from meanfield.simulation.update_energy import draw_energies
 from meanfield.verification import depth_growth
 from meanfield.verification.finite_width import finite_width_allowance
-from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, effective_draws, judge
 from tests.theory.printed_recursions import overlap_energies
 
 BANDS = Bands(doubt=3.0, alarm=5.0)
@@ -29,6 +31,27 @@ def _deviation(difference, stderr=1.0, allowance=0.0):
 )
 def test_three_verdicts(claim, rival, verdict):
     assert judge(_deviation(claim), _deviation(rival), BANDS) is verdict
+
+
+def test_skewed_draws_count_for_less():
+    """Equal draws all count; draws whose spread is twice their mean count for a fifth, and widen the band."""
+    columns = {"x": ("layer", [1.0, 1.0]), "x_stderr": ("layer", [0.0, 2.0 / np.sqrt(400)])}
+    measured = xr.Dataset(columns, attrs={"draws": 400})
+    assert effective_draws(measured, "x") == pytest.approx(80)
+    assert Bands.of(10, 80).alarm > Bands.of(10, 400).alarm
+
+
+def test_a_true_expectation_of_skewed_draws_is_not_refuted():
+    """256 draws of a heavy-tailed output term, many times: plain t-bands would refute the exact expectation."""
+    net = mf.MLP(depth=4, width=32, head="mup")
+    exact = mf.predict(net, level="exact").output_term.values
+    draws = draw_energies(net, 7, range(160 * 256))["output_term"].reshape(160, 256, 4)
+    mean, stderr = draws.mean(axis=1), draws.std(axis=1, ddof=1) / 16
+    worst = np.abs((mean - exact) / stderr).max(axis=1)
+    effective = (256 / (1 + (16 * stderr / mean) ** 2)).min(axis=1)
+    alarm = np.array([Bands.of(8, count).alarm for count in effective])
+    assert np.all(worst < alarm)
+    assert np.any(worst > critical_z(8, 256))
 
 
 def test_a_mean_that_one_draw_makes_decides_nothing():
