@@ -7,9 +7,9 @@ import xarray as xr
 from meanfield.architectures import Sequential
 from meanfield.verification import depth_growth
 from meanfield.verification.comparison import score
+from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
 
-HEAVY_SHARE = 0.1
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
 LEVELS = ("mean_field", "law")
 LEAST_DEPTH = 3
@@ -91,11 +91,7 @@ def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:
     """What a reader must know about the columns: missing predictions, methods, heavy tails."""
     notes = [POOLED_NOTE] if architecture.is_pooled else []
     notes.append(OVERLAP_NOTES[deepest.attrs["overlap_method"]])
-    for name in TERMS:
-        share = float(deepest[f"{name}_largest_share"].max()) if name in deepest else 0.0
-        if share > HEAVY_SHARE:
-            title = name.replace("_", " ")
-            notes.append(f"Heavy tail: one draw makes {share:.0%} of a mean {title}; its error is a lower bound.")
+    notes += heavy_tail_notes(deepest, TERMS)
     return "\n".join(notes)
 
 

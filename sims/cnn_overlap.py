@@ -11,6 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from sims._beside import predictions
 from sims._command import Results, add_run_options, fill_from_preset, run_command
 
 if TYPE_CHECKING:
@@ -130,13 +131,13 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     from meanfield.execution.runs import Run, simulate_all
     from meanfield.seeds import derived_seed
 
-    predictions = [_predictions(net, inputs) for net in nets]
+    beside = [_predictions(net, inputs) for net in nets]
     seeds = [derived_seed(options.seed, f"depth {net.depth}") for net in nets]
     runs = [Run(net, options.draws, seed, inputs) for net, seed in zip(nets, seeds, strict=True)]
     measured = simulate_all(runs, workers=options.workers, store=results.pieces)
     rungs = [
         xr.merge([found, *predicted], combine_attrs="override")
-        for found, predicted in zip(measured, predictions, strict=True)
+        for found, predicted in zip(measured, beside, strict=True)
     ]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     command = " ".join([f"python -m sims.{NAME}", *sys.argv[1:]])
@@ -151,15 +152,11 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
 
 def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:
     """Every level's prediction, its variables renamed NAME_level, and the allowance for finite width."""
-    import meanfield as mf
     from meanfield.datasets import predicted_dataset
     from meanfield.verification.finite_width import finite_width_allowance
 
-    found = [predicted_dataset(net, {"finite_width_allowance": finite_width_allowance(net, inputs)}, {})]
-    for level in ("mean_field", "law"):
-        predicted = mf.predict(net, level=level, inputs=inputs)
-        found.append(predicted.rename({name: f"{name}_{level}" for name in predicted.data_vars}))
-    return found
+    allowance = predicted_dataset(net, {"finite_width_allowance": finite_width_allowance(net, inputs)}, {})
+    return [allowance, *predictions(net, ("mean_field", "law"), inputs)]
 
 
 def _inputs(options: argparse.Namespace) -> Any:

@@ -12,6 +12,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sims._beside import heavy_tail_notes, predictions
 from sims._command import Results, add_run_options, fill_from_preset, run_command
 
 if TYPE_CHECKING:
@@ -79,18 +80,13 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
     """Draws, with the exact expectation (NAME_exact), the mean field (NAME_mean_field) and the exact spread of F."""
     import xarray as xr
 
-    import meanfield as mf
     from meanfield.execution.runs import Run, simulate_all
     from meanfield.theory.exact import relative_spread
 
-    predictions = []
-    for level in ("exact", "mean_field"):
-        found = mf.predict(net, level=level)
-        predictions.append(found.rename({name: f"{name}_{level}" for name in found.data_vars}))
     spread = xr.Dataset({"overlap_energy_relative_spread": ("layer", relative_spread(net))})
     run = Run(net, options.draws, options.seed)
     measured = simulate_all([run], workers=options.workers, store=results.pieces)[0]
-    return xr.merge([measured, *predictions, spread], combine_attrs="override")
+    return xr.merge([measured, *predictions(net, ("exact", "mean_field")), spread], combine_attrs="override")
 
 
 def _layer_table(dataset: xr.Dataset) -> str:
@@ -117,10 +113,7 @@ def _layer_table(dataset: xr.Dataset) -> str:
 
 def _notes(dataset: xr.Dataset) -> str:
     notes = [f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}, {dataset.attrs['weights']} weights."]
-    for name in TERMS:
-        share = float(dataset[f"{name}_largest_share"].max())
-        if share > 0.1:
-            notes.append(f"Heavy tail: one draw makes {share:.0%} of a mean {name.replace('_', ' ')}; do not quote it.")
+    notes += heavy_tail_notes(dataset, TERMS)
     scale, exact = dataset["learning_rate_scale"], dataset["learning_rate_scale_exact"]
     error = dataset["learning_rate_scale_stderr"]
     notes.append(f"eta* = {float(scale):.4g} +- {float(error):.2g}, exact {float(exact):.4g}")

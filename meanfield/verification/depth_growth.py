@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law, log_slope
+from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, effective_draws, judge
 
 Array = NDArray[np.float64]
@@ -22,9 +23,6 @@ SCALED_TERM = {"learning_rate_scale": "mean_update_energy", "label_learning_rate
 
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 5
-
-# Beyond an allowance, relative to the claimed value: differences of this size are rounding.
-ROUNDING = 1e-9
 
 
 def against_values(measured: xr.Dataset, name: str, expected: Array) -> Deviation:
