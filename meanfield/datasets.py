@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,28 @@ from meanfield.architectures import Sequential
 from meanfield.estimates import Estimate
 from meanfield.quantities import QUANTITIES
 
+Coordinates = Mapping[str, Sequence[Any]]
 
-def predicted_dataset(architecture: Sequential, values: Mapping[str, Any], attrs: Mapping[str, Any]) -> xr.Dataset:
+
+def predicted_dataset(
+    architecture: Sequential, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
+) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
     variables = {name: _variable(name, value).assign_attrs(attrs) for name, value in values.items()}
-    return _with_layers(xr.Dataset(variables, attrs=_spec(architecture) | dict(attrs)))
+    return _with_layers(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
 
 
 def measured_dataset(
-    architecture: Sequential, estimates: Mapping[str, Estimate], attrs: Mapping[str, Any]
+    architecture: Sequential,
+    estimates: Mapping[str, Estimate],
+    attrs: Mapping[str, Any],
+    coords: Coordinates | None = None,
 ) -> xr.Dataset:
     """Measured quantities: NAME, NAME_stderr, NAME_largest_share and, per layer, NAME_covariance of the means."""
+    sizes = {"layer": architecture.depth} | {dim: len(values) for dim, values in (coords or {}).items()}
     variables: dict[str, xr.DataArray] = {}
     for name, estimate in estimates.items():
-        shape = (-1,) if QUANTITIES[name].dims else ()
+        shape = tuple(sizes[dim] for dim in QUANTITIES[name].dims)
         variables[name] = _variable(name, estimate.mean.reshape(shape))
         variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr.reshape(shape))
         share = estimate.largest_share.reshape(shape)
@@ -36,7 +44,7 @@ def measured_dataset(
             variables[f"{name}_covariance"] = xr.DataArray(
                 estimate.covariance, dims=("layer", "layer_other"), attrs=label
             )
-    return _with_layers(xr.Dataset(variables, attrs=_spec(architecture) | dict(attrs)))
+    return _with_layers(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
 
 
 def _spec(architecture: Sequential) -> dict[str, str]:

@@ -32,14 +32,15 @@ class Estimate:
 def summarise(values: Array) -> Estimate:
     """Estimate from independent draws (N, K): errors come from draws alone, never from units or sites.
 
-    The largest-draw share, max / sum over draws, is 1/N for equal draws; near 1, one draw makes the mean.
+    The largest-draw share, max / sum of absolute values, is 1/N for equal draws; near 1, one draw makes the mean.
     """
     draws = require_count("draws", len(values), minimum=2, why="one draw has no standard error")
     mean = values.mean(axis=0)
     centred = values - mean
     covariance = centred.T @ centred / (draws * (draws - 1))
-    total = values.sum(axis=0)
-    share = values.max(axis=0) / np.where(total > 0, total, 1.0)
+    sizes = np.abs(values)
+    total = sizes.sum(axis=0)
+    share = sizes.max(axis=0) / np.where(total > 0, total, 1.0)
     return Estimate(mean, covariance, share)
 
 

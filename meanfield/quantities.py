@@ -90,6 +90,38 @@ _ALL = (
         scaling="n^(-1/2) L^(-3/2) asymptotically",
         source="P0 appendix B.3",
     ),
+    Quantity(
+        name="overlap",
+        symbol="T_l(mu1, mu2)",
+        dims=("pair", "layer"),
+        definition="mean over units of the product of two tangents of z^(l), along two parameter directions",
+        scaling="in mean q for a direction with itself, 0 for two of one layer, 1 / (2 pi q n) for two of different layers",
+        source="P0 eq. 13",
+    ),
+    Quantity(
+        name="squared_overlap",
+        symbol="T_l(mu1, mu2)^2",
+        dims=("pair", "layer"),
+        definition="square of the overlap of two parameter directions, whose sum over all pairs is the overlap energy",
+        scaling="q^2 for a direction with itself; for two of different units (l - l_mu) / n at leading order in l / n",
+        source="P0 eq. 13; THEORY section 3",
+    ),
+    Quantity(
+        name="gated_overlap",
+        symbol="E[T_{l+1} | layers up to l]",
+        dims=("pair", "layer"),
+        definition="overlap of the gated tangents over the gain: the mean of the next layer's overlap, given this one",
+        scaling="as the overlap",
+        source="P0 eq. 15",
+    ),
+    Quantity(
+        name="overlap_variance",
+        symbol="Var(T_l | layers below l)",
+        dims=("pair", "layer"),
+        definition="mean of the squared difference between an overlap and its mean given the layers below",
+        scaling="1 / n",
+        source="P0 Lemma 5, eq. 27",
+    ),
 )
 
 

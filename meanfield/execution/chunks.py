@@ -1,20 +1,23 @@
 """A chunk: a range of draws worth about a second, the unit of parallel work and of what is kept on disk.
 
-Its numbers depend on (spec, seed, draw) alone, so chunks can be computed anywhere and in any order. Workers import
-this module, so it stays free of everything that only the main process needs.
+Its numbers depend on (what is measured, spec, seed, draw) alone, so chunks can be computed anywhere and in any order.
+Workers import this module, so it stays free of everything that only the main process needs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
 from meanfield.execution.provenance import code_digest, digest
-from meanfield.simulation.cost import draw_operations, draws_per_batch
+from meanfield.simulation.cost import draws_per_batch
+from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.update_energy import draw_energies
 
 Array = NDArray[np.float64]
@@ -24,15 +27,20 @@ OPERATIONS_PER_CHUNK = 4e10
 MOST_DRAWS_PER_CHUNK = 10_000
 
 
+# What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
+MEASURES: dict[str, Callable[..., Pieces]] = {"energies": draw_energies, "overlaps": draw_overlaps}
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """Draws ``start`` .. ``stop`` - 1 of one network."""
+    """Draws ``start`` .. ``stop`` - 1 of one network, and which of the ``MEASURES`` is taken with what options."""
 
     architecture: Sequential
+    measure: str
+    options: Mapping[str, Any]
     seed: int
     start: int
     stop: int
-    inputs: Array | None
     weights: str
 
     @property
@@ -40,24 +48,38 @@ class Chunk:
         """A digest of all that the chunk's numbers depend on."""
         return digest(
             spec=self.architecture.describe(),
+            measure=self.measure,
+            options={name: _plain(value) for name, value in self.options.items()},
             seed=self.seed,
             draws=[self.start, self.stop],
             weights=self.weights,
-            inputs=None if self.inputs is None else sha256(self.inputs.tobytes()).hexdigest(),
             code=code_digest(),
         )
 
 
-def plan(architecture: Sequential, seed: int, draws: int, inputs: Array | None, weights: str) -> list[Chunk]:
-    """Split the draws into chunks whose size depends on the architecture and the kind of weights alone."""
-    size = int(min(max(1, OPERATIONS_PER_CHUNK // draw_operations(architecture, weights)), MOST_DRAWS_PER_CHUNK))
-    starts = range(0, draws, size)
-    return [Chunk(architecture, seed, start, min(start + size, draws), inputs, weights) for start in starts]
+def plan(chunk: Chunk, operations: float) -> list[Chunk]:
+    """Split the draws of one large chunk into chunks of about a second, at so many operations per draw."""
+    size = int(min(max(1, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
+    starts = range(chunk.start, chunk.stop, size)
+    return [replace(chunk, start=start, stop=min(start + size, chunk.stop)) for start in starts]
 
 
 def compute_chunk(chunk: Chunk) -> Pieces:
-    """Per-draw energies of one chunk: name -> (draws, L)."""
+    """Per-draw numbers of one chunk: name -> (draws, ...)."""
     size = draws_per_batch(chunk.architecture)
-    ranges = [range(start, min(start + size, chunk.stop)) for start in range(chunk.start, chunk.stop, size)]
-    batches = [draw_energies(chunk.architecture, chunk.seed, draws, chunk.inputs, chunk.weights) for draws in ranges]
+    batches = [
+        MEASURES[chunk.measure](
+            chunk.architecture,
+            seed=chunk.seed,
+            draws=range(start, min(start + size, chunk.stop)),
+            weights=chunk.weights,
+            **chunk.options,
+        )
+        for start in range(chunk.start, chunk.stop, size)
+    ]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def _plain(value: Any) -> Any:
+    """An option as JSON can hold it; an array by a digest of its bytes."""
+    return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value

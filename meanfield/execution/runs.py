@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import xarray as xr
@@ -17,7 +19,7 @@ from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.workers import all_pieces
 from meanfield.seeds import checked_seed
-from meanfield.simulation.cost import chosen_weights, require_memory
+from meanfield.simulation.cost import chosen_weights, draw_operations, require_memory
 from meanfield.simulation.update_energy import overlap_method
 from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_array, require_choice, require_count
@@ -87,7 +89,8 @@ class Run:
         batch = self.inputs
         if batch is not None:
             batch = require_array("inputs", batch, self.architecture.input_shape, INPUT_LAYOUT)
-        return plan(self.architecture, checked_seed(self.seed), draws, batch, self.kind)
+        whole = Chunk(self.architecture, "energies", {"inputs": batch}, checked_seed(self.seed), 0, draws, self.kind)
+        return plan(whole, draw_operations(self.architecture, self.kind))
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -103,7 +106,21 @@ class Run:
         return measured_dataset(self.architecture, _estimates(values), attrs)
 
 
-def simulate_all(runs: list[Run], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
+class Plannable(Protocol):
+    """What `simulate_all` asks of a network to draw, whatever is measured on it."""
+
+    @property
+    def architecture(self) -> Sequential: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    def chunks(self) -> list[Chunk]: ...
+
+    def dataset(self, pieces: list[Pieces]) -> xr.Dataset: ...
+
+
+def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
     workers = require_count("workers", workers)
     for run in runs:

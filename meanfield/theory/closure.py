@@ -130,17 +130,17 @@ def _one_layer(moment: Moment, activation: str, direction: str) -> Combination:
     total: defaultdict[Moment, defaultdict[tuple[int, int], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     if direction == "up":
         for (mixed, powers), count in _mix(moment, own_layer=True).items():
-            for gated, weight in _gate(mixed, activation).items():
+            for gated, weight in gate_average(mixed, activation).items():
                 total[gated][powers] += count * weight
     else:
-        for gated, weight in _gate(moment, activation).items():
+        for gated, weight in gate_average(moment, activation).items():
             for (mixed, powers), count in _mix(gated, own_layer=False).items():
                 total[mixed][powers] += count * weight
     kept = {m: {powers: c for powers, c in polynomial.items() if c} for m, polynomial in total.items()}
     return {m: polynomial for m, polynomial in kept.items() if polynomial}
 
 
-def _gate(moment: Moment, activation: str) -> dict[Moment, Fraction]:
+def gate_average(moment: Moment, activation: str) -> dict[Moment, Fraction]:
     """Average over the gates: sum over set partitions of the vertices, merged block by block."""
     if activation == "linear":
         return {moment: Fraction(1)}

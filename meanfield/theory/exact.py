@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import MLP
-from meanfield.theory.closure import Recursion, derive
-from meanfield.theory.iteration import iterate
+from meanfield.theory.closure import derive
+from meanfield.theory.layers import log_moments
 
 Array = NDArray[np.float64]
 
@@ -73,13 +73,13 @@ class _Chain:
         """Logs of the named moments at layers 1 .. L: (L, moments)."""
         recursion = derive(*moments, activation=self.activation)
         start = recursion.first_layer(self.channels[1], self.variances[0], self.gain * self.channels[0])
-        return _iterated(recursion, start, self.channels[2:], self.variances[1:-1], len(moments))
+        return log_moments(recursion, start, self.channels[2:], self.variances[1:-1], len(moments))
 
     def gram_from_above(self) -> Array:
         """Logs of a1, a2 of the layer above each of 1 .. L (the outputs for L), after that layer's gate: (L, 2)."""
         recursion = derive(*GRAM_MOMENTS, activation=self.activation, direction="down")
         start = np.array([_of_identity(str(moment), float(self.outputs)) for moment in recursion.moments])
-        return _iterated(recursion, start, self.channels[:1:-1], self.variances[:1:-1], len(GRAM_MOMENTS))[::-1]
+        return log_moments(recursion, start, self.channels[:1:-1], self.variances[:1:-1], len(GRAM_MOMENTS))[::-1]
 
     def output_term(self, below: Array) -> Array:
         """log E A_l = log E z' S Theta^2 S z / (M^2 n) from P1, P2, P3: S averaged over the matrix just above layer l
@@ -98,14 +98,3 @@ class _Chain:
 def _of_identity(moment: str, size: float) -> float:
     """(tr I)^2 = size^2; tr I^2 and the sum of squared diagonal elements are size."""
     return size**2 if moment == GRAM_MOMENTS[0] else size
-
-
-def _iterated(recursion: Recursion, start: Array, widths: Array, variances: Array, rows: int) -> Array:
-    """Logs of the first ``rows`` moments at the start and after every layer of these widths and weight variances."""
-    layers = widths + 1j * variances
-    changes = np.flatnonzero(np.diff(layers, prepend=np.nan))
-    distinct, kind = np.unique(layers[changes], return_inverse=True)
-    which = np.repeat(kind, np.diff(changes, append=len(layers))).astype(np.int64)
-    size = len(recursion.moments)
-    matrices = np.array([recursion.matrix(layer.real, layer.imag) for layer in distinct]).reshape(-1, size, size)
-    return np.asarray(iterate(matrices, which, start, np.arange(rows)))

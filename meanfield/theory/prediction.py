@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
@@ -12,9 +13,11 @@ from scipy.special import logsumexp
 
 from meanfield.architectures import INPUT_LAYOUT, MLP, Sequential
 from meanfield.datasets import predicted_dataset
+from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory import laws, mean_field
 from meanfield.theory.exact import exact_terms
+from meanfield.theory.pair_overlaps import pair_moments
 from meanfield.theory.transport import Transport
 from meanfield.validation import require_array, require_choice
 
@@ -27,7 +30,9 @@ LEVELS_OF_ONE_INPUT_MLP = ("exact", *LEVELS)
 SITE_PAIR_ARRAYS = 12
 
 
-def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = None) -> xr.Dataset:
+def predict(
+    architecture: Sequential, *, level: str, inputs: ArrayLike | None = None, pairs: Iterable[Any] | None = None
+) -> xr.Dataset:
     """Expected update energy and its parts at every layer, without drawing anything.
 
     Args:
@@ -36,6 +41,8 @@ def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = 
             "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4); or "law", the
             papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
+        pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
+            for `simulate_overlaps`.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
@@ -43,7 +50,8 @@ def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = 
         pooled readout labels reach all sites alike and the label term does not reduce to the overlap energy, so it is
         left out. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``,
         ``learning_rate_scale``, and log_NAME of every quantity, finite at depths where the quantity itself
-        overflows to infinity.
+        overflows to infinity; and with ``pairs``, over ``pair`` and ``layer``, ``overlap`` (mean), ``squared_overlap``
+        and ``overlap_variance`` (of T_l given the layers below), the last two with their logarithms.
 
     Raises:
         ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape.
@@ -52,7 +60,9 @@ def predict(architecture: Sequential, *, level: str, inputs: ArrayLike | None = 
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level}
     if level == "exact":
-        return predicted_dataset(architecture, _exact_values(architecture), attrs)
+        return _exact(cast(MLP, architecture), pairs, attrs)
+    if pairs is not None:
+        raise ValueError(f"overlaps of pairs are predicted at level 'exact' alone; level is {level!r}")
     if level == "law":
         anchor = anchor_layer(architecture)
         channels = np.array(architecture.channels_by_layer)
@@ -73,9 +83,27 @@ def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ..
     return LEVELS_OF_ONE_INPUT_MLP if is_exact else LEVELS
 
 
-def _exact_values(architecture: Sequential) -> dict[str, Array]:
-    """Every quantity of the exact level, from logarithms, with the logarithms beside."""
-    terms = exact_terms(cast(MLP, architecture))
+def _exact(architecture: MLP, pairs: Iterable[Any] | None, attrs: dict[str, Any]) -> xr.Dataset:
+    if pairs is None:
+        return predicted_dataset(architecture, _exact_values(architecture), attrs)
+    chosen = checked_pairs(architecture, pairs)
+    values = _exact_values(architecture) | _overlap_values(architecture, chosen)
+    return predicted_dataset(architecture, values, attrs, {"pair": [pair_name(pair) for pair in chosen]})
+
+
+def _overlap_values(architecture: MLP, pairs: tuple[Pair, ...]) -> dict[str, Array]:
+    """Mean, second moment and conditional variance of every pair's overlap: (pairs, L)."""
+    moments = [pair_moments(architecture, pair) for pair in pairs]
+    logs = {
+        "squared_overlap": np.stack([found.log_square for found in moments]),
+        "overlap_variance": np.stack([found.log_variance for found in moments]),
+    }
+    return {"overlap": np.stack([found.mean for found in moments])} | _with_logarithms(logs)
+
+
+def _exact_values(architecture: MLP) -> dict[str, Array]:
+    """Every quantity by layer of the exact level, with its logarithm."""
+    terms = exact_terms(architecture)
     update = np.logaddexp(terms.label_term, terms.output_term)
     mean_update, mean_label = (logsumexp(log) - np.log(architecture.depth) for log in (update, terms.label_term))
     logs = {
@@ -87,6 +115,11 @@ def _exact_values(architecture: Sequential) -> dict[str, Array]:
         "learning_rate_scale": -0.5 * mean_update,
         "label_learning_rate_scale": -0.5 * mean_label,
     }
+    return _with_logarithms(logs)
+
+
+def _with_logarithms(logs: dict[str, Array]) -> dict[str, Array]:
+    """Quantities from their logarithms, infinite where they overflow, with the logarithms beside."""
     with np.errstate(over="ignore", under="ignore"):
         plain = {name: np.exp(log) for name, log in logs.items()}
     return plain | {f"log_{name}": log for name, log in logs.items()}

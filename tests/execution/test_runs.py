@@ -13,10 +13,15 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution import chunks
+from meanfield.execution.runs import Run
 from meanfield.execution.storage import PieceStore, require_writable, write_whole
 from meanfield.seeds import derived_seed, stream
 
 NET = mf.ConvNet(depth=3, channels=6, grid=(5,), readout="convolution")
+
+
+def _energies(net, draws):
+    return chunks.Chunk(net, "energies", {"inputs": None}, 0, 0, draws, "dense")
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def many_chunks(monkeypatch):
 def test_workers_and_chunks_change_no_number(monkeypatch):
     whole = mf.simulate(NET, draws=40, seed=3)
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e6)
-    assert len(chunks.plan(NET, 3, 40, None, "dense")) > 2
+    assert len(Run(NET, 40, 3).chunks()) > 2
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3), whole)
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3, workers=2), whole)
 
@@ -58,7 +63,7 @@ def test_pieces_of_another_seed_or_net_are_not_taken(many_chunks, tmp_path):
 
 
 def test_more_draws_keep_the_first_ones():
-    short, long = (chunks.compute_chunk(chunks.Chunk(NET, 0, 0, stop, None, "dense")) for stop in (3, 9))
+    short, long = (chunks.compute_chunk(_energies(NET, stop)) for stop in (3, 9))
     np.testing.assert_array_equal(long["label_term"][:3], short["label_term"])
 
 
@@ -89,7 +94,7 @@ def test_every_measured_variable_is_registered():
 def test_learning_rate_scale_error_is_the_spread_of_its_resamples():
     """First-order error against the bootstrap, which knows nothing of derivatives."""
     net = mf.MLP(depth=2, width=32)
-    piece = chunks.compute_chunk(chunks.Chunk(net, 0, 0, 2000, None, "dense"))
+    piece = chunks.compute_chunk(_energies(net, 2000))
     energy = (piece["label_term"] + piece["output_term"]).mean(axis=1)
     rng = np.random.default_rng(0)
     resampled = [energy[rng.integers(2000, size=2000)].mean() ** -0.5 for _ in range(1000)]

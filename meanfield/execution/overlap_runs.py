@@ -1,0 +1,111 @@
+"""`simulate_overlaps`: chosen pairs of parameter directions followed over many draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield.architectures import Sequential
+from meanfield.datasets import measured_dataset
+from meanfield.directions import Pair, checked_pairs, pair_name
+from meanfield.estimates import Estimate, summarise
+from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.provenance import provenance
+from meanfield.execution.runs import simulate_all
+from meanfield.execution.storage import PieceStore
+from meanfield.seeds import checked_seed
+from meanfield.simulation.pair_overlaps import cheaper_weights, overlap_operations
+from meanfield.simulation.weights import KINDS
+from meanfield.validation import require_choice, require_count
+
+
+def simulate_overlaps(
+    architecture: Sequential,
+    *,
+    pairs: Iterable[Any],
+    draws: int,
+    seed: int,
+    weights: str = "auto",
+    fixed_layers: int = 0,
+    workers: int = 1,
+    resume_in: Path | None = None,
+) -> xr.Dataset:
+    """Measure the overlaps T_h of pairs of parameter directions from where they begin to the top layer.
+
+    Args:
+        architecture: the net.
+        pairs: ((layer, unit), (layer, unit)), counted from 1; a direction moves the weights into one unit along that
+            unit's own incoming features (`meanfield.directions`).
+        draws: at least 2.
+        seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
+        weights: "dense", "lazy", or "auto", the cheaper of both.
+        fixed_layers: inputs and the weights of so many first layers are the same in all draws, so that means are
+            conditional on them.
+        workers, resume_in: as for `simulate`.
+
+    Returns:
+        Dataset over ``pair`` (named "LAYER,UNIT:LAYER,UNIT") and ``layer``: overlap T_h, squared_overlap T_h^2,
+        gated_overlap (the mean of T_{h+1} given layer h) and overlap_variance Var(T_h | layers below), each with
+        NAME_stderr; NaN below the upper direction of a pair.
+
+    Raises:
+        TypeError, ValueError: a pair outside the net, bad counts or names. MemoryError: more than the machine has.
+
+    Source: P0 eqs. 13-15, 27.
+    """
+    require_choice("weights", weights, ("auto", *KINDS))
+    store = None if resume_in is None else PieceStore(Path(resume_in))
+    run = OverlapRun(architecture, checked_pairs(architecture, pairs), draws, seed, weights, fixed_layers)
+    return simulate_all([run], workers=workers, store=store)[0]
+
+
+@dataclass(frozen=True)
+class OverlapRun:
+    """Pairs of one network to follow: what `simulate_overlaps` takes, checked when it is planned."""
+
+    architecture: Sequential
+    pairs: tuple[Pair, ...]
+    draws: int
+    seed: int
+    weights: str = "auto"
+    fixed_layers: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The kind of weights that is drawn."""
+        return cheaper_weights(self.architecture, self.pairs) if self.weights == "auto" else self.weights
+
+    def chunks(self) -> list[Chunk]:
+        """The checked plan of this run."""
+        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
+        fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
+        if fixed > self.architecture.depth:
+            raise ValueError(f"fixed_layers is {fixed}; the net has {self.architecture.depth} layers to fix")
+        options = {"pairs": self.pairs, "fixed_layers": fixed}
+        whole = Chunk(self.architecture, "overlaps", options, checked_seed(self.seed), 0, draws, self.kind)
+        return plan(whole, overlap_operations(self.architecture, self.pairs, self.kind))
+
+    def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
+        """The measured dataset from all finished chunks, in order."""
+        attrs = {
+            "level": "measured",
+            "seed": self.seed,
+            "draws": self.draws,
+            "weights": self.kind,
+            "fixed_layers": self.fixed_layers,
+            "pairs": json.dumps(self.pairs),
+            "provenance": provenance(seed=self.seed, draws=self.draws),
+        }
+        values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        estimates = {name: _estimate(value) for name, value in values.items()}
+        return measured_dataset(self.architecture, estimates, attrs, {"pair": [pair_name(pair) for pair in self.pairs]})
+
+
+def _estimate(values: np.ndarray) -> Estimate:
+    return summarise(values.reshape(len(values), -1))
