@@ -95,7 +95,7 @@ _ALL = (
         symbol="T_l(mu1, mu2)",
         dims=("pair", "layer"),
         definition="mean over units of the product of two tangents of z^(l), along two parameter directions",
-        scaling="in mean q for a direction with itself, 0 for two of one layer, 1 / (2 pi q n) for two of different layers",
+        scaling="mean q for a direction with itself, 0 for two of a layer, 1 / (2 pi q n) for two of different layers",
         source="P0 eq. 13",
     ),
     Quantity(

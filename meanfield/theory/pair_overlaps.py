@@ -68,8 +68,8 @@ def _mean_across_layers(architecture: MLP, low: int, high: int) -> float:
 
     The upper direction's tangent v = |x| e_a has no random sign, so <u, v> = u_a |x| has mean zero only until the gate
     of unit a opens where z_a > 0. Given the layer below, u_a and z_a are Gaussian with covariance s <Du, x>, so that
-    E[D u_a |x|] = sqrt(s / 2 pi) <Du, x>; and E<Du, x>, in turn sqrt(s / 2 pi) E|x|^2 at the lower direction's layer, is
-    conserved in between.
+    E[D u_a |x|] = sqrt(s / 2 pi) <Du, x>; and E<Du, x>, in turn sqrt(s / 2 pi) E|x|^2 at the lower direction's layer,
+    is conserved in between.
     """
     if architecture.activation == "linear":
         return 0.0

@@ -1,0 +1,164 @@
+"""Overlaps of pairs of parameter directions, followed from the layer where they begin to the top.
+
+A direction is one unit's weights, moved along that unit's incoming features; T_h is the mean over units of the
+product of the two tangents of z^(h). Over redraws of the net: the mean of T_h, which P0 Lemma 1 says is conserved; the
+growth of its square against the exact recursion; the variance that each new layer adds (P0 Lemma 5: at most C0/C). Over
+redraws of the layers above a fixed one: the mean of T_h given z^(l), as Lemma 1 is written. Choose pairs with --pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sims._command import Results, add_run_options, fill_from_preset, run_command
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from meanfield.architectures import MLP
+    from meanfield.directions import Pair
+
+NAME = "overlap_recursion"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"depth": 5, "width": 32, "draws": 2048},
+    "default": {"depth": 12, "width": 128, "draws": 32768},
+    "paper": {"depth": 24, "width": 256, "draws": 131_072},
+}
+MOST_SEEDS = 1000
+# Widths of the layer above the fixed ones, over which the added variance should fall as 1/C.
+WIDTH_FACTORS = (0.5, 1, 2, 4)
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument_group("network").add_argument
+    add("--depth", type=int, metavar="L", help="hidden layers")
+    add("--width", type=int, metavar="N", help="units of every layer")
+    add("--activation", default="relu", help="relu (default) or linear")
+    add(
+        "--pair",
+        action="append",
+        metavar="L,A:L,A",
+        help="layer and unit of two directions, counted from 1, such as 1,1:2,1; may be repeated (default: the same "
+        "unit; two units of a layer; the same unit, and two units, of different layers)",
+    )
+    add("--fixed", type=int, metavar="L", help="layer up to which the net is fixed (default: the pairs' own)")
+    add_run_options(parser)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure (or read what an equal run has measured), print, and write."""
+    from figures import overlap_recursion as figure
+    from meanfield.architectures import MLP
+    from meanfield.directions import checked_pairs
+    from meanfield.execution.provenance import code_digest, digest
+    from sims import _overlap_report as report
+
+    net = MLP(depth=options.depth, width=options.width, activation=options.activation)
+    pairs = checked_pairs(net, map(_read, options.pair) if options.pair else default_pairs(net))
+    fixed = _fixed_layers(options.fixed, net, pairs)
+    run_of = {"net": net.describe(), "pairs": pairs, "fixed": fixed, "draws": options.draws, "seed": options.seed}
+    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
+    dataset = results.finished()
+    if dataset is None:
+        dataset = _measure(options, net, pairs, fixed, results)
+        results.keep(dataset)
+    print(report.text(dataset))
+    results.keep_figure(lambda: figure.draw(dataset))
+    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
+    return 0
+
+
+def default_pairs(net: MLP) -> list[Any]:
+    """One pair of every kind, all begun by layer 2; nets of a single layer or unit have fewer kinds."""
+    kinds = [((1, 1), (1, 1)), ((1, 1), (1, 2)), ((1, 1), (2, 1)), ((1, 1), (2, 2))]
+    narrowest = min(net.channels_by_layer)
+    return [pair for pair in kinds if pair[1][0] <= net.depth and pair[1][1] <= narrowest]
+
+
+def _read(text: str) -> tuple[tuple[int, int], ...]:
+    """A pair from the command line."""
+    try:
+        first, second = (tuple(int(number) for number in part.split(",")) for part in text.split(":"))
+        (first_layer, first_unit), (second_layer, second_unit) = first, second
+    except ValueError:
+        raise ValueError(f"--pair {text!r} does not read as LAYER,UNIT:LAYER,UNIT, such as 1,1:2,1") from None
+    return (first_layer, first_unit), (second_layer, second_unit)
+
+
+def _fixed_layers(wanted: int | None, net: MLP, pairs: tuple[Pair, ...]) -> int:
+    """The layer of the conditional run: at least that of every direction, and below the top."""
+    upper = max(layer for pair in pairs for layer, _ in pair)
+    fixed = upper if wanted is None else wanted
+    if not upper <= fixed < net.depth:
+        allowed = f"{upper} .. {net.depth - 1}" if upper < net.depth else "none: a direction begins at the top layer"
+        raise ValueError(f"--fixed is {fixed}; all pairs must have begun and a layer be left above; allowed: {allowed}")
+    return fixed
+
+
+def _measure(
+    options: argparse.Namespace, net: MLP, pairs: tuple[Pair, ...], fixed: int, results: Results
+) -> xr.Dataset:
+    """Everything redrawn, NAME; only what stands above the fixed layers, NAME_given; and that layer's width varied.
+
+    Exact expectations beside the first as NAME_exact.
+    """
+    from dataclasses import replace
+
+    import xarray as xr
+
+    import meanfield as mf
+    from meanfield.execution.overlap_runs import OverlapRun
+    from meanfield.execution.runs import simulate_all
+
+    below = net.channels_by_layer[1 : fixed + 1]
+    widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
+    varied = [replace(net, depth=fixed + 1, width=(*below, width)) for width in widths]
+    open_seed = _open_seed(varied[-1], pairs, fixed, options.seed)
+    runs = [
+        OverlapRun(net, pairs, options.draws, options.seed),
+        *(OverlapRun(each, pairs, options.draws, open_seed, fixed_layers=fixed) for each in (net, *varied)),
+    ]
+    free, given, *by_width = simulate_all(runs, workers=options.workers, store=results.pieces)
+    exact = mf.predict(net, level="exact", pairs=pairs)[["overlap", "squared_overlap", "overlap_variance"]]
+    added = xr.concat([one.isel(layer=fixed, drop=True) for one in by_width], dim="width_above", join="outer")
+    added = added[["overlap_variance", "overlap_variance_stderr"]].assign_coords(width_above=widths)
+    parts = [
+        free,
+        exact.rename({name: f"{name}_exact" for name in exact.data_vars}),
+        given.rename({name: f"{name}_given" for name in given.data_vars}),
+        added.rename({name: f"{name}_by_width" for name in added.data_vars}),
+    ]
+    merged = xr.merge(parts, combine_attrs="override")
+    merged.attrs["fixed_layers"] = fixed
+    return merged
+
+
+def _open_seed(net: MLP, pairs: tuple[Pair, ...], fixed: int, seed: int) -> int:
+    """The first seed after the given one whose fixed layers let every direction through to the layers above.
+
+    Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow.
+    """
+    import meanfield as mf
+
+    for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
+        found = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, fixed_layers=fixed)
+        if (found["overlap_variance"].isel(layer=fixed) > 0).all():
+            return candidate
+    raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""The command on overlaps: tables, verdicts, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import overlap_recursion as figure
+from meanfield.verification import overlap_conservation as claims
+from meanfield.verification.verdicts import Verdict
+from sims import overlap_recursion as simulation
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("overlaps") / "run.nc"
+    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "1", "--out", str(path)]
+    assert simulation.main(arguments) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_verdicts(finished):
+    assert claims.judge_square(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_conditional_mean(finished).verdict is Verdict.REFUTED
+    assert claims.judge_added_variance(finished).verdict is Verdict.CONFIRMED
+
+
+def test_a_recursion_off_by_a_fifth_is_refuted(finished):
+    """Negative control."""
+    wrong = finished.assign(squared_overlap_exact=1.2 * finished["squared_overlap_exact"])
+    assert claims.judge_square(wrong).verdict is Verdict.REFUTED
+
+
+def test_a_conserved_conditional_mean_would_not_be_refuted(finished):
+    """Negative control: hand the gated overlap to the claim as if it were the overlap at the fixed layer."""
+    at = finished["layer"] == finished.attrs["fixed_layers"]
+    right = finished.assign(overlap_given=finished["overlap_given"].where(~at, finished["gated_overlap_given"]))
+    assert claims.judge_conditional_mean(right).verdict is not Verdict.REFUTED
+
+
+def test_a_variance_that_falls_as_the_root_is_refuted(finished):
+    widths = finished["width_above"] / finished["width_above"][0]
+    names = ["overlap_variance_by_width", "overlap_variance_stderr_by_width"]
+    wrong = finished.assign({name: finished[name] * widths**0.5 for name in names})
+    assert claims.judge_added_variance(wrong).verdict is Verdict.REFUTED
+
+
+def test_figure_shows_the_numbers(finished):
+    _, squares = figure.draw(finished).axes
+    np.testing.assert_array_equal(squares.lines[0].get_ydata(), finished["squared_overlap_exact"][0].values)
+
+
+def test_printed_report(tmp_path, capsys):
+    arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--pair", "1,1:2,3", "--pair", "2,1:2,2"]
+    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("1,1:2,3", "2,1:2,2", "mean T^2", "Layers 1 .. 2", "C = 128", "Verdicts", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pair", "1,1:9,1"], "outside the net: it has layers 1 .. 5"),
+        (["--pair", "1:2"], "does not read as LAYER,UNIT:LAYER,UNIT"),
+        (["--pair", "1,1:5,1"], "begins at the top layer"),
+        (["--fixed", "5"], "allowed: 2 .. 4"),
+        (["--activation", "gelu"], "'relu', 'linear'"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
