@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from meanfield.execution.runs import simulate as simulate
     from meanfield.lattice import boundary_fraction as boundary_fraction
     from meanfield.quantities import QUANTITIES as QUANTITIES
+    from meanfield.residual import ResidualConvNet as ResidualConvNet
+    from meanfield.residual import ResidualMLP as ResidualMLP
     from meanfield.simulation.one_step import one_step as one_step
     from meanfield.simulation.one_step import pre_activations as pre_activations
     from meanfield.theory.closure import derive as derive
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 _HOME = {
     "MLP": "architectures",
     "ConvNet": "architectures",
+    "ResidualMLP": "residual",
+    "ResidualConvNet": "residual",
     "QUANTITIES": "quantities",
     "boundary_fraction": "lattice",
     "pre_activations": "simulation.one_step",

@@ -1,13 +1,14 @@
 """What a network is: frozen, keyword-only specs, checked once, before any work starts.
 
-Every sequential net is ONE layer map repeated. A fully-connected net is a convolutional net on the empty grid:
-one site, one tap. `Sequential` is what the rest of the library reads; `MLP` and `ConvNet` are what a user writes.
+Every net is ONE layer map repeated. A fully-connected net is a convolutional net on the empty grid: one site, one tap.
+`Sequential` is what the rest of the library reads; `MLP` and `ConvNet` are what a user writes.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar
 
@@ -20,11 +21,27 @@ READOUTS = ("pooled", "convolution")
 INPUT_LAYOUT = "(samples, channels, *grid)"
 
 
-class Sequential(ABC):
-    """A chain of L layers Z = W patches(sigma(z)) and a linear readout, as numbers derived from a spec.
+@dataclass(frozen=True)
+class Layer:
+    """How the output of one weight matrix joins the net: z = z_skip + multiplier * W patches(sigma(z_below)).
 
-    Notation: C_l channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil,
-    q the activation's gain, M output coordinates of one sample.
+    Attributes:
+        skip: layer whose pre-activation is added (0 is the input), or None.
+        multiplier: factor on the branch.
+        variance_factor: factor on the fan-in variance of the weights.
+    """
+
+    skip: int | None = None
+    multiplier: float = 1.0
+    variance_factor: float = 1.0
+
+
+class Sequential(ABC):
+    """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
+
+    Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
+    channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil, q the activation's gain,
+    M output coordinates of one sample.
     """
 
     depth: int
@@ -40,7 +57,22 @@ class Sequential(ABC):
     @property
     @abstractmethod
     def channels_by_layer(self) -> tuple[int, ...]:
-        """C_0 .. C_L."""
+        """C_0 .. C_N."""
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """How layers 1 .. N join the net: in plain nets one after the other."""
+        return (Layer(),) * (len(self.channels_by_layer) - 1)
+
+    @property
+    def unit_ends(self) -> tuple[int, ...]:
+        """The layer at which each depth unit ends; what datasets hold by ``layer`` is read off there."""
+        return tuple(range(1, len(self.layers) + 1))
+
+    @property
+    def has_skips(self) -> bool:
+        """Whether some layer adds an earlier one to its own branch."""
+        return any(layer.skip is not None for layer in self.layers)
 
     @property
     def sigma(self) -> Activation:
@@ -83,15 +115,16 @@ class Sequential(ABC):
 
     @property
     def weight_variances(self) -> list[float]:
-        """s = 1/(q fan_in) of W^(1) .. W^(L) (P0 eq. 1), then the readout's."""
-        hidden = [1.0 / (self.sigma.gain * self.taps * width) for width in self.channels_by_layer[:-1]]
+        """s = 1/(q fan_in) of W^(1) .. W^(N) (P0 eq. 1), times the layer's factor, then the readout's."""
+        below = zip(self.layers, self.channels_by_layer, strict=False)
+        hidden = [layer.variance_factor / (self.sigma.gain * self.taps * width) for layer, width in below]
         return [*hidden, self.head_variance]
 
     @property
     def weight_shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of W^(1) .. W^(L), then the readout's: (channels out, channels in, *kernel)."""
+        """Shapes of W^(1) .. W^(N), then the readout's: (channels out, channels in, *kernel)."""
         channels = self.channels_by_layer
-        hidden = [(channels[i + 1], channels[i], *self.kernel) for i in range(self.depth)]
+        hidden = [(above, below, *self.kernel) for below, above in pairwise(channels)]
         return [*hidden, (self.outputs, channels[-1], *(() if self.is_pooled else self.kernel))]
 
     @property

@@ -31,7 +31,7 @@ def measured_dataset(
     coords: Coordinates | None = None,
 ) -> xr.Dataset:
     """Measured quantities: NAME, NAME_stderr, NAME_largest_share and, per layer, NAME_covariance of the means."""
-    sizes = {"layer": architecture.depth} | {dim: len(values) for dim, values in (coords or {}).items()}
+    sizes = {"layer": len(architecture.unit_ends)} | {dim: len(values) for dim, values in (coords or {}).items()}
     variables: dict[str, xr.DataArray] = {}
     for name, estimate in estimates.items():
         shape = tuple(sizes[dim] for dim in QUANTITIES[name].dims)

@@ -48,11 +48,24 @@ def pooled(features):
     return features.reshape(*features.shape[:2], -1).mean(axis=2)
 
 
+def units(net, weights):
+    """Depth units as (their weights, the factor of their branch on a skip connection, or None if they are plain)."""
+    if not hasattr(net, "stem"):
+        return [([weight], None) for weight in weights]
+    factor = {"multiplier_sqrt": 1 / np.sqrt(net.depth), "multiplier_linear": 1 / net.depth}.get(net.scaling, 1.0)
+    rest = list(weights)
+    sizes = [(1, None)] * net.stem + [(net.block_depth, factor)] * net.depth + [(1, None)] * net.tail
+    return [([rest.pop(0) for _ in range(size)], skip) for size, skip in sizes]
+
+
 def outputs_and_hidden(net, weights, inputs):
-    """z^(1) .. z^(L) and the outputs."""
+    """z at the end of every depth unit, and the outputs."""
     hidden, below = [], inputs
-    for weight in weights[:-1]:
-        below = convolve(net, weight, sigma(net.activation, below))
+    for unit, factor in units(net, weights[:-1]):
+        branch = below
+        for weight in unit:
+            branch = convolve(net, weight, sigma(net.activation, branch))
+        below = branch if factor is None else below + factor * branch
         hidden.append(below)
     features = sigma(net.activation, below)
     if net.is_pooled:
@@ -67,13 +80,16 @@ def loss(net, weights, inputs, target):
 
 
 def directional(net, weights, inputs, step):
-    """d z^(l) and d z_out along a direction in weight space, by the product rule, layer by layer."""
-    hidden, _ = outputs_and_hidden(net, weights, inputs)
+    """d z and d z_out along a direction in weight space, by the product rule, depth unit by depth unit."""
     moved, below, change = [], inputs, np.zeros_like(inputs)
-    for weight, delta, z in zip(weights[:-1], step[:-1], hidden, strict=True):
-        carried = convolve(net, weight, gate(net.activation, below) * change)
-        change = carried + convolve(net, delta, sigma(net.activation, below))
-        below = z
+    for (unit, factor), (deltas, _) in zip(units(net, weights[:-1]), units(net, step[:-1]), strict=True):
+        branch, along = below, change
+        for weight, delta in zip(unit, deltas, strict=True):
+            carried = convolve(net, weight, gate(net.activation, branch) * along)
+            along = carried + convolve(net, delta, sigma(net.activation, branch))
+            branch = convolve(net, weight, sigma(net.activation, branch))
+        below = branch if factor is None else below + factor * branch
+        change = along if factor is None else change + factor * along
         moved.append(change)
     features, tangent = sigma(net.activation, below), gate(net.activation, below) * change
     if net.is_pooled:
@@ -92,17 +108,17 @@ def parameter_jacobians(net, weights, inputs):
 
 def one_step(net, weights, inputs, output_error):
     """Delta z^(l) = - sum over parameters of dz^(l)/dw dL/dw."""
-    change = [0.0] * net.depth
+    change = itertools.repeat(0.0)
     for hidden, out in parameter_jacobians(net, weights, inputs):
         slope = (out * output_error).sum() / (net.output_units * net.inputs)
-        change = [total - slope * z for total, z in zip(change, hidden, strict=True)]
+        change = [total - slope * z for total, z in zip(change, hidden, strict=False)]
     return change
 
 
 def tangent_kernels(net, weights, inputs):
     """Theta^(1) .. Theta^(L), units ordered (channel, sample, site)."""
-    kernels = [0.0] * net.depth
+    kernels = itertools.repeat(0.0)
     for hidden, _ in parameter_jacobians(net, weights, inputs):
         rows = [z.reshape(*z.shape[:2], -1).swapaxes(0, 1).ravel() for z in hidden]
-        kernels = [kernel + np.outer(row, row) for kernel, row in zip(kernels, rows, strict=True)]
+        kernels = [kernel + np.outer(row, row) for kernel, row in zip(kernels, rows, strict=False)]
     return kernels

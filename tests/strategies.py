@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from meanfield.architectures import HEADS, MLP, READOUTS, ConvNet
 from meanfield.lattice import PADDINGS
+from meanfield.residual import SCALINGS, ResidualConvNet, ResidualMLP
 
 activations = st.sampled_from(("relu", "linear"))
 
@@ -45,6 +46,27 @@ def conv_nets(draw: st.DrawFn) -> ConvNet:
     )
 
 
+@st.composite
+def residual_nets(draw: st.DrawFn) -> ResidualMLP | ResidualConvNet:
+    shared = {
+        "depth": draw(st.integers(1, 2)),
+        "block_depth": draw(st.integers(1, 3)),
+        "scaling": draw(st.sampled_from(SCALINGS)),
+        "stem": draw(st.integers(0, 1)),
+        "tail": draw(st.integers(0, 1)),
+        "activation": draw(activations),
+        "outputs": draw(st.integers(1, 2)),
+        "inputs": draw(st.integers(1, 2)),
+    }
+    width = draw(st.integers(1, 3))
+    if draw(st.booleans()):
+        return ResidualMLP(width=width, **shared)
+    grid = draw(st.one_of(st.tuples(st.integers(2, 4)), st.just((2, 2))))
+    padding, readout = draw(st.sampled_from(PADDINGS)), draw(st.sampled_from(READOUTS))
+    kernel = (2,) * len(grid)
+    return ResidualConvNet(channels=width, grid=grid, kernel=kernel, padding=padding, readout=readout, **shared)
+
+
 def architectures() -> st.SearchStrategy:
     """Any small net of any family."""
-    return st.one_of(mlps(), conv_nets())
+    return st.one_of(mlps(), conv_nets(), residual_nets())

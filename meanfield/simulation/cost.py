@@ -76,14 +76,18 @@ def draw_operations(architecture: Sequential, weights: str = "dense") -> float:
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * LAZY_EFFORT * _lazy_numbers(architecture)
     columns = error_columns(architecture)
-    passes = sum(_layer_operations(architecture, layer, columns) for layer in range(1, architecture.depth + 1))
+    passes = sum(_layer_operations(architecture, layer, columns) for layer in _layers(architecture))
     method = overlap_method(architecture)
     if method == "dense":
-        return passes + sum(_kernel_operations(architecture, layer) for layer in range(2, architecture.depth + 1))
+        return passes + sum(_kernel_operations(architecture, layer) for layer in _layers(architecture)[1:])
     if method == "probes":
-        up_to = [_layer_operations(architecture, layer, 1) for layer in range(1, architecture.depth + 1)]
-        return passes + sum(sum(up_to[:layer]) for layer in range(1, architecture.depth + 1))
+        up_to = [_layer_operations(architecture, layer, 1) for layer in _layers(architecture)]
+        return passes + sum(sum(up_to[:layer]) for layer in _layers(architecture))
     return passes
+
+
+def _layers(architecture: Sequential) -> range:
+    return range(1, len(architecture.layers) + 1)
 
 
 def _layer_operations(architecture: Sequential, layer: int, columns: int) -> float:

@@ -45,8 +45,9 @@ def one_step(
     error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
     gradient = _to_columns(error) / (architecture.output_units * architecture.inputs)
     top = passes.through_readout(architecture, matrices, state, gradient)
-    errors = passes.backward(architecture, matrices, state, top, architecture.depth)
-    return [-_to_images(change, architecture.grid) for change in passes.tangent(architecture, matrices, state, errors)]
+    errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
+    changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
+    return [-_to_images(change, architecture.grid) for change in changes]
 
 
 def pre_activations(architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike) -> list[Array]:
@@ -55,7 +56,7 @@ def pre_activations(architecture: Sequential, weights: Sequence[ArrayLike], inpu
     Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3.
     """
     _, state = _checked_forward(architecture, weights, inputs)
-    hidden = [_to_images(z, architecture.grid) for z in state.hidden[1:]]
+    hidden = [_to_images(z, architecture.grid) for z in passes.at_unit_ends(architecture, state.hidden[1:])]
     return [*hidden, _to_images(state.output, architecture.output_shape[2:])]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.simulation.passes import Forward, apply_layer, gated, site_gram
+from meanfield.simulation.passes import Forward, apply_layer, at_unit_ends, gated, site_gram
 from meanfield.simulation.weights import WeightMatrix
 
 Array = NDArray[np.float64]
@@ -22,29 +22,42 @@ Array = NDArray[np.float64]
 def tangent_kernels(architecture: Sequential, weights: list[WeightMatrix], state: Forward):  # type: ignore[no-untyped-def]
     """Yield Theta^(1) .. Theta^(L) as (D, n_l, n_l), units ordered (channel, sample, site).
 
-    Theta <- M Theta M^T + (X^T X) x identity over channels, M = W patches(sigma' .) the layer's linear part.
+    Theta <- M Theta M^T + (X^T X) x identity over channels, M = W patches(sigma' .) the layer's linear part. Where a
+    layer joins a stream z_j by z_j + a z, the kernel is Theta_jj + a (Theta_jb + Theta_bj) + a^2 Theta_bb, b standing
+    for the branch.
     """
-    kernel = None
-    for layer, weight in enumerate(weights[:-1]):
-        below = state.hidden[layer]
+    kernels: list[Array | None] = [None]
+    sources = {layer.skip for layer in architecture.layers}
+    cross: Array | None = None  # Theta_bj between the branch and the stream that it left
+    for place, (weight, layer) in enumerate(zip(weights, architecture.layers, strict=False)):
+        below, kernel = state.hidden[place], kernels[place]
         gram = site_gram(architecture, architecture.sigma.function(below))
-        own = _identity_over_channels(gram, architecture.channels_by_layer[layer + 1])
+        own = _identity_over_channels(gram, architecture.channels_by_layer[place + 1])
+        if place in sources:
+            cross = kernel
         if kernel is not None:
             half = _carry_columns(architecture, weight, below, kernel)
             own += _carry_columns(architecture, weight, below, half.swapaxes(1, 2))
-        kernel = own
-        yield kernel
+        if cross is not None:
+            cross = _carry_columns(architecture, weight, below, cross)
+        own *= layer.multiplier**2
+        if layer.skip is not None and cross is not None:
+            own += np.asarray(kernels[layer.skip]) + layer.multiplier * (cross + cross.swapaxes(1, 2))
+            cross = None
+        kernels.append(own)
+        yield own
 
 
 def dense_overlap_energy(architecture: Sequential, weights: list[WeightMatrix], state: Forward) -> Array:
     """F_1 .. F_L of every draw, exactly: (D, L)."""
-    energies = [np.square(kernel).mean(axis=(1, 2)) for kernel in tangent_kernels(architecture, weights, state)]
-    return np.stack(energies, axis=1)
+    kernels = at_unit_ends(architecture, tangent_kernels(architecture, weights, state))
+    return np.stack([np.square(kernel).mean(axis=(1, 2)) for kernel in kernels], axis=1)
 
 
 def unit_counts(architecture: Sequential) -> list[int]:
-    """n_1 .. n_L: channels x samples x sites."""
-    return [channels * architecture.inputs * architecture.sites for channels in architecture.channels_by_layer[1:]]
+    """n_1 .. n_L at the ends of the depth units: channels x samples x sites."""
+    channels = architecture.channels_by_layer
+    return [channels[end] * architecture.inputs * architecture.sites for end in architecture.unit_ends]
 
 
 def _identity_over_channels(gram: Array, channels: int) -> Array:

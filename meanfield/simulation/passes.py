@@ -2,11 +2,12 @@
 
 Notation (THEORY section 2; P0 eqs. 2, 3, 7), with D draws, B samples, r error columns and S sites:
 
-    forward    Z_l = W_l X_l,  X_l = patches(sigma(z_{l-1}))
-    backward   U_l = dL/dZ_l, back through W by patches^T(W^T U), gated by sigma'
-    tangent    T_l = W_l patches(sigma'(z_{l-1}) T_{l-1}) + U_l (X_l^T X_l)
+    forward    z_l = [z_j +] a_l W_l X_l,  X_l = patches(sigma(z_{l-1}))
+    backward   U_{l-1} = sigma'(z_{l-1}) patches^T(W_l^T a_l U_l) [+ U_m of the layer m that skips from l - 1]
+    tangent    T_l = [T_j +] a_l (W_l patches(sigma'(z_{l-1}) T_{l-1}) + a_l U_l (X_l^T X_l))
 
-so that one gradient step of rate eta changes z^(l) by -eta T_l, exactly to first order in eta.
+with U_l = dL/dz_l and in brackets what a skip connection from layer j adds, so that one gradient step of rate eta
+changes z^(l) by -eta T_l, exactly to first order in eta. In plain nets there are no skips and a_l = 1.
 
 Arrays: pre-activations (D, C, B, S); errors and tangents (D, C, r B, S), columns outermost; weights as matrices
 (D, C', C k) behind the interface of `meanfield.simulation.weights`, the readout last.
@@ -14,13 +15,13 @@ Arrays: pre-activations (D, C, B, S); errors and tangents (D, C, r B, S), column
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.architectures import Layer, Sequential
 from meanfield.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
 from meanfield.simulation.weights import WeightMatrix
@@ -30,23 +31,34 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Forward:
-    """Pre-activations z^(0) .. z^(L), each (D, C_l, B, S), and the outputs (D, outputs, B, output sites)."""
+    """Pre-activations z^(0) .. z^(N), each (D, C_l, B, S), and the outputs (D, outputs, B, output sites)."""
 
     hidden: list[Array]
     output: Array
 
 
 def forward(architecture: Sequential, weights: list[WeightMatrix], inputs: Array) -> Forward:
-    """Send inputs (D, C_0, B, S) through W^(1) .. W^(L) and the readout."""
+    """Send inputs (D, C_0, B, S) through W^(1) .. W^(N) and the readout."""
     hidden = [inputs]
-    for weight in weights[:-1]:
-        hidden.append(apply_layer(architecture, weight, architecture.sigma.function(hidden[-1])))
+    for weight, layer in zip(weights, architecture.layers, strict=False):
+        branch = apply_layer(architecture, weight, architecture.sigma.function(hidden[-1]))
+        hidden.append(joined(layer, branch, hidden))
     features = architecture.sigma.function(hidden[-1])
     if architecture.is_pooled:
         output = weights[-1].times(features.mean(axis=3))[..., None]
     else:
         output = apply_layer(architecture, weights[-1], features)
     return Forward(hidden, output)
+
+
+def joined(layer: Layer, branch: Array, earlier: Sequence[Array | None]) -> Array:
+    """z_skip + a branch, in place; what is skipped from is the ``earlier`` value of that layer, None if it is 0."""
+    if layer.multiplier != 1.0:
+        branch *= layer.multiplier
+    skipped = None if layer.skip is None else earlier[layer.skip]
+    if skipped is not None:
+        branch += skipped
+    return branch
 
 
 def through_readout(
@@ -64,25 +76,43 @@ def through_readout(
 def backward(
     architecture: Sequential, weights: list[WeightMatrix], state: Forward, error: Array, layer: int
 ) -> list[Array]:
-    """Errors U_1 .. U_layer from the error (D, C, r B, S) at that layer."""
-    errors = [error]
+    """Errors U_1 .. U_layer from the error (D, C, r B, S) at that layer, whose loss sees no layer above."""
+    errors = {layer: error}
+    joins = {one.skip: place for place, one in enumerate(architecture.layers[:layer], start=1) if one.skip is not None}
     for below in range(layer - 1, 0, -1):
-        arriving = _apply_transpose(architecture, weights[below], errors[-1])
-        errors.append(gated(architecture, state.hidden[below], arriving))
-    return errors[::-1]
+        arriving = _apply_transpose(architecture, weights[below], errors[below + 1])
+        errors[below] = gated(architecture, state.hidden[below], arriving)
+        if (multiplier := architecture.layers[below].multiplier) != 1.0:
+            errors[below] *= multiplier
+        if below in joins:
+            errors[below] += errors[joins[below]]
+    return [errors[place] for place in range(1, layer + 1)]
 
 
 def tangent(
     architecture: Sequential, weights: list[WeightMatrix], state: Forward, errors: list[Array]
 ) -> Iterator[Array]:
-    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums never holds them all."""
-    moved = None
-    for weight, error, below in zip(weights, errors, state.hidden, strict=False):
-        own = _own_update(architecture, error, architecture.sigma.function(below))
-        if moved is not None:
-            own += apply_layer(architecture, weight, gated(architecture, below, moved))
-        moved = own
-        yield moved
+    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums need not hold them all."""
+    sources = {layer.skip for layer in architecture.layers}
+    moved: list[Array | None] = [None]  # T_0, and those that a skip may still ask for
+    for place, (weight, layer, error) in enumerate(zip(weights, architecture.layers, errors, strict=False)):
+        below = state.hidden[place]
+        change = _own_update(architecture, error, architecture.sigma.function(below))
+        if layer.multiplier != 1.0:
+            change *= layer.multiplier
+        carried = moved[place]
+        if carried is not None:
+            change += apply_layer(architecture, weight, gated(architecture, below, carried))
+        if place not in sources:
+            moved[place] = None
+        change = joined(layer, change, moved)
+        moved.append(change)
+        yield change
+
+
+def at_unit_ends(architecture: Sequential, by_layer: Iterable[Array]) -> Iterator[Array]:
+    """Of values by layer 1, 2, ..., those at the ends of the depth units."""
+    return (value for layer, value in enumerate(by_layer, start=1) if layer in architecture.unit_ends)
 
 
 def apply_layer(architecture: Sequential, weight: WeightMatrix, values: Array) -> Array:

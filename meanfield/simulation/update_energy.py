@@ -24,13 +24,16 @@ DENSE_UNITS = 128
 
 
 def overlap_method(architecture: Sequential) -> str:
-    """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), or "probes".
+    """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), "probes" or "none".
 
     "probes", one extra column at every layer, is for zero padding beyond dense sizes: edges lose signal, so no single
-    column stays white at every layer.
+    column stays white at every layer. Neither does one above skip connections, whose gates see the same stream over
+    and over; there F_l is left out ("none"), as a column for every one of many blocks costs too much.
     """
     if max(unit_counts(architecture)) <= DENSE_UNITS:
         return "dense"
+    if architecture.has_skips:
+        return "none"
     if not architecture.covers_evenly:
         return "probes"
     return "probe" if architecture.is_pooled else "reduction"
@@ -73,7 +76,7 @@ def draw_energies(
         found["overlap_energy"] = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "probes":
         found["overlap_energy"] = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
-    else:
+    elif method == "reduction":
         found["overlap_energy"] = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found
 
@@ -83,7 +86,7 @@ def _probed_overlap_energy(
 ) -> Array:
     """F_l of every layer from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
     energies = []
-    for layer, units in enumerate(unit_counts(architecture), start=1):
+    for layer, units in zip(architecture.unit_ends, unit_counts(architecture), strict=True):
         shape = state.hidden[layer].shape[1:]
         probe = np.stack([generator.standard_normal(shape) for generator in generators])
         errors = passes.backward(architecture, weights, state, probe, layer)
@@ -101,9 +104,9 @@ def overlap_per_label_term(architecture: Sequential) -> float:
 
 def _column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
     """Mean square over channels, samples and sites of every column's change: (D, L, r)."""
-    errors = passes.backward(architecture, weights, state, top, architecture.depth)
+    errors = passes.backward(architecture, weights, state, top, len(architecture.layers))
     energies = []
-    for change in passes.tangent(architecture, weights, state, errors):
+    for change in passes.at_unit_ends(architecture, passes.tangent(architecture, weights, state, errors)):
         draws, channels = change.shape[:2]
         columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
         flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
