@@ -26,12 +26,13 @@ DENSE_UNITS = 128
 def overlap_method(architecture: Sequential) -> str:
     """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), or "probes".
 
-    "probes", one extra column at every layer, is for zero padding beyond dense sizes: edges lose signal, so no single
-    column stays white at every layer.
+    "probes", one extra column at every layer, is for what no single column serves beyond dense sizes: under zero
+    padding edges lose signal, and gates of smooth activations are no fair coins, so a column stays white at no layer
+    but its own.
     """
     if max(unit_counts(architecture)) <= DENSE_UNITS:
         return "dense"
-    if not architecture.covers_evenly:
+    if not (architecture.covers_evenly and architecture.sigma.homogeneous):
         return "probes"
     return "probe" if architecture.is_pooled else "reduction"
 
@@ -94,7 +95,7 @@ def _probed_overlap_energy(
 
 
 def overlap_per_label_term(architecture: Sequential) -> float:
-    """F_l / B_l in mean under a convolutional readout: M / gamma, gamma = head variance x fan-in x gain."""
+    """F_l / B_l in mean where the reduction holds: M / gamma, gamma = head variance x fan-in x gain."""
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     return architecture.output_units * architecture.inputs / gamma
 
