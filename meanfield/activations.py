@@ -1,17 +1,21 @@
 """Pointwise activations and the Gaussian averages that the theory needs of them.
 
-An activation is a datum: its function, its derivative (the gate), and closed-form averages over a pair of
-zero-mean Gaussians (u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``.
+An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians
+(u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, Hermite series for
+smooth activations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
+from meanfield.gaussian_averages import correlation, mean_square, pair_average
 from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
@@ -26,8 +30,10 @@ class Activation:
         name: the word that specs use.
         function: sigma.
         gate: sigma', the factor that a tangent or an error picks up (zero at the kink of ReLU).
-        gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve energy
-            (P0 eq. 1).
+        gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve the energy of tangents and
+            errors where pre-activations have variance 1 (P0 eq. 1).
+        homogeneous: whether sigma(t z) = t sigma(z) for t > 0. Then the gate depends on the sign of z alone: it has mean
+            square q whatever the size of a Gaussian weight row, and signals keep their energy too, at any variance.
         product: E[sigma(u) sigma(v)].
         gate_product: E[sigma'(u) sigma'(v)].
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
@@ -38,35 +44,29 @@ class Activation:
     function: Callable[[Array], Array]
     gate: Callable[[Array], Array]
     gain: float
+    homogeneous: bool
     product: GaussianAverage
     gate_product: GaussianAverage
     gate_square_product: GaussianAverage
     square_product: GaussianAverage
 
 
-def _correlation(c_u: Array, c_v: Array, c_uv: Array) -> tuple[Array, Array]:
-    """Standard deviations' product and the correlation, 0 where a variance vanishes."""
-    scale = np.sqrt(c_u * c_v)
-    safe = np.where(scale > 0, scale, 1.0)
-    return scale, np.clip(np.where(scale > 0, c_uv / safe, 0.0), -1.0, 1.0)
-
-
 def _relu_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     """Arc-cosine kernel of degree one: sqrt(c_u c_v) kappa_1(rho)."""
-    scale, rho = _correlation(c_u, c_v, c_uv)
+    scale, rho = correlation(c_u, c_v, c_uv)
     angle = np.pi - np.arccos(rho)
     return np.asarray(scale * (np.sqrt(1 - rho * rho) + rho * angle) / (2 * np.pi))
 
 
 def _relu_gate_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     """Probability that both units are on: kappa_0(rho); a unit of variance zero is off."""
-    scale, rho = _correlation(c_u, c_v, c_uv)
+    scale, rho = correlation(c_u, c_v, c_uv)
     return np.where(scale > 0, (np.pi - np.arccos(rho)) / (2 * np.pi), 0.0)
 
 
 def _relu_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     """Arc-cosine kernel of degree two: c_u c_v [3 rho sqrt(1 - rho^2) + (1 + 2 rho^2)(pi - arccos rho)] / (2 pi)."""
-    scale, rho = _correlation(c_u, c_v, c_uv)
+    scale, rho = correlation(c_u, c_v, c_uv)
     angle = np.pi - np.arccos(rho)
     return np.asarray(scale**2 * (3 * rho * np.sqrt(1 - rho * rho) + (1 + 2 * rho * rho) * angle) / (2 * np.pi))
 
@@ -88,6 +88,7 @@ RELU = Activation(
     function=lambda z: np.maximum(z, 0.0),
     gate=lambda z: (z > 0).astype(z.dtype),
     gain=0.5,
+    homogeneous=True,
     product=_relu_product,
     gate_product=_relu_gate_product,
     gate_square_product=_relu_gate_product,
@@ -99,13 +100,42 @@ LINEAR = Activation(
     function=lambda z: z,
     gate=np.ones_like,
     gain=1.0,
+    homogeneous=True,
     product=_linear_product,
     gate_product=_linear_gate_product,
     gate_square_product=_linear_gate_product,
     square_product=_linear_square_product,
 )
 
-ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR)}
+
+def _smooth(name: str, function: Callable[[Array], Array], gate: Callable[[Array], Array]) -> Activation:
+    """An analytic activation, its averages by quadrature."""
+
+    def squared(factor: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        return lambda z: np.square(factor(z))
+
+    return Activation(
+        name=name,
+        function=function,
+        gate=gate,
+        gain=mean_square(gate, 1.0),
+        homogeneous=False,
+        product=partial(pair_average, function),
+        gate_product=partial(pair_average, gate),
+        gate_square_product=partial(pair_average, squared(gate)),
+        square_product=partial(pair_average, squared(function)),
+    )
+
+
+def _gelu_gate(z: Array) -> Array:
+    return np.asarray(ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+
+
+GELU = _smooth("gelu", lambda z: np.asarray(z * ndtr(z)), _gelu_gate)
+
+TANH = _smooth("tanh", np.tanh, lambda z: 1 - np.square(np.tanh(z)))
+
+ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU, TANH)}
 
 
 def activation_named(name: str) -> Activation:

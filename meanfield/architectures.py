@@ -54,6 +54,9 @@ class Sequential(ABC):
     padding: str
     readout: str
 
+    # Whether default inputs are scaled to |sigma(x)|^2 = q n, sample by sample, or left white of unit variance.
+    normalised_inputs: ClassVar[bool] = False
+
     @property
     @abstractmethod
     def channels_by_layer(self) -> tuple[int, ...]:
@@ -178,7 +181,7 @@ class MLP(Sequential):
     Args:
         depth: hidden layers L, at least 1.
         width: n, one number or one per layer.
-        activation: "relu" or "linear".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)) or "tanh".
         outputs: M.
         head: "he", "fan_in" or "mup".
         inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n.
@@ -201,6 +204,7 @@ class MLP(Sequential):
     kernel: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
     padding: ClassVar[str] = "circular"  # type: ignore[misc]
     readout: ClassVar[str] = "convolution"  # type: ignore[misc]
+    normalised_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._check_counts_and_names()
@@ -224,7 +228,7 @@ class ConvNet(Sequential):
         grid: lengths of the one or two axes.
         kernel: taps along each axis, odd or even.
         padding: "circular" (the grid is a torus) or "zero".
-        activation: "relu" or "linear".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)) or "tanh".
         outputs: output channels.
         head: "he", "fan_in" or "mup".
         readout: "pooled" averages over sites before a linear map (the papers' head); "convolution" is one more

@@ -60,10 +60,10 @@ _ALL = (
     ),
     Quantity(
         name="finite_width_allowance",
-        symbol="exp(3 sum 1/C) - 1",
+        symbol="exp(0.6 Var log c) - 1",
         dims=("layer",),
         definition="relative deviation from the mean field that verdicts grant to a net of finite width",
-        scaling="3 l / n for l much below n",
+        scaling="3 l / n for ReLU and l much below n",
         source="THEORY section 3",
     ),
     Quantity(

@@ -22,7 +22,7 @@ OVERLAP_NOTES = {
     "dense": "F comes from the whole tangent kernel.",
     "reduction": "F comes from the label term by the top-layer reduction, exact in mean for this readout.",
     "probe": "F comes from one white error column at the top layer (top-layer reduction, exact in mean).",
-    "probes": "F comes from one white error column at every layer (under zero padding no single one serves all).",
+    "probes": "F comes from one white error column at every layer (zero padding or smooth gates: no one serves all).",
 }
 
 

@@ -54,7 +54,7 @@ def _add_network_options(parser: argparse.ArgumentParser) -> None:
     add("--grid", type=int, nargs="+", metavar="N", help="sites along the one or two axes")
     add("--kernel", type=int, nargs="+", metavar="K", help="taps along each axis, odd or even; one number for all axes")
     add("--padding", default="circular", help="circular (default) or zero")
-    add("--activation", default="relu", help="relu (default) or linear")
+    add("--activation", default="relu", help="relu (default), linear, gelu or tanh")
     readout = "convolution (default; theory predicts its label term) or pooled, the papers' head"
     add("--readout", default="convolution", help=readout)
     head = "variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2"

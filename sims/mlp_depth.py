@@ -41,7 +41,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--depth", type=int, metavar="L", help="hidden layers")
     add("--width", type=int, metavar="N", help="units of every layer")
     add("--outputs", type=int, default=10, metavar="M", help="outputs (default: 10)")
-    add("--activation", default="relu", help="relu (default) or linear")
+    add("--activation", default="relu", help="relu (default) or linear: those with an exact expectation")
     add("--head", default="he", help="he (default), fan_in or mup")
     add_run_options(parser)
     options = parser.parse_args(argv)

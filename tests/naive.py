@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
 
+@np.vectorize
+def _normal_below(z):
+    return 0.5 * math.erfc(-z / math.sqrt(2))
+
+
+@np.vectorize
+def _normal_density(z):
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+SIGMA = {
+    "relu": lambda z: np.maximum(z, 0.0),
+    "linear": lambda z: z,
+    "gelu": lambda z: z * _normal_below(z),
+    "tanh": lambda z: 2 / (1 + np.exp(-2 * z)) - 1,
+}
+GATE = {
+    "relu": lambda z: (z > 0).astype(float),
+    "linear": np.ones_like,
+    "gelu": lambda z: _normal_below(z) + z * _normal_density(z),
+    "tanh": lambda z: 1 / np.cosh(z) ** 2,
+}
+
+
 def sigma(name: str, z):
-    return np.maximum(z, 0.0) if name == "relu" else z
+    return SIGMA[name](z)
 
 
 def gate(name: str, z):
-    return (z > 0).astype(float) if name == "relu" else np.ones_like(z)
+    return GATE[name](z)
 
 
 def reached(site, step, grid, padding):

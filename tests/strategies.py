@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from meanfield.activations import ACTIVATIONS
 from meanfield.architectures import HEADS, MLP, READOUTS, ConvNet
 from meanfield.lattice import PADDINGS
 from meanfield.residual import SCALINGS, ResidualConvNet, ResidualMLP
 
-activations = st.sampled_from(("relu", "linear"))
+activations = st.sampled_from(tuple(ACTIVATIONS))
 
 
 @st.composite

@@ -7,7 +7,7 @@ from scipy.integrate import dblquad, quad
 from meanfield.activations import ACTIVATIONS, RELU, activation_named
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", ["relu", "linear"])
 @pytest.mark.parametrize("rho", [-0.9, -0.3, 0.0, 0.6])
 def test_closed_forms_are_the_integrals(name, rho):
     """Polar coordinates: the averages factor into a radius (known moments) and an angle (quadrature)."""
@@ -46,6 +46,19 @@ def test_gain_is_the_mean_squared_gate(name):
     assert activation.gain == pytest.approx(total, abs=1e-9)
 
 
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_gate_is_the_slope(name):
+    activation, z = activation_named(name), np.linspace(-5, 5, 100)  # an even number of points: none on the kink
+    slope = (activation.function(z + 1e-6) - activation.function(z - 1e-6)) / 2e-6
+    np.testing.assert_allclose(activation.gate(z), slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_homogeneous_is_what_it_says(name):
+    activation, z = activation_named(name), np.linspace(-5, 5, 11)
+    assert np.allclose(activation.function(3 * z), 3 * activation.function(z)) == activation.homogeneous
+
+
 def test_kappa_one_lies_between_zero_and_one_half_and_vanishes_only_at_opposite_inputs():
     rho = np.linspace(-1, 1, 2001)
     kappa = RELU.product(np.ones_like(rho), np.ones_like(rho), rho)
@@ -73,5 +86,5 @@ def test_two_dimensional_quadrature_agrees_with_the_angle():
 
 
 def test_unknown_names_list_the_choices():
-    with pytest.raises(ValueError, match="'relu', 'linear'"):
+    with pytest.raises(ValueError, match="'relu', 'linear', 'gelu', 'tanh'"):
         activation_named("swish")

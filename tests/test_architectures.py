@@ -45,7 +45,7 @@ def test_a_spec_survives_json():
         ({"grid": (8, 8, 8), "kernel": (1, 1, 1)}, "give 1 or 2"),
         ({"padding": "reflect"}, "padding is 'reflect'; choose one of 'circular', 'zero'"),
         ({"head": "lecun"}, "choose one of 'he', 'fan_in', 'mup'"),
-        ({"activation": "swish"}, "choose one of 'relu', 'linear'"),
+        ({"activation": "swish"}, "choose one of 'relu', 'linear', 'gelu', 'tanh'"),
         ({"readout": "max"}, "choose one of 'pooled', 'convolution'"),
         ({"inputs": 0}, "inputs is 0"),
         ({"input_channels": 0}, "input_channels is 0"),

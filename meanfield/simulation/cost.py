@@ -32,7 +32,7 @@ def chosen_weights(architecture: Sequential, weights: str) -> str:
     few = all(sum(asked) <= LAZY_SHARE * min(size) for asked, size in _matrices(architecture))
     elements = sum(rows * columns for _, (rows, columns) in _matrices(architecture))
     cheap = LAZY_EFFORT * _lazy_numbers(architecture) < elements
-    return "lazy" if few and cheap and overlap_method(architecture) in ("reduction", "probe") else "dense"
+    return "lazy" if few and cheap and overlap_method(architecture) != "dense" else "dense"
 
 
 def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
@@ -55,9 +55,11 @@ def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
 def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Per hidden matrix, ((columns asked from the right, from the left), (rows, columns))."""
     places = architecture.inputs * architecture.sites
-    errors = error_columns(architecture) * places
+    probed = overlap_method(architecture) == "probes"
     found = []
     for layer, shape in enumerate(architecture.weight_shapes[:-1]):
+        # A probe at a layer goes down and comes back up through every matrix below.
+        errors = (error_columns(architecture) + probed * (architecture.depth - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
         found.append((asked, (shape[0], prod(shape[1:]))))
     return found

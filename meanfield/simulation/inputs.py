@@ -6,28 +6,41 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.architectures import MLP, Sequential
+from meanfield.architectures import Sequential
 
 Array = NDArray[np.float64]
+
+# Input scales are sought between 2^-60 and 2^60; as many halvings find them to rounding.
+OCTAVES = 60
 
 
 def draw_inputs(architecture: Sequential, generators: list[Generator]) -> Array:
     """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled to |sigma(x)|^2 = q n."""
     shape = (architecture.channels_by_layer[0], architecture.inputs, architecture.sites)
     inputs = np.stack([generator.standard_normal(shape) for generator in generators])
-    if isinstance(architecture, MLP):
+    if architecture.normalised_inputs:
         inputs = _normalised(architecture, inputs)
     return inputs
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
-    """Rescaled to |sigma(x)|^2 = q n; an input that sigma annihilates (possible at tiny widths) is turned round."""
+    """Scaled to |sigma(x)|^2 = q n; an input that no scale brings there (possible at tiny widths) is turned round."""
+    sigma, target = architecture.sigma, architecture.sigma.gain * inputs.shape[1]
 
     def energy(values: Array) -> Array:
-        return np.asarray(np.square(architecture.sigma.function(values)).sum(axis=1, keepdims=True))
+        return np.asarray(np.square(sigma.function(values)).sum(axis=1, keepdims=True))
 
-    inputs = np.where(energy(inputs) > 0, inputs, -inputs)
-    return np.asarray(inputs * np.sqrt(architecture.sigma.gain * inputs.shape[1] / energy(inputs)))
+    inputs = np.where(energy(2.0**OCTAVES * inputs) >= target, inputs, -inputs)
+    if sigma.homogeneous:
+        return np.asarray(inputs * np.sqrt(target / energy(inputs)))
+    # Energies need not grow everywhere (gelu dips below zero), but at the target they do: they cross it once.
+    low = np.full((len(inputs), 1, *inputs.shape[2:]), -float(OCTAVES))
+    high = -low
+    for _ in range(OCTAVES):
+        middle = (low + high) / 2
+        below = energy(2**middle * inputs) < target
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(2**high * inputs)
 
 
 def repeated_inputs(architecture: Sequential, batch: Array, draws: int) -> Array:

@@ -3,8 +3,8 @@
 n_l = channels x samples x sites. The exact road costs O(n_l^2) memory. The top-layer reduction costs one error
 column: let a white error stand at z^(L); the layers above l turn it into an error at z^(l) that is white in mean
 (ReLU gates are fair coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l
-times as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and ReLU or
-linear gates.
+times as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and gates that
+know only the sign, those of homogeneous activations.
 """
 
 from __future__ import annotations

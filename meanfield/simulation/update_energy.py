@@ -26,15 +26,16 @@ DENSE_UNITS = 128
 def overlap_method(architecture: Sequential) -> str:
     """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), "probes" or "none".
 
-    "probes", one extra column at every layer, is for zero padding beyond dense sizes: edges lose signal, so no single
-    column stays white at every layer. Neither does one above skip connections, whose gates see the same stream over
-    and over; there F_l is left out ("none"), as a column for every one of many blocks costs too much.
+    "probes", one extra column at every layer, is for what no single column serves beyond dense sizes: under zero
+    padding edges lose signal, and gates of smooth activations are no fair coins, so a column stays white at no layer
+    but its own. Nor does one above skip connections, whose gates see the same stream over and over; there F_l is left
+    out ("none"), as a column for every one of many blocks costs too much.
     """
     if max(unit_counts(architecture)) <= DENSE_UNITS:
         return "dense"
     if architecture.has_skips:
         return "none"
-    if not architecture.covers_evenly:
+    if not (architecture.covers_evenly and architecture.sigma.homogeneous):
         return "probes"
     return "probe" if architecture.is_pooled else "reduction"
 
@@ -97,7 +98,7 @@ def _probed_overlap_energy(
 
 
 def overlap_per_label_term(architecture: Sequential) -> float:
-    """F_l / B_l in mean under a convolutional readout: M / gamma, gamma = head variance x fan-in x gain."""
+    """F_l / B_l in mean where the reduction holds: M / gamma, gamma = head variance x fan-in x gain."""
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     return architecture.output_units * architecture.inputs / gamma
 

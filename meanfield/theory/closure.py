@@ -105,11 +105,12 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up") -> Re
         formulas. Exact for fully-connected layers, one input, Gaussian weights, at any width and depth.
 
     Raises:
-        ValueError: an unreadable moment, one with an odd number of weights, or another activation.
+        ValueError: an unreadable moment, one with an odd number of weights, or another activation: gates that know more
+            of z than its sign leave no closed set of moments.
 
     Source: THEORY sections 3, 3b.
     """
-    require_choice("activation", activation, GATES)
+    require_choice("activation of an exact recursion", activation, GATES)
     require_choice("direction", direction, DIRECTIONS)
     if not moments:
         raise ValueError("name at least one moment to derive, such as 'Theta_ij Theta_ij'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import isfinite
 from numbers import Real
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
+from meanfield.theory.mean_field import gate_energies, white_product
 from meanfield.theory.prediction import predict
 from meanfield.validation import require_choice
 
@@ -21,8 +23,10 @@ POWER = -1.5
 def scales_by_depth(architecture: Sequential) -> Array:
     """Mean-field scale eta*_B(L) = (mean_{l <= L} B_l)^(-1/2) of the nets of depth 1 .. L cut from this one: (L,).
 
-    One recursion serves all depths, as on evenly covered grids the label term of a layer does not depend on the layers
-    above it. Under a pooled readout the overlap energy stands in for the label term, which has no prediction there.
+    One recursion serves all depths: on evenly covered grids the label term B_l is the overlap energy F_l times a
+    constant and the gate energies g_l .. g_L of the layers that the labels pass (1 for homogeneous activations), so
+    that its sum over layers goes from depth L - 1 to L by sum <- g_L (sum + F_L). Under a pooled readout the overlap
+    energy stands in for the label term, which has no prediction there.
 
     Raises:
         ValueError: zero padding, or channels that vary with depth (a cut net is then another one).
@@ -31,8 +35,15 @@ def scales_by_depth(architecture: Sequential) -> Array:
     """
     if not architecture.covers_evenly or len(set(architecture.channels_by_layer[1:])) > 1:
         raise ValueError("depths share one recursion only on circular grids with equal layers; predict each by itself")
-    energy = _layer_energy(architecture)
-    return np.asarray((np.cumsum(energy) / np.arange(1, len(energy) + 1)) ** -0.5)
+    found = predict(architecture, level="mean_field")
+    overlap, depths = found["overlap_energy"].values, np.arange(1, architecture.depth + 1)
+    if architecture.is_pooled:
+        return np.asarray((np.cumsum(overlap) / depths) ** -0.5)
+    gates = gate_energies(architecture, *white_product(architecture))
+    steps = zip(gates, overlap, strict=True)
+    sums = np.array(list(accumulate(steps, lambda total, step: float(step[0] * (total + step[1])), initial=0.0)))[1:]
+    top = found["label_term"].values[-1] / (gates[-1] * overlap[-1])
+    return np.asarray((top * sums / depths) ** -0.5)
 
 
 def transfer_learning_rate(

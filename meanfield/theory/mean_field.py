@@ -17,9 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from meanfield.activations import Activation
 from meanfield.architectures import Sequential
+from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.lattice import OUTSIDE, reversed_neighbours
 from meanfield.theory.transport import Displacements, SitePairs, Transport
 
@@ -67,32 +69,62 @@ def layer_moments(architecture: Sequential, transport: Transport, input_product:
         yield state
 
 
-def label_weights(architecture: Sequential) -> list[Array]:
-    """Per layer 1 .. L, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (S,).
+def gate_energies(architecture: Sequential, transport: Transport, input_product: Array) -> list[Array]:
+    """E[sigma'(z)^2] / q of layers 1 .. L at every site, at that layer's own variance; broadcastable to (B, S).
+
+    Taken as 1 for homogeneous activations, as it is wherever anything arrives.
+    """
+    sigma = architecture.sigma
+    if sigma.homogeneous:
+        return [np.ones(())] * architecture.depth
+    found = []
+    for product in forward_products(architecture, transport, input_product):
+        _, variance = transport.variances(transport.diagonal(product) / sigma.gain)
+        found.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
+    return found
+
+
+def label_weights(architecture: Sequential, gates: list[Array]) -> list[Array]:
+    """Per layer 1 .. L, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
     Only for a convolutional readout, where labels at different sites are independent and the matrix stays
-    diagonal: w_l <- (n_{l+1} / n_l) Pk^T w_{l+1} / k. On evenly covered grids n_l w_l is the same constant at every
-    layer and site: the top-layer reduction (P0 Lemma 1).
+    diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_L from `gate_energies`. On evenly
+    covered grids and for homogeneous activations n_l w_l is the same constant at every layer and site: the top-layer
+    reduction (P0 Lemma 1).
     """
     taps, channels = architecture.taps, architecture.channels_by_layer[1:]
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     conserved = np.full(architecture.sites, gamma * architecture.outputs)
     weights = []
-    for width in reversed(channels):
-        conserved = np.where(table == OUTSIDE, 0.0, conserved[table]).sum(axis=0) / taps
+    for width, gate in zip(reversed(channels), reversed(gates), strict=True):
+        arriving = np.where(table == OUTSIDE, 0.0, conserved[..., table]).sum(axis=-2) / taps
+        conserved = gate * arriving
         weights.append(conserved / width)
     return weights[::-1]
 
 
 def white_input(architecture: Sequential) -> tuple[Transport, Array]:
-    """Covariance over pairs of sites of the default input: independent unit Gaussians over samples and sites."""
+    """Covariance over pairs of sites of the default input: independent Gaussians over samples and sites."""
+    variance = _input_variance(architecture)
     if architecture.padding == "circular":
         covariance = np.zeros((2, architecture.sites))
-        covariance[0, 0] = 1.0
+        covariance[0, 0] = variance
         return Displacements(architecture), covariance
     count = architecture.inputs * architecture.sites
-    return SitePairs(architecture), np.eye(count).reshape((architecture.inputs, architecture.sites) * 2)
+    return SitePairs(architecture), variance * np.eye(count).reshape((architecture.inputs, architecture.sites) * 2)
+
+
+def _input_variance(architecture: Sequential) -> float:
+    """Variance of the default input's Gaussians: 1, or at which E[sigma(x)^2] = q if inputs are normalised so."""
+    sigma = architecture.sigma
+    if sigma.homogeneous or not architecture.normalised_inputs:
+        return 1.0
+
+    def lack(variance: float) -> float:
+        return mean_square(sigma.function, variance) - sigma.gain
+
+    return float(brentq(lack, 0.0, LARGEST_VARIANCE, xtol=1e-14))
 
 
 def white_product(architecture: Sequential) -> tuple[Transport, Array]:
@@ -109,7 +141,7 @@ def given_product(architecture: Sequential, inputs: Array) -> tuple[Transport, A
 
 
 def _gate_averages(sigma: Activation, transport: Transport, covariance: Array) -> tuple[Array, Array, Array]:
-    """g, h and w per pair of sites; w is 1 except at sites whose pre-activation vanishes identically."""
+    """g, h and w per pair of sites; w is 1 for homogeneous activations, except where pre-activations vanish."""
     here, there = transport.variances(covariance)
     gate = sigma.gate_product(here, there, covariance)
     gate_square = sigma.gate_square_product(here, there, covariance)

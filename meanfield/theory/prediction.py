@@ -16,6 +16,7 @@ from meanfield.datasets import predicted_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory import laws, mean_field
+from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms
 from meanfield.theory.pair_overlaps import pair_moments
 from meanfield.theory.transport import Transport
@@ -37,7 +38,8 @@ def predict(
 
     Args:
         architecture: the net.
-        level: "exact", at finite width and any depth, for fully-connected nets with one input (THEORY sections 3, 8);
+        level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
+            "linear" (THEORY sections 3, 8);
             "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4); or "law", the
             papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
@@ -78,9 +80,10 @@ def predict(
 
 
 def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ...]:
-    """The levels that this net has: the exact one needs one fully-connected input, normalised as its law says."""
+    """The levels that this net has: the exact one needs one fully-connected input, normalised as its law says, and
+    gates that the closure engine can average."""
     is_exact = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
-    return LEVELS_OF_ONE_INPUT_MLP if is_exact else LEVELS
+    return LEVELS_OF_ONE_INPUT_MLP if is_exact and architecture.activation in GATES else LEVELS
 
 
 def _exact(architecture: MLP, pairs: Iterable[Any] | None, attrs: dict[str, Any]) -> xr.Dataset:
@@ -140,7 +143,8 @@ def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None, last: 
     outputs = architecture.output_units * architecture.inputs
     overlap, label = [], []
     layers = mean_field.layer_moments(architecture, transport, product)
-    weights = mean_field.label_weights(architecture)
+    gates = mean_field.gate_energies(architecture, transport, product)
+    weights = mean_field.label_weights(architecture, gates)
     for channels, weight, moments in zip(
         architecture.channels_by_layer[1 : last + 1], weights[:last], islice(layers, last), strict=True
     ):

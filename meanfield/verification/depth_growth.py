@@ -153,7 +153,7 @@ def judge_label_scale(ladder: xr.Dataset) -> Finding:
 def _slope_finding(ladder: xr.Dataset, name: str, titles: tuple[str, str], claimed: float, rival: float) -> Finding:
     """A finding on a slope over the ladder; finite width may steepen a scale by half the slope of its allowance."""
     depths = ladder["depth"].values
-    excess = np.log1p(ladder["finite_width_allowance"].isel(depth=-1).values[depths - 1])
+    excess = np.log1p([float(ladder["finite_width_allowance"].sel(depth=depth, layer=depth)) for depth in depths])
     slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
     share, measured = _largest_share(ladder, name), scale_slope(ladder, name)
     sides = [_slope_deviation(measured.exponent - value, measured.stderr, slack) for value in (claimed, rival)]

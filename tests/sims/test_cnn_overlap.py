@@ -137,7 +137,9 @@ def test_pooled_readout_says_that_the_label_term_has_no_prediction(run):
     assert "has no prediction here; compare F" in printed
 
 
-@pytest.mark.parametrize("arguments", [["--depth", "1"], ["--depth", "2"], ["--padding", "zero", "--kernel", "2"]])
+@pytest.mark.parametrize(
+    "arguments", [["--depth", "1"], ["--depth", "2"], ["--padding", "zero", "--kernel", "2"], ["--activation", "gelu"]]
+)
 def test_shallow_and_padded_nets(run, arguments):
     assert run(*arguments)[0] == 0
 
@@ -155,7 +157,7 @@ def test_shallow_and_padded_nets(run, arguments):
         (["--kernel", "7"], "larger than the circular grid"),
         (["--padding", "mirror"], "choose one of 'circular', 'zero'"),
         (["--head", "lecun"], "choose one of 'he', 'fan_in', 'mup'"),
-        (["--activation", "swish"], "choose one of 'relu', 'linear'"),
+        (["--activation", "swish"], "choose one of 'relu', 'linear', 'gelu', 'tanh'"),
         (["--draws", "1"], "one draw has no standard error"),
         (["--seed", "-3"], "--seed is -3"),
         (["--workers", "0"], "--workers is 0"),

@@ -46,7 +46,12 @@ def test_printed_report(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--width", "0"], "width is 0"), (["--draws", "1"], "one draw"), (["--head", "x"], "'he', 'fan_in', 'mup'")],
+    [
+        (["--width", "0"], "width is 0"),
+        (["--draws", "1"], "one draw"),
+        (["--head", "x"], "'he', 'fan_in', 'mup'"),
+        (["--activation", "gelu"], "activation of an exact recursion is 'gelu'; choose one of 'relu', 'linear'"),
+    ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 2

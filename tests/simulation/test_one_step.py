@@ -36,6 +36,15 @@ def test_one_step_is_the_central_difference(readout, padding):
     net = mf.ConvNet(
         depth=3, channels=(3, 2, 4), grid=(3, 4), kernel=(2, 3), padding=padding, readout=readout, inputs=2
     )
+    _assert_central_difference(net)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "tanh"])
+def test_smooth_gates_are_central_differences_too(activation):
+    _assert_central_difference(mf.ConvNet(depth=3, channels=3, grid=(3,), kernel=(2,), activation=activation))
+
+
+def _assert_central_difference(net):
     weights, inputs, target = given_draw(net, 5)
     gradient = [np.zeros_like(w) for w in weights]
     h = 1e-6

@@ -1,5 +1,7 @@
 """The overlap energy: the tangent kernel against loops, and the one-column estimates against the kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -48,6 +50,17 @@ def test_one_column_fails_under_zero_padding(monkeypatch):
     exact, cheap = _both_ways(monkeypatch, net, "reduction")
     difference = cheap - exact
     assert not consistent(difference.mean(axis=0), difference.std(axis=0) / np.sqrt(DRAWS), DRAWS)
+
+
+def test_gates_that_know_more_than_the_sign_need_their_own_columns(monkeypatch):
+    """Smooth gates weaken or amplify an error on its way down: probes serve, the reduction must be seen to fail."""
+    net = mf.MLP(depth=4, width=16, activation="tanh")
+    for method, serves in (("probes", True), ("reduction", False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(mf.MLP, "sigma", replace(net.sigma, homogeneous=not serves))
+            exact, cheap = _both_ways(patch, net, method)
+        difference = cheap - exact
+        assert consistent(difference.mean(axis=0), difference.std(axis=0) / np.sqrt(DRAWS), DRAWS) == serves
 
 
 def _both_ways(monkeypatch, net, method):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.activations import ACTIVATIONS
 from meanfield.simulation.update_energy import draw_energies
 from tests.draws import given_draw
 from tests.strategies import architectures
@@ -66,7 +67,7 @@ def test_adding_a_quantity_shifts_no_other(monkeypatch):
 
 
 @pytest.mark.parametrize("width", [1, 2, 64])
-@pytest.mark.parametrize("activation", ["relu", "linear"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_inputs_of_fully_connected_nets_are_normalised(width, activation):
     from meanfield.seeds import stream
     from meanfield.simulation.inputs import draw_inputs

@@ -91,6 +91,7 @@ NETS = {
     "mlp": mf.MLP(depth=4, width=24, outputs=3),
     "mlp, two inputs, linear": mf.MLP(depth=3, width=(20, 30, 16), inputs=2, activation="linear"),
     "conv": mf.ConvNet(depth=3, channels=24, grid=(3,), kernel=(3,), outputs=2),
+    "mlp, gelu": mf.MLP(depth=3, width=12, activation="gelu", outputs=3),
 }
 
 
@@ -129,6 +130,8 @@ def test_auto_picks_by_cost():
     assert chosen_weights(mf.MLP(depth=4, width=1024, inputs=500), "auto") == "dense"
     assert chosen_weights(mf.ConvNet(depth=4, channels=64, grid=(16, 16), kernel=(3, 3)), "auto") == "dense"
     assert chosen_weights(mf.MLP(depth=4, width=32), "lazy") == "lazy"
+    shallow, deep = (mf.MLP(depth=depth, width=512, activation="gelu") for depth in (4, 96))
+    assert [chosen_weights(net, "auto") for net in (shallow, deep)] == ["lazy", "dense"]  # a probe for every layer
 
 
 def test_reveal_is_its_naive_twin():

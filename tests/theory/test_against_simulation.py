@@ -36,6 +36,12 @@ NETS = {
     "2d circular": mf.ConvNet(depth=4, channels=48, grid=(4, 3), kernel=(3, 2), readout="convolution"),
     "2d zero": mf.ConvNet(depth=4, channels=48, grid=(4, 3), kernel=(3, 3), padding="zero", readout="convolution"),
     "1d, two inputs": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution", inputs=2),
+    "mlp, gelu": mf.MLP(depth=4, width=64, activation="gelu"),
+    "mlp, tanh, two inputs": mf.MLP(depth=4, width=32, activation="tanh", inputs=2),
+    "1d zero, gelu": mf.ConvNet(
+        depth=3, channels=32, grid=(5,), padding="zero", activation="gelu", readout="convolution"
+    ),
+    "1d tanh": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), activation="tanh", readout="convolution"),
     "mup head": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution", head="mup"),
 }
 
@@ -54,12 +60,11 @@ def test_pooled_nets_measure_the_predicted_overlap_energy(padding):
     assert _agrees(_measure(net), mf.predict(net, level="mean_field"), net, "overlap_energy")
 
 
-@pytest.mark.parametrize("padding", ["circular", "zero"])
-def test_given_images(padding):
+@pytest.mark.parametrize(("padding", "activation"), [("circular", "relu"), ("zero", "relu"), ("zero", "tanh")])
+def test_given_images(padding, activation):
     """A smooth image and a dark corner, in two samples of one channel: no input fluctuation is left to allow for."""
-    net = mf.ConvNet(
-        depth=4, channels=64, grid=(10,), padding=padding, readout="convolution", input_channels=1, inputs=2
-    )
+    options = {"padding": padding, "activation": activation, "readout": "convolution"}
+    net = mf.ConvNet(depth=4, channels=64, grid=(10,), input_channels=1, inputs=2, **options)
     ramp = np.linspace(-1, 1, 10)
     images = np.stack([ramp, np.cos(3 * ramp)])[:, None]
     predicted = mf.predict(net, level="mean_field", inputs=images)
@@ -80,6 +85,26 @@ def test_the_bias_is_of_order_one_over_width_and_shrinks():
         extrapolated, error = 2 * wide - narrow, np.hypot(2 * wide_error, narrow_error)
         assert consistent(extrapolated - 1, error, 4 * DRAWS, allowance=0.06)
         assert not consistent(narrow - 1, narrow_error, 4 * DRAWS, allowance=0.06)
+
+
+SMOOTH = {
+    "mlp, gelu": [mf.MLP(depth=3, width=width, activation="gelu") for width in (40, 80)],
+    "1d tanh": [mf.ConvNet(depth=3, channels=c, grid=(4,), activation="tanh", readout="convolution") for c in (12, 24)],
+}
+
+
+@pytest.mark.parametrize("nets", SMOOTH.values(), ids=SMOOTH.keys())
+def test_smooth_nets_extrapolate_to_the_mean_field(nets):
+    """As above with 2 % allowed, for label term and overlap energy: the limit is right, the bias of order 1/width."""
+    compared = [
+        mf.compare(mf.simulate(net, draws=2 * DRAWS, seed=2), mf.predict(net, level="mean_field")) for net in nets
+    ]
+    for name in ("label_term", "overlap_energy"):
+        narrow, wide = (result[f"{name}_ratio"].values[1:] for result in compared)
+        narrow_error, wide_error = (result[f"{name}_ratio_stderr"].values[1:] for result in compared)
+        extrapolated, error = 2 * wide - narrow, np.hypot(2 * wide_error, narrow_error)
+        assert consistent(extrapolated - 1, error, 2 * DRAWS, allowance=0.02)
+        assert not consistent(narrow - 1, narrow_error, 2 * DRAWS, allowance=0.02)
 
 
 # Negative controls ------------------------------------------------------------------------------------------
@@ -108,6 +133,15 @@ def test_a_weight_variance_off_by_five_percent_is_seen():
 
     assert agrees(right)
     assert not agrees(off)
+
+
+def test_another_input_law_is_seen(monkeypatch):
+    """Normalised tanh inputs have variance 1.47 and not 1, which layer 1 shows."""
+    net = mf.MLP(depth=2, width=64, activation="tanh")
+    measured = _measure(net)
+    assert _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
+    monkeypatch.setattr(mf.MLP, "normalised_inputs", False)
+    assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
 
 def test_a_dropped_kernel_offset_is_seen(monkeypatch):

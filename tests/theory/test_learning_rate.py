@@ -33,8 +33,9 @@ def test_exact_rule_knows_width_and_outputs():
 
 
 @pytest.mark.parametrize("readout", ["pooled", "convolution"])
-def test_one_recursion_serves_all_depths(readout):
-    options = {"channels": 16, "grid": (6,), "kernel": (3,), "readout": readout}
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_one_recursion_serves_all_depths(readout, activation):
+    options = {"channels": 16, "grid": (6,), "kernel": (3,), "readout": readout, "activation": activation}
     scales = scales_by_depth(mf.ConvNet(depth=12, **options))
     for depth in (1, 5, 12):
         found = mf.predict(mf.ConvNet(depth=depth, **options), level="mean_field")

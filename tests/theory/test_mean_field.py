@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.activations import ACTIVATIONS
 from meanfield.theory import laws, mean_field
 from meanfield.theory.transport import Displacements, SitePairs
 
@@ -41,7 +42,7 @@ def test_finite_depth_law_and_its_slopes():
 @given(
     st.sampled_from([((6,), (3,)), ((5,), (2,)), ((3, 4), (2, 3))]),
     st.integers(1, 3),
-    st.sampled_from(["relu", "linear"]),
+    st.sampled_from(tuple(ACTIVATIONS)),
     st.sampled_from([None, 2]),
 )
 def test_displacements_are_all_pairs_on_a_circular_grid(lattice, inputs, activation, input_channels):
@@ -111,10 +112,14 @@ def test_zero_padding_loses_mass_at_the_rate_of_the_top_eigenvalue():
 
 def test_label_weights_are_constant_exactly_where_every_site_is_covered():
     options = {"depth": 3, "channels": 4, "grid": (6,), "readout": "convolution"}
-    even = np.array(mean_field.label_weights(mf.ConvNet(**options)))
+    even = np.array(_label_weights(mf.ConvNet(**options)))
     np.testing.assert_allclose(even, even[0, 0], rtol=1e-12)
-    edge = mean_field.label_weights(mf.ConvNet(padding="zero", **options))
+    edge = _label_weights(mf.ConvNet(padding="zero", **options))
     assert edge[0][0] < edge[0][2]
+
+
+def _label_weights(net):
+    return mean_field.label_weights(net, mean_field.gate_energies(net, *mean_field.white_product(net)))
 
 
 @pytest.mark.parametrize("head", ["he", "fan_in", "mup"])
@@ -142,6 +147,8 @@ def test_levels_that_do_not_exist_name_those_that_do():
         mf.predict(mf.MLP(depth=2, width=3), level="rough")
     with pytest.raises(ValueError, match="choose one of 'mean_field', 'law'"):
         mf.predict(mf.MLP(depth=2, width=3, inputs=2), level="exact")
+    with pytest.raises(ValueError, match="choose one of 'mean_field', 'law'"):
+        mf.predict(mf.MLP(depth=2, width=3, activation="gelu"), level="exact")
 
 
 def test_predictions_too_large_for_the_machine_say_how_much_they_need():

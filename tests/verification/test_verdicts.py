@@ -79,6 +79,17 @@ def test_allowance_covers_the_exact_finite_width_excess_of_one_site():
     assert ratio[-1] - 1 > 0.7 * allowance[-1], "an allowance far beyond the known excess would hide failures"
 
 
+@pytest.mark.parametrize(("activation", "least"), [("gelu", 1.9), ("tanh", 1.0)])
+def test_smooth_nets_are_granted_no_less_than_relu(activation, least):
+    """gelu amplifies fluctuations of a layer's energy: ReLU's allowance is too small for it, tanh damps them."""
+    options = {"depth": 5, "width": 64}
+    relu, smooth = (finite_width_allowance(mf.MLP(activation=name, **options)) for name in ("relu", activation))
+    assert np.all(smooth >= least * relu[-1])
+    faint = np.linspace(0, 1, 6)[None, None] * np.array([1.0, 0.0])[:, None, None]  # a whole sample is dark
+    net = mf.ConvNet(depth=3, channels=8, grid=(6,), input_channels=1, inputs=2, activation=activation)
+    assert np.all(np.isfinite(finite_width_allowance(net, faint)))
+
+
 def _ladder(activation, draws, channels=64):
     """A small ladder with predictions beside, as the simulations save it."""
     rungs = []
