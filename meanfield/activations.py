@@ -32,8 +32,8 @@ class Activation:
         gate: sigma', the factor that a tangent or an error picks up (zero at the kink of ReLU).
         gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve the energy of tangents and
             errors where pre-activations have variance 1 (P0 eq. 1).
-        homogeneous: whether sigma(t z) = t sigma(z) for t > 0. Then the gate depends on the sign of z alone: it has mean
-            square q whatever the size of a Gaussian weight row, and signals keep their energy too, at any variance.
+        homogeneous: whether sigma(t z) = t sigma(z) for t > 0. Then the gate depends on the sign of z alone: it has
+            mean square q whatever the size of a Gaussian weight row, and signals too keep their energy.
         product: E[sigma(u) sigma(v)].
         gate_product: E[sigma'(u) sigma'(v)].
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
