@@ -113,7 +113,7 @@ class ResidualMLP(Residual, MLP):
         super().__post_init__()
         self._check_blocks("width", self.input_width)
 
-    @property
+    @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
         return self._channels("width", self.input_width)
 
@@ -141,6 +141,6 @@ class ResidualConvNet(Residual, ConvNet):
         super().__post_init__()
         self._check_blocks("channels", self.input_channels)
 
-    @property
+    @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
         return self._channels("channels", self.input_channels)

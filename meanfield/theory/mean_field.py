@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.activations import Activation
-from meanfield.architectures import Sequential
+from meanfield.architectures import Layer, Sequential
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.lattice import OUTSIDE, reversed_neighbours
 from meanfield.theory.transport import Displacements, SitePairs, Transport
@@ -42,12 +42,25 @@ class LayerMoments:
 
 
 def forward_products(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[Array]:
-    """Yield xx = E[sigma sigma'] below layers 1 .. L, from the input's per pair of sites."""
-    sigma = architecture.sigma
-    product = input_product
-    for _ in range(architecture.depth):
+    """Yield xx = E[sigma sigma'] below layers 1 .. N, from the input's per pair of sites."""
+    sigma, product = architecture.sigma, input_product
+    for covariance in covariances(architecture, transport, input_product):
         yield product
-        covariance = transport.diagonal(product) / sigma.gain
+        product = sigma.product(*transport.variances(covariance), covariance)
+
+
+def covariances(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[Array]:
+    """Yield c of layers 1 .. N; a block's branch adds to the covariance of the stream, as its weights are its own."""
+    sigma, product = architecture.sigma, input_product
+    sources = {layer.skip for layer in architecture.layers}
+    streams = {0: white_input(architecture)[1]} if 0 in sources else {}
+    for place, layer in enumerate(architecture.layers, start=1):
+        covariance = layer.variance_factor * transport.diagonal(product) / sigma.gain
+        if layer.skip is not None:
+            covariance = streams.pop(layer.skip) + layer.multiplier**2 * covariance
+        if place in sources:
+            streams[place] = covariance
+        yield covariance
         product = sigma.product(*transport.variances(covariance), covariance)
 
 
@@ -61,7 +74,7 @@ def layer_moments(architecture: Sequential, transport: Transport, input_product:
         kernel = channels * architecture.taps * carried
         cross = np.zeros_like(product)
         if state is not None:
-            gate, gate_square, both_on = _gate_averages(sigma, transport, state.covariance)
+            gate, gate_square, both_on = gate_averages(sigma, transport, state.covariance)
             kernel += transport.diagonal(gate * state.kernel) / sigma.gain
             fluctuation = gate_square * state.kernel**2 / (sigma.gain**2 * channels)
             cross = transport.independent(both_on * state.cross_channel + fluctuation)
@@ -70,45 +83,59 @@ def layer_moments(architecture: Sequential, transport: Transport, input_product:
 
 
 def gate_energies(architecture: Sequential, transport: Transport, input_product: Array) -> list[Array]:
-    """E[sigma'(z)^2] / q of layers 1 .. L at every site, at that layer's own variance; broadcastable to (B, S).
+    """E[sigma'(z)^2] / q of layers 1 .. N at every site, at that layer's own variance; broadcastable to (B, S).
 
     Taken as 1 for homogeneous activations, as it is wherever anything arrives.
     """
     sigma = architecture.sigma
     if sigma.homogeneous:
-        return [np.ones(())] * architecture.depth
+        return [np.ones(())] * len(architecture.layers)
     found = []
-    for product in forward_products(architecture, transport, input_product):
-        _, variance = transport.variances(transport.diagonal(product) / sigma.gain)
+    for covariance in covariances(architecture, transport, input_product):
+        _, variance = transport.variances(covariance)
         found.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
     return found
 
 
 def label_weights(architecture: Sequential, gates: list[Array]) -> list[Array]:
-    """Per layer 1 .. L, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
+    """Per layer 1 .. N, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
     Only for a convolutional readout, where labels at different sites are independent and the matrix stays
-    diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_L from `gate_energies`. On evenly
-    covered grids and for homogeneous activations n_l w_l is the same constant at every layer and site: the top-layer
-    reduction (P0 Lemma 1).
+    diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus w_m
+    where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations n_l w_l is
+    the same constant at every layer and site: the top-layer reduction (P0 Lemma 1).
     """
-    taps, channels = architecture.taps, architecture.channels_by_layer[1:]
+    joins = {layer.skip: place for place, layer in enumerate(architecture.layers, start=1)}
+    conserved: dict[int, Array] = {}
+    for place in range(len(architecture.layers), 0, -1):
+        conserved[place] = gates[place - 1] * label_weight_above(architecture, place, conserved.get(place + 1))
+        if place in joins:
+            conserved[place] = conserved[place] + conserved[joins[place]]
+    widths = architecture.channels_by_layer
+    return [conserved[place] / widths[place] for place in range(1, len(widths))]
+
+
+def label_weight_above(architecture: Sequential, place: int, above: Array | None) -> Array:
+    """n_l w_l that arrives at layer ``place`` through the one weight matrix above it, before the layer's own gates.
+
+    ``above`` is n w of the next layer, None where that is the readout.
+    """
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
-    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
-    conserved = np.full(architecture.sites, gamma * architecture.outputs)
-    weights = []
-    for width, gate in zip(reversed(channels), reversed(gates), strict=True):
-        arriving = np.where(table == OUTSIDE, 0.0, conserved[..., table]).sum(axis=-2) / taps
-        conserved = gate * arriving
-        weights.append(conserved / width)
-    return weights[::-1]
+    layer = Layer()
+    if above is None:
+        gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
+        above = np.full(architecture.sites, gamma * architecture.outputs)
+    else:
+        layer = architecture.layers[place]
+    arriving = np.where(table == OUTSIDE, 0.0, above[..., table]).sum(axis=-2) / architecture.taps
+    return np.asarray(layer.variance_factor * layer.multiplier**2 * arriving)
 
 
 def white_input(architecture: Sequential) -> tuple[Transport, Array]:
     """Covariance over pairs of sites of the default input: independent Gaussians over samples and sites."""
     variance = _input_variance(architecture)
     if architecture.padding == "circular":
-        covariance = np.zeros((2, architecture.sites))
+        covariance = np.zeros((min(architecture.inputs, 2), architecture.sites))
         covariance[0, 0] = variance
         return Displacements(architecture), covariance
     count = architecture.inputs * architecture.sites
@@ -140,7 +167,7 @@ def given_product(architecture: Sequential, inputs: Array) -> tuple[Transport, A
     return SitePairs(architecture), np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
 
 
-def _gate_averages(sigma: Activation, transport: Transport, covariance: Array) -> tuple[Array, Array, Array]:
+def gate_averages(sigma: Activation, transport: Transport, covariance: Array) -> tuple[Array, Array, Array]:
     """g, h and w per pair of sites; w is 1 for homogeneous activations, except where pre-activations vanish."""
     here, there = transport.variances(covariance)
     gate = sigma.gate_product(here, there, covariance)

@@ -15,7 +15,7 @@ from meanfield.architectures import INPUT_LAYOUT, MLP, Sequential
 from meanfield.datasets import predicted_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.memory import NUMBER_BYTES, require_bytes
-from meanfield.theory import laws, mean_field
+from meanfield.theory import laws, mean_field, stream_mean_field
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms
 from meanfield.theory.pair_overlaps import pair_moments
@@ -25,7 +25,6 @@ from meanfield.validation import require_array, require_choice
 Array = NDArray[np.float64]
 
 LEVELS = ("mean_field", "law")
-LEVELS_OF_ONE_INPUT_MLP = ("exact", *LEVELS)
 
 # Square arrays over pairs of sites that the recursion holds at once.
 SITE_PAIR_ARRAYS = 12
@@ -71,8 +70,10 @@ def predict(
         law = laws.sum_of_minima(channels[:-1] / channels[-1])
         overlap, label = (term[-1] * law / law[anchor - 1] for term in _mean_field_terms(architecture, inputs, anchor))
         attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
+    elif architecture.has_skips:
+        overlap, label = _stream_terms(architecture, inputs)
     else:
-        overlap, label = _mean_field_terms(architecture, inputs, architecture.depth)
+        overlap, label = _mean_field_terms(architecture, inputs, len(architecture.layers))
     values = {"overlap_energy": overlap}
     if not architecture.is_pooled:
         values |= {"label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
@@ -80,10 +81,15 @@ def predict(
 
 
 def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ...]:
-    """The levels that this net has: the exact one needs one fully-connected input, normalised as its law says, and
-    gates that the closure engine can average."""
-    is_exact = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
-    return LEVELS_OF_ONE_INPUT_MLP if is_exact and architecture.activation in GATES else LEVELS
+    """The levels that this net has.
+
+    The exact one needs one fully-connected input, normalised as its law says, and gates that the closure engine can
+    average: none at all, or in plain nets fair coins. The sum of minima is claimed layer by layer for plain nets alone.
+    """
+    one_input = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
+    gates = ("linear",) if architecture.has_skips else GATES
+    exact = ("exact",) if one_input and architecture.activation in gates else ()
+    return (*exact, "mean_field") if architecture.has_skips else (*exact, *LEVELS)
 
 
 def _exact(architecture: MLP, pairs: Iterable[Any] | None, attrs: dict[str, Any]) -> xr.Dataset:
@@ -154,6 +160,18 @@ def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None, last: 
     return np.array(overlap), np.array(label)
 
 
+def _stream_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
+    """The same for every depth unit of a net with skip connections."""
+    transport, product = input_products(architecture, inputs)
+    units = (
+        architecture.inputs * architecture.sites * np.array(architecture.channels_by_layer)[[*architecture.unit_ends]]
+    )
+    outputs = architecture.output_units * architecture.inputs
+    found = list(stream_mean_field.terms(architecture, transport, product))
+    overlap, label = (np.array([transport.mean(pairs) for pairs in side]) for side in zip(*found, strict=True))
+    return overlap, units * label / outputs**2
+
+
 def input_products(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Transport, Array]:
     """E[sigma(x) sigma(x')] over pairs of sites of the input, in the leanest representation that serves it."""
     if inputs is not None or architecture.padding != "circular":
@@ -163,4 +181,6 @@ def input_products(architecture: Sequential, inputs: ArrayLike | None) -> tuple[
     if inputs is None:
         return mean_field.white_product(architecture)
     batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    if any(layer.skip == 0 for layer in architecture.layers):
+        raise ValueError("a stream that starts from given values is not Gaussian; put a layer before it: stem=1")
     return mean_field.given_product(architecture, batch)

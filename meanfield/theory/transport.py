@@ -34,6 +34,12 @@ class Transport(Protocol):
     def independent(self, pairs: Array) -> Array:
         """Pk A Pk^T / k^2 with Pk = sum_Delta S_Delta."""
 
+    def first(self, pairs: Array) -> Array:
+        """Pk A / k, the first site steps alone; any leading axes are carried along."""
+
+    def transpose(self, pairs: Array) -> Array:
+        """A with its two sites exchanged."""
+
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
 
@@ -53,10 +59,15 @@ class SitePairs:
         return np.asarray(total / self.architecture.taps)
 
     def independent(self, pairs: Array) -> Array:
-        first = np.pad(pairs, EDGES[:2] + [(0, 0)] * 2)
-        moved = sum(first[:, row] for row in self._table) / self.architecture.taps
-        second = np.pad(np.asarray(moved), [(0, 0)] * 2 + EDGES[2:])
+        second = np.pad(self.first(pairs), [(0, 0)] * 2 + EDGES[2:])
         return np.asarray(sum(second[:, :, :, row] for row in self._table) / self.architecture.taps)
+
+    def first(self, pairs: Array) -> Array:
+        padded = np.pad(pairs, [(0, 0)] * (pairs.ndim - 3) + [(0, 1), (0, 0), (0, 0)])
+        return np.asarray(sum(padded[..., row, :, :] for row in self._table) / self.architecture.taps)
+
+    def transpose(self, pairs: Array) -> Array:
+        return pairs.transpose(2, 3, 0, 1)
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         samples, sites = self.architecture.inputs, self.architecture.sites
@@ -73,7 +84,10 @@ class SitePairs:
 
 @dataclass(frozen=True)
 class Displacements:
-    """One number per displacement, for pairs within a sample (row 0) and of different samples (row 1): (2, S)."""
+    """One number per displacement, for pairs within a sample and, where there are several, of different ones.
+
+    Arrays (1 or 2, S); the displacement is that of the second site from the first.
+    """
 
     architecture: Sequential
 
@@ -81,15 +95,27 @@ class Displacements:
         return pairs
 
     def independent(self, pairs: Array) -> Array:
-        lattice = (self.architecture.grid, self.architecture.kernel, self.architecture.padding)
-        forward = pairs[:, neighbours(*lattice)].mean(axis=1)
-        return np.asarray(forward[:, reversed_neighbours(*lattice)].mean(axis=1))
+        return np.asarray(self.first(pairs)[..., neighbours(*self._lattice)].mean(axis=-2))
+
+    def first(self, pairs: Array) -> Array:
+        if self.architecture.taps == 1:
+            return pairs
+        return np.asarray(pairs[..., reversed_neighbours(*self._lattice)].mean(axis=-2))
+
+    def transpose(self, pairs: Array) -> Array:
+        lengths = np.array(self.architecture.grid, dtype=np.int64).reshape(-1, 1)
+        opposite = -np.indices(self.architecture.grid).reshape(len(lengths), self.architecture.sites) % lengths
+        return pairs[:, np.ravel_multi_index(tuple(opposite), self.architecture.grid) if len(lengths) else [0]]
+
+    @property
+    def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+        return self.architecture.grid, self.architecture.kernel, self.architecture.padding
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         return pairs[0, 0], pairs[0, 0]
 
     def mean(self, pairs: Array, weight: Array | None = None) -> float:
         samples = self.architecture.inputs
-        within, between = pairs.mean(axis=1)
-        average = (within + (samples - 1) * between) / samples
+        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
+        average = (averages[0] + (samples - 1) * averages[-1]) / samples
         return float(average if weight is None else average * weight.mean())
