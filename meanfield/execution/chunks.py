@@ -57,7 +57,7 @@ def plan(architecture: Sequential, seed: int, draws: int, inputs: Array | None, 
 
 def compute_chunk(chunk: Chunk) -> Pieces:
     """Per-draw energies of one chunk: name -> (draws, L)."""
-    size = draws_per_batch(chunk.architecture)
+    size = draws_per_batch(chunk.architecture, chunk.weights)
     ranges = [range(start, min(start + size, chunk.stop)) for start in range(chunk.start, chunk.stop, size)]
     batches = [draw_energies(chunk.architecture, chunk.seed, draws, chunk.inputs, chunk.weights) for draws in ranges]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}

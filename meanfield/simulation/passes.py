@@ -68,7 +68,7 @@ def backward(
     errors = [error]
     for below in range(layer - 1, 0, -1):
         arriving = _apply_transpose(architecture, weights[below], errors[-1])
-        errors.append(gated(architecture, state.hidden[below], arriving))
+        errors.append(gated(architecture, state.hidden[below], arriving, out=arriving))
     return errors[::-1]
 
 
@@ -91,11 +91,13 @@ def apply_layer(architecture: Sequential, weight: WeightMatrix, values: Array) -
     return weight.times(_patches(architecture, values)).reshape(draws, -1, rows, sites)
 
 
-def gated(architecture: Sequential, pre_activation: Array, columns: Array) -> Array:
-    """sigma'(z) times every column: z (D, C, B, S), columns (D, C, r B, S)."""
+def gated(architecture: Sequential, pre_activation: Array, columns: Array, out: Array | None = None) -> Array:
+    """sigma'(z) times every column: z (D, C, B, S), columns (D, C, r B, S); written to ``out``, if given."""
     draws, channels, samples, sites = pre_activation.shape
+    by_sample = (draws, channels, -1, samples, sites)
     gate = architecture.sigma.gate(pre_activation)[:, :, None]
-    return (gate * columns.reshape(draws, channels, -1, samples, sites)).reshape(columns.shape)
+    target = None if out is None else out.reshape(by_sample)
+    return np.multiply(gate, columns.reshape(by_sample), out=target).reshape(columns.shape)
 
 
 def site_gram(architecture: Sequential, features: Array) -> Array:
@@ -110,7 +112,10 @@ def site_gram(architecture: Sequential, features: Array) -> Array:
 
 def _own_update(architecture: Sequential, error: Array, features: Array) -> Array:
     """U (X^T X), the change by the layer's own weights: as U times the Gram matrix or as (U X^T) X, the cheaper."""
-    rows_of_error = error.reshape(len(error), -1, architecture.inputs * architecture.sites)
+    places = architecture.inputs * architecture.sites
+    if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
+        return error * site_gram(architecture, features)[..., None]
+    rows_of_error = error.reshape(len(error), -1, places)
     gram, explicit = own_update_operations(architecture, features.shape[1], rows_of_error.shape[1])
     if gram <= explicit:
         update = rows_of_error @ site_gram(architecture, features)
