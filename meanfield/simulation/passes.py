@@ -75,7 +75,10 @@ def backward(
 def tangent(
     architecture: Sequential, weights: list[WeightMatrix], state: Forward, errors: list[Array]
 ) -> Iterator[Array]:
-    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums never holds them all."""
+    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums never holds them all.
+
+    Once T_l is out, W_l, U_l and z^(l-1) are not looked at again, so the caller may drop them from the lists.
+    """
     moved = None
     for weight, error, below in zip(weights, errors, state.hidden, strict=False):
         own = _own_update(architecture, error, architecture.sigma.function(below))

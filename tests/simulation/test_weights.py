@@ -170,7 +170,9 @@ def test_a_draw_lets_go_of_the_layers_that_its_tangent_has_passed(monkeypatch):
 def test_auto_picks_by_cost():
     assert chosen_weights(mf.MLP(depth=4, width=1024), "auto") == "lazy"
     assert chosen_weights(mf.MLP(depth=4, width=32), "auto") == "dense"
-    assert chosen_weights(mf.MLP(depth=4, width=1024, inputs=500), "auto") == "dense"
+    for width, crossover in ((1024, 40), (256, 16)):
+        assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 3 // 4), "auto") == "lazy"
+        assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 4 // 3), "auto") == "dense"
     assert chosen_weights(mf.ConvNet(depth=4, channels=64, grid=(16, 16), kernel=(3, 3)), "auto") == "dense"
     assert chosen_weights(mf.MLP(depth=4, width=32), "lazy") == "lazy"
 
