@@ -66,7 +66,7 @@ def plan(chunk: Chunk, operations: float) -> list[Chunk]:
 
 def compute_chunk(chunk: Chunk) -> Pieces:
     """Per-draw numbers of one chunk: name -> (draws, ...)."""
-    size = draws_per_batch(chunk.architecture)
+    size = draws_per_batch(chunk.architecture, chunk.weights)
     batches = [
         MEASURES[chunk.measure](
             chunk.architecture,

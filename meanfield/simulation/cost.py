@@ -14,10 +14,14 @@ from meanfield.simulation.update_energy import error_columns, overlap_method
 BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
-# Time per number that a lazily revealed matrix draws, projections included, over the time per element of a dense one.
-LAZY_EFFORT = 6
-# Bases may hold this part of a matrix's smaller side before projections cost more than they save.
-LAZY_SHARE = 0.25
+# A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
+LAZY_BATCH_BYTES = 24 << 20
+
+# Time per number that a lazily revealed matrix draws, over the time per element of a dense one, when few columns meet.
+# With the next constant it puts the crossover of an MLP at 40 inputs for width 1024 and 16 for width 256, as measured.
+LAZY_EFFORT = 2.75
+# Columns asked of one matrix at which projecting on the known ones takes as long as all else.
+PROJECTED_COLUMNS = 150
 # Operations of a matrix product in the time of one random number.
 OPERATIONS_PER_NUMBER = 150
 
@@ -29,10 +33,9 @@ def chosen_weights(architecture: Sequential, weights: str) -> str:
     """
     if weights != "auto":
         return weights
-    few = all(sum(asked) <= LAZY_SHARE * min(size) for asked, size in _matrices(architecture))
     elements = sum(rows * columns for _, (rows, columns) in _matrices(architecture))
-    cheap = LAZY_EFFORT * _lazy_numbers(architecture) < elements
-    return "lazy" if few and cheap and overlap_method(architecture) != "dense" else "dense"
+    cheap = _lazy_effort(architecture) < elements
+    return "lazy" if cheap and overlap_method(architecture) != "dense" else "dense"
 
 
 def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
@@ -42,7 +45,7 @@ def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
     widest = max(architecture.channels_by_layer)
     held = sum(prod(shape) for shape in architecture.weight_shapes)
     if weights == "lazy":
-        held = sum(sum(asked) * sum(size) for asked, size in _matrices(architecture))
+        held = _lazy_numbers_held(architecture)
     kept = sum(architecture.channels_by_layer) * places * (1 + columns)
     working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
     gram, explicit = own_update_operations(architecture, widest, widest * columns)
@@ -59,15 +62,31 @@ def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int
     found = []
     for layer, shape in enumerate(architecture.weight_shapes[:-1]):
         # A probe at a layer goes down and comes back up through every matrix below.
-        errors = (error_columns(architecture) + probed * (architecture.depth - layer)) * places
+        errors = (error_columns(architecture) + probed * (len(architecture.layers) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
         found.append((asked, (shape[0], prod(shape[1:]))))
     return found
 
 
-def _lazy_numbers(architecture: Sequential) -> int:
-    """Fresh numbers of a lazily revealed draw: an answer from the right has as many as the matrix has rows."""
-    return sum(right * rows + left * columns for (right, left), (rows, columns) in _matrices(architecture))
+def _lazy_numbers_held(architecture: Sequential) -> int:
+    """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
+
+    Every column is kept with its image, and answers from the left before they are gathered from patches; the tangent
+    lets a matrix go when it has asked its last question.
+    """
+    places = architecture.inputs * architecture.sites
+    held = [0]
+    for (_, left), (rows, columns) in _matrices(architecture):
+        held.append((places + left) * (rows + columns) + (left * columns if architecture.taps > 1 else 0))
+    return sum(held) + 2 * max(held)
+
+
+def _lazy_effort(architecture: Sequential) -> float:
+    """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
+    return LAZY_EFFORT * sum(
+        (right * rows + left * columns) * (1 + (right + left) / PROJECTED_COLUMNS)
+        for (right, left), (rows, columns) in _matrices(architecture)
+    )
 
 
 def draw_operations(architecture: Sequential, weights: str = "dense") -> float:
@@ -76,7 +95,7 @@ def draw_operations(architecture: Sequential, weights: str = "dense") -> float:
     A lazily revealed draw is counted as the operations that take the same time.
     """
     if weights == "lazy":
-        return OPERATIONS_PER_NUMBER * LAZY_EFFORT * _lazy_numbers(architecture)
+        return OPERATIONS_PER_NUMBER * _lazy_effort(architecture)
     columns = error_columns(architecture)
     passes = sum(_layer_operations(architecture, layer, columns) for layer in _layers(architecture))
     method = overlap_method(architecture)
@@ -108,15 +127,18 @@ def _kernel_operations(architecture: Sequential, layer: int) -> float:
     return 2 * below * above * architecture.taps * places * places * (below + above)
 
 
-def draws_per_batch(architecture: Sequential) -> int:
+def draws_per_batch(architecture: Sequential, weights: str = "dense") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
     patches = NUMBER_BYTES * _patch_numbers(architecture, error_columns(architecture))
-    return max(1, min(MOST_DRAWS_PER_BATCH, BATCH_BYTES // patches))
+    fitting = BATCH_BYTES // patches
+    if weights == "lazy":
+        fitting = min(fitting, LAZY_BATCH_BYTES // draw_bytes(architecture, weights))
+    return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
 def require_memory(architecture: Sequential, workers: int, weights: str = "dense") -> None:
     """Raise MemoryError, saying how much is needed, unless every worker can hold a batch of draws."""
-    needed = workers * draws_per_batch(architecture) * draw_bytes(architecture, weights)
+    needed = workers * draws_per_batch(architecture, weights) * draw_bytes(architecture, weights)
     require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
 
 

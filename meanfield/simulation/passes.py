@@ -81,7 +81,7 @@ def backward(
     joins = {one.skip: place for place, one in enumerate(architecture.layers[:layer], start=1) if one.skip is not None}
     for below in range(layer - 1, 0, -1):
         arriving = _apply_transpose(architecture, weights[below], errors[below + 1])
-        errors[below] = gated(architecture, state.hidden[below], arriving)
+        errors[below] = gated(architecture, state.hidden[below], arriving, out=arriving)
         if (multiplier := architecture.layers[below].multiplier) != 1.0:
             errors[below] *= multiplier
         if below in joins:
@@ -92,19 +92,21 @@ def backward(
 def tangent(
     architecture: Sequential, weights: list[WeightMatrix], state: Forward, errors: list[Array]
 ) -> Iterator[Array]:
-    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums need not hold them all."""
+    """Yield T_1, T_2, ... as far as there are errors, one at a time, so that who only sums need not hold them all.
+
+    Once T_l is out, W_l, U_l and z^(l-1) are not looked at again, so the caller may drop them from the lists.
+    """
     sources = {layer.skip for layer in architecture.layers}
     moved: list[Array | None] = [None]  # T_0, and those that a skip may still ask for
-    for place, (weight, layer, error) in enumerate(zip(weights, architecture.layers, errors, strict=False)):
-        below = state.hidden[place]
+    for weight, layer, error, below in zip(weights, architecture.layers, errors, state.hidden, strict=False):
         change = _own_update(architecture, error, architecture.sigma.function(below))
         if layer.multiplier != 1.0:
             change *= layer.multiplier
-        carried = moved[place]
+        carried = moved[-1]
         if carried is not None:
             change += apply_layer(architecture, weight, gated(architecture, below, carried))
-        if place not in sources:
-            moved[place] = None
+        if len(moved) - 1 not in sources:
+            moved[-1] = None
         change = joined(layer, change, moved)
         moved.append(change)
         yield change
@@ -121,11 +123,13 @@ def apply_layer(architecture: Sequential, weight: WeightMatrix, values: Array) -
     return weight.times(_patches(architecture, values)).reshape(draws, -1, rows, sites)
 
 
-def gated(architecture: Sequential, pre_activation: Array, columns: Array) -> Array:
-    """sigma'(z) times every column: z (D, C, B, S), columns (D, C, r B, S)."""
+def gated(architecture: Sequential, pre_activation: Array, columns: Array, out: Array | None = None) -> Array:
+    """sigma'(z) times every column: z (D, C, B, S), columns (D, C, r B, S); written to ``out``, if given."""
     draws, channels, samples, sites = pre_activation.shape
+    by_sample = (draws, channels, -1, samples, sites)
     gate = architecture.sigma.gate(pre_activation)[:, :, None]
-    return (gate * columns.reshape(draws, channels, -1, samples, sites)).reshape(columns.shape)
+    target = None if out is None else out.reshape(by_sample)
+    return np.multiply(gate, columns.reshape(by_sample), out=target).reshape(columns.shape)
 
 
 def site_gram(architecture: Sequential, features: Array) -> Array:
@@ -140,7 +144,10 @@ def site_gram(architecture: Sequential, features: Array) -> Array:
 
 def _own_update(architecture: Sequential, error: Array, features: Array) -> Array:
     """U (X^T X), the change by the layer's own weights: as U times the Gram matrix or as (U X^T) X, the cheaper."""
-    rows_of_error = error.reshape(len(error), -1, architecture.inputs * architecture.sites)
+    places = architecture.inputs * architecture.sites
+    if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
+        return error * site_gram(architecture, features)[..., None]
+    rows_of_error = error.reshape(len(error), -1, places)
     gram, explicit = own_update_operations(architecture, features.shape[1], rows_of_error.shape[1])
     if gram <= explicit:
         update = rows_of_error @ site_gram(architecture, features)

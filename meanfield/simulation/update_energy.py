@@ -69,17 +69,17 @@ def draw_energies(
         shape = state.hidden[-1].shape[1:]
         top = np.concatenate([top, np.stack([g.standard_normal(shape) for g in streams("probe")])], axis=2)
 
+    if method == "dense":
+        overlap = dense_overlap_energy(architecture, matrices, state)
+    elif method == "probes":
+        overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
     energies = _column_energies(architecture, matrices, state, top)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
-    if method == "dense":
-        found["overlap_energy"] = dense_overlap_energy(architecture, matrices, state)
-    elif method == "probe":
-        found["overlap_energy"] = energies[:, :, 2] / unit_counts(architecture)[-1]
-    elif method == "probes":
-        found["overlap_energy"] = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
+    if method == "probe":
+        overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":
-        found["overlap_energy"] = energies[:, :, 0] * overlap_per_label_term(architecture)
-    return found
+        overlap = energies[:, :, 0] * overlap_per_label_term(architecture)
+    return found if method == "none" else found | {"overlap_energy": overlap}
 
 
 def _probed_overlap_energy(
@@ -104,10 +104,17 @@ def overlap_per_label_term(architecture: Sequential) -> float:
 
 
 def _column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
-    """Mean square over channels, samples and sites of every column's change: (D, L, r)."""
+    """Mean square over channels, samples and sites of every column's change: (D, L, r).
+
+    The last look at a draw: what the tangent has passed is let go, so that its memory serves the layers above.
+    """
     errors = passes.backward(architecture, weights, state, top, len(architecture.layers))
     energies = []
-    for change in passes.at_unit_ends(architecture, passes.tangent(architecture, weights, state, errors)):
+    for layer, change in enumerate(passes.tangent(architecture, weights, state, errors)):
+        for kept in (weights, errors, state.hidden):
+            kept[layer] = None  # type: ignore[call-overload]
+        if layer + 1 not in architecture.unit_ends:
+            continue
         draws, channels = change.shape[:2]
         columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
         flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)

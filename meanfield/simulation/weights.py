@@ -5,6 +5,7 @@ All that the passes need of a matrix is its product with a few columns from eith
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from meanfield.architectures import Sequential
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
+from meanfield.simulation.slabs import Slabs
 
 Array = NDArray[np.float64]
 
@@ -54,9 +56,10 @@ class Lazy:
     O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory.
     """
 
-    def __init__(self, rows: int, columns: int, variance: float, normals: NormalSource) -> None:
+    def __init__(self, rows: int, columns: int, variance: float, normals: NormalSource, slabs: Slabs) -> None:
         self._deviation = np.sqrt(variance)
         self._normals = normals
+        self._slabs = slabs
         self._right = _Side.empty(normals.draws, columns, rows)
         self._left = _Side.empty(normals.draws, rows, columns)
 
@@ -69,11 +72,20 @@ class Lazy:
         return answers
 
     def _ask(self, side: _Side, other: _Side, columns: Array) -> tuple[Array, _Side]:
-        count = columns.shape[2]
-        normals = self._normals.take((count, side.images.shape[2]))
-        new = side.extended(count)
-        known, seen = side.known, (other.basis, other.images)
-        return reveal(columns, new.basis, new.images, known, *seen, normals, self._deviation), new
+        """Answer the columns, and the side with what they added; vectors lie in one piece, columns outermost in memory.
+
+        First questions come from the forward and the backward pass, and what they leave lives as long as the draw: it
+        is kept in slabs. More are asked by the tangent, which soon lets the matrix go.
+        """
+        queries = np.ascontiguousarray(columns.swapaxes(1, 2))
+        draws, count, _ = queries.shape
+        width = side.images.shape[2]
+        stock, start = self._normals.take(count * width)
+        empty = np.empty if side.known else self._slabs.empty
+        new, answers = side.extended(count, empty), empty((draws, count, width))
+        seen = (side.known, other.basis, other.images)
+        reveal(queries, new.basis, new.images, *seen, stock, start, self._deviation, answers)
+        return answers.swapaxes(1, 2), new
 
 
 @dataclass(frozen=True)
@@ -91,20 +103,20 @@ class _Side:
     def known(self) -> int:
         return self.basis.shape[1]
 
-    def extended(self, count: int) -> _Side:
+    def extended(self, count: int, empty: Callable[[tuple[int, ...]], Array]) -> _Side:
         """With room for ``count`` more directions."""
-        return _Side(*(_with_rows(array, count) for array in (self.basis, self.images)))
+        return _Side(*(_with_rows(array, count, empty) for array in (self.basis, self.images)))
 
 
-def _with_rows(array: Array, count: int) -> Array:
+def _with_rows(array: Array, count: int, empty: Callable[[tuple[int, ...]], Array]) -> Array:
     draws, known, size = array.shape
-    longer = np.empty((draws, known + count, size))
+    longer = empty((draws, known + count, size))
     longer[:, :known] = array
     return longer
 
 
 class NormalSource:
-    """Standard normals of several draws at once, each draw from its own generator, through one buffer filled in blocks.
+    """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
 
     What a draw gets does not depend on the block, nor on the draws beside it.
     """
@@ -117,22 +129,22 @@ class NormalSource:
         self._stock = np.empty((self.draws, self.BLOCK))
         self._used = self.BLOCK
 
-    def take(self, shape: tuple[int, ...]) -> Array:
-        """The next numbers of every draw: (D, *shape)."""
-        taken = np.empty((self.draws, prod(shape)))
-        done = 0
-        while done < taken.shape[1]:
-            if self._used == self.BLOCK:
-                self._refill()
-            part = min(taken.shape[1] - done, self.BLOCK - self._used)
-            taken[:, done : done + part] = self._stock[:, self._used : self._used + part]
-            done, self._used = done + part, self._used + part
-        return taken.reshape(-1, *shape)
+    def take(self, count: int) -> tuple[Array, int]:
+        """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
+        if self._used + count > self._stock.shape[1]:
+            self._refill(count)
+        start, self._used = self._used, self._used + count
+        return self._stock, start
 
-    def _refill(self) -> None:
-        for generator, row in zip(self._generators, self._stock, strict=True):
-            fill_normal(generator, row, 1.0)
-        self._used = 0
+    def _refill(self, count: int) -> None:
+        """Move what is left to the front, and fill the rest: a block, or more if one request takes more."""
+        kept = self._stock[:, self._used :]
+        left = kept.shape[1]
+        stock = np.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
+        stock[:, :left] = kept
+        for generator, row in zip(self._generators, stock, strict=True):
+            fill_normal(generator, row[left:], 1.0)
+        self._stock, self._used = stock, 0
 
 
 def draw_weights(architecture: Sequential, generators: list[Generator], kind: str) -> list[WeightMatrix]:
@@ -140,8 +152,8 @@ def draw_weights(architecture: Sequential, generators: list[Generator], kind: st
     sizes = [(shape[0], prod(shape[1:])) for shape in architecture.weight_shapes]
     layers = zip(sizes, architecture.weight_variances, strict=True)
     if kind == "lazy":
-        normals = NormalSource(generators)
-        return [Lazy(rows, columns, variance, normals) for (rows, columns), variance in layers]
+        normals, slabs = NormalSource(generators), Slabs()
+        return [Lazy(rows, columns, variance, normals, slabs) for (rows, columns), variance in layers]
     return [_draw_dense(rows, columns, variance, generators) for (rows, columns), variance in layers]
 
 

@@ -134,21 +134,31 @@ def resident(field):
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
 
-options = {"kernel": (3, 3), "readout": "convolution"}
-draw_energies(mf.ConvNet(depth=2, channels=12, grid=(4, 4), **options), 0, range(1))
-net = mf.ConvNet(depth=6, channels=128, grid=(32, 32), **options)
+small, net, weights = SMALL, NET, KIND
+draw_energies(small, 0, range(1), weights=weights)
 with open("/proc/self/clear_refs", "w") as reset:
     reset.write("5")
 before = resident("VmRSS")
-draw_energies(net, 0, range(1))
-print(draw_bytes(net) / (resident("VmHWM") - before))
+draw_energies(net, 0, range(1), weights=weights)
+print(draw_bytes(net, weights) / (resident("VmHWM") - before))
 """
+PLANAR = 'kernel=(3, 3), readout="convolution"'
+PROBED = {
+    "dense": (
+        f"mf.ConvNet(depth=2, channels=12, grid=(4, 4), {PLANAR})",
+        f"mf.ConvNet(depth=6, channels=128, grid=(32, 32), {PLANAR})",
+    ),
+    "lazy": ("mf.MLP(depth=2, width=200)", "mf.MLP(depth=48, width=20_000)"),
+}
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak from Linux's /proc")
-def test_predicted_memory_is_of_the_right_size():
+@pytest.mark.parametrize("weights", PROBED)
+def test_predicted_memory_is_of_the_right_size(weights):
     """The peak that one draw adds to a process that has compiled its kernels, within a factor of 1.5."""
-    done = subprocess.run([sys.executable, "-c", MEMORY_PROBE], capture_output=True, text=True, check=True)
+    small, net = PROBED[weights]
+    probe = MEMORY_PROBE.replace("SMALL", small).replace("NET", net).replace("KIND", repr(weights))
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert 1 / 1.5 < float(done.stdout) < 1.5
 
 

@@ -1,5 +1,7 @@
 """Lazily revealed matrices: consistent for any sequence of queries, and in law the same as dense ones."""
 
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +10,10 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import update_energy
+from meanfield.simulation import update_energy, weights
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
+from meanfield.simulation.slabs import BLOCK_NUMBERS, Slabs
 from meanfield.simulation.update_energy import draw_energies
 from meanfield.simulation.weights import Lazy, NormalSource
 from tests.statistics import COMPARISONS, consistent
@@ -19,7 +22,8 @@ DRAWS = 4096
 
 
 def _lazy(rows, columns, variance=0.3, draws=2):
-    return Lazy(rows, columns, variance, NormalSource([stream(0, "weights", draw) for draw in range(draws)]))
+    normals = NormalSource([stream(0, "weights", draw) for draw in range(draws)])
+    return Lazy(rows, columns, variance, normals, Slabs())
 
 
 @given(
@@ -124,33 +128,77 @@ def test_a_lazy_draw_does_not_depend_on_its_company():
         np.testing.assert_array_equal(values, alone)
 
 
+@pytest.mark.parametrize("block", [1, 150, 1000])
+def test_a_lazy_draw_does_not_depend_on_how_its_normals_are_stocked(monkeypatch, block):
+    net = mf.MLP(depth=4, width=200)
+    expected = draw_energies(net, 9, range(2), weights="lazy")
+    monkeypatch.setattr(NormalSource, "BLOCK", block)
+    for name, values in draw_energies(net, 9, range(2), weights="lazy").items():
+        np.testing.assert_array_equal(values, expected[name])
+
+
+def test_normals_are_those_of_each_generator_in_order():
+    """Requests below, at and above the block, against NumPy's own fill."""
+    source = NormalSource([stream(0, "weights", draw) for draw in range(2)])
+    found = []
+    for count in (1, source.BLOCK - 1, source.BLOCK, 3 * source.BLOCK, 5):
+        stock, start = source.take(count)
+        found.append(stock[:, start : start + count].copy())
+    expected = [stream(0, "weights", draw).standard_normal(5 * source.BLOCK + 5) for draw in range(2)]
+    np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
+
+
+def test_slabs_hand_out_separate_arrays():
+    slabs = Slabs()
+    arrays = [slabs.empty((3, 5)), slabs.empty((0, 4)), slabs.empty((7,)), slabs.empty((BLOCK_NUMBERS, 2))]
+    assert [array.shape for array in arrays] == [(3, 5), (0, 4), (7,), (BLOCK_NUMBERS, 2)]
+    assert all(array.flags.c_contiguous for array in arrays)
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+    assert arrays[0].base is arrays[2].base
+
+
+def test_a_draw_lets_go_of_the_layers_that_its_tangent_has_passed(monkeypatch):
+    """At every change that it yields, only the matrices from that layer on are alive: 6 .. 1, and the readout."""
+    net, alive = mf.MLP(depth=6, width=200), []
+    matrices = weakref.WeakSet()
+    monkeypatch.setattr(weights, "Lazy", lambda *options: matrices.add(made := Lazy(*options)) or made)
+    vecdot = np.vecdot
+    monkeypatch.setattr(np, "vecdot", lambda *arrays: alive.append(len(matrices)) or vecdot(*arrays))
+    draw_energies(net, 0, range(2), weights="lazy")
+    assert alive == [7, 6, 5, 4, 3, 2]
+
+
 def test_auto_picks_by_cost():
     assert chosen_weights(mf.MLP(depth=4, width=1024), "auto") == "lazy"
     assert chosen_weights(mf.MLP(depth=4, width=32), "auto") == "dense"
-    assert chosen_weights(mf.MLP(depth=4, width=1024, inputs=500), "auto") == "dense"
+    for width, crossover in ((1024, 40), (256, 16)):
+        assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 3 // 4), "auto") == "lazy"
+        assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 4 // 3), "auto") == "dense"
     assert chosen_weights(mf.ConvNet(depth=4, channels=64, grid=(16, 16), kernel=(3, 3)), "auto") == "dense"
     assert chosen_weights(mf.MLP(depth=4, width=32), "lazy") == "lazy"
     shallow, deep = (mf.MLP(depth=depth, width=512, activation="gelu") for depth in (4, 96))
     assert [chosen_weights(net, "auto") for net in (shallow, deep)] == ["lazy", "dense"]  # a probe for every layer
 
 
-def test_reveal_is_its_naive_twin():
+@pytest.mark.parametrize(("size", "image_size"), [(7, 6), (kernel.TILE, 3 * kernel.TILE + 5)])
+def test_reveal_is_its_naive_twin(size, image_size):
     """The kernel against plain projections with NumPy, one column after the other."""
     rng = np.random.default_rng(3)
-    size, image_size = 7, 6
     basis, images = (rng.normal(size=(1, 3, n)) for n in (size, image_size))
     basis[:, 0] /= np.linalg.norm(basis[:, 0])
     other = np.linalg.qr(rng.normal(size=(image_size, 2)))[0].T[None]
     other_images = rng.normal(size=(1, 2, size))
     images[0, 0] -= other[0].T @ (other[0] @ images[0, 0] - other_images[0] @ basis[0, 0])
-    queries, fresh = rng.normal(size=(1, size, 2)), rng.normal(size=(1, 2, image_size))
+    queries, fresh = rng.normal(size=(1, 2, size)), rng.normal(size=(2, image_size))
     expected, q, a = [], basis[0, :1].copy(), images[0, :1].copy()
     for k in range(2):
-        rest = queries[0, :, k] - q.T @ (q @ queries[0, :, k])
+        rest = queries[0, k] - q.T @ (q @ queries[0, k])
         direction = rest / np.linalg.norm(rest)
-        image = other[0].T @ (other_images[0] @ direction) + fresh[0, k] - other[0].T @ (other[0] @ fresh[0, k])
+        image = other[0].T @ (other_images[0] @ direction) + fresh[k] - other[0].T @ (other[0] @ fresh[k])
         q, a = np.vstack([q, direction]), np.vstack([a, image])
-        expected.append(a.T @ (q @ queries[0, :, k]))
-    answers = kernel.reveal(queries, basis, images, 1, other, other_images, fresh / 0.7, 0.7)
-    np.testing.assert_allclose(answers[0].T, expected, atol=1e-12)
+        expected.append(a.T @ (q @ queries[0, k]))
+    stock = np.concatenate([rng.normal(size=5), fresh.ravel() / 0.7])[None]
+    answers = np.empty((1, 2, image_size))
+    kernel.reveal(queries, basis, images, 1, other, other_images, stock, 5, 0.7, answers)
+    np.testing.assert_allclose(answers[0], expected, atol=1e-12)
     np.testing.assert_allclose(basis[0], q, atol=1e-12)

@@ -10,50 +10,62 @@ ROUNDING = 1e-12
 # directions stay orthogonal to rounding however long the sequence of queries.
 ENOUGH = 0.5
 
+# Elements of a vector that stay in the first cache while every known row passes by.
+TILE = 1024
 
-# Reassociation lets the dot products use vector registers: a query is 2.6 times faster, and differs in rounding only.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def reveal(queries, basis, images, known, other_basis, other_images, normals, deviation):
-    """Answer queries (D, size, r), writing their new directions into basis and images (D, known + r, ...).
+
+@njit(cache=True, nogil=True)
+def reveal(queries, basis, images, known, other_basis, other_images, stock, start, deviation, answers):
+    """Answer queries (D, r, size) in ``answers`` (D, r, image size), adding their new directions to basis and images.
 
     The first ``known`` rows of basis (D, known + r, size) and images (D, known + r, image size) are given; ``other_*``
-    are those of the other side, whose known directions fix part of every answer; ``normals`` (D, r, image size) are
-    independent N(0, 1), ``deviation`` that of the matrix. Returns the answers (D, image size, r).
+    are those of the other side, whose known directions fix part of every answer; ``stock`` (D, any) holds independent
+    N(0, 1), used from ``start`` on, ``deviation`` is that of the matrix.
     """
-    draws, _, count = queries.shape
-    answers = np.empty((draws, normals.shape[2], count))
-    answer = np.empty(normals.shape[2])
+    draws, count, _ = queries.shape
+    fixed = np.empty(other_basis.shape[1])
+    width = images.shape[2]
     for d in range(draws):
         for k in range(count):
-            answer[:] = 0.0
-            rest = basis[d, known + k]
-            rest[:] = queries[d, :, k]
-            length = np.sqrt(_dot(rest, rest))
-            left = length
-            for _ in range(2):
-                before = left
-                for b in range(known + k):
-                    part = _dot(basis[d, b], rest)
-                    _add(rest, -part, basis[d, b])
-                    _add(answer, part, images[d, b])
-                left = np.sqrt(_dot(rest, rest))
-                if left > ENOUGH * before:
-                    break
-            image = images[d, known + k]
-            image[:] = 0.0
+            direction, image = basis[d, known + k], images[d, known + k]
+            parts = np.zeros(known + k)
+            length = np.sqrt(_dot(queries[d, k], queries[d, k]))
+            left = _orthogonal_part(queries[d, k], length, basis[d], parts, direction)
             if left > ROUNDING * length:
-                rest /= left
-                _scale(image, deviation, normals[d, k])
-                for b in range(other_basis.shape[1]):
-                    fixed = _dot(other_images[d, b], rest)
-                    _add(image, fixed - _dot(other_basis[d, b], image), other_basis[d, b])
-                _add(answer, left, image)
+                _add_rows(direction, 1 / left, direction, parts[:0], basis[d])
+                normals = stock[d, start + k * width : start + (k + 1) * width]
+                fixed[:] = 0.0
+                _add_dots(other_images[d], direction, 1.0, fixed)
+                _add_dots(other_basis[d], normals, -deviation, fixed)
+                _add_rows(image, deviation, normals, fixed, other_basis[d])
             else:
-                rest[:] = 0.0
-            answers[d, :, k] = answer
-    return answers
+                left = 0.0
+                direction[:] = 0.0
+                image[:] = 0.0
+            _add_rows(answers[d, k], left, image, parts, images[d])
 
 
+@njit(cache=True, nogil=True)
+def _orthogonal_part(query, length, basis, parts, rest):
+    """Write into ``rest`` the query less its ``parts`` along the known rows; return its length."""
+    if parts.size == 0:
+        rest[:] = query
+        return length
+    found = np.empty(parts.size)
+    source, left = query, length
+    for _ in range(2):
+        before = left
+        found[:] = 0.0
+        _add_dots(basis, source, -1.0, found)
+        _add_rows(rest, 1.0, source, found, basis)
+        parts -= found
+        source, left = rest, np.sqrt(_dot(rest, rest))
+        if left > ENOUGH * before:
+            break
+    return left
+
+
+# Reassociation lets the dot products use vector registers: a query takes half the time, and differs in rounding only.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _dot(first, second):
     total = 0.0
@@ -62,13 +74,23 @@ def _dot(first, second):
     return total
 
 
-@njit(cache=True, nogil=True)
-def _scale(target, factor, source):
-    for i in range(target.size):
-        target[i] = factor * source[i]
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _add_dots(rows, vector, factor, out):
+    """out_b <- out_b + factor rows_b . vector, for as many rows as ``out`` has elements."""
+    for start in range(0, vector.size, TILE):
+        tile = vector[start : start + TILE]
+        for b in range(out.size):
+            out[b] += factor * _dot(rows[b, start : start + TILE], tile)
 
 
-@njit(cache=True, nogil=True)
-def _add(target, factor, source):
-    for i in range(target.size):
-        target[i] += factor * source[i]
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _add_rows(out, factor, vector, coefficients, rows):
+    """out <- factor vector + sum_b coefficients_b rows_b; ``out`` may be ``vector``."""
+    for start in range(0, out.size, TILE):
+        target, source = out[start : start + TILE], vector[start : start + TILE]
+        for i in range(target.size):
+            target[i] = factor * source[i]
+        for b in range(coefficients.size):
+            row, coefficient = rows[b, start : start + TILE], coefficients[b]
+            for i in range(target.size):
+                target[i] += coefficient * row[i]
