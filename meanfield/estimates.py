@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from meanfield.validation import require_count
 
@@ -46,7 +46,7 @@ def summarise(values: Array) -> Estimate:
 
 def critical_z(comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
     """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
-    return float(stats.t.isf(budget / (2 * comparisons), draws - 1))
+    return float(-stdtrit(draws - 1, budget / (2 * comparisons)))
 
 
 @dataclass(frozen=True)

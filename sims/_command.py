@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ def add_output_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
+def add_run_options(parser: argparse.ArgumentParser, presets: Sequence[str] = ("smoke", "default", "paper")) -> None:
     """Options of every simulation that draws: preset, draws, seed, workers, where to write."""
     group = parser.add_argument_group("run")
     group.add_argument(
         "--preset",
-        choices=("smoke", "default", "paper"),
+        choices=presets,
         default="default",
         help="sizes to start from (default: default); every other option overrides it",
     )

@@ -32,3 +32,14 @@ def measured(value: float, stderr: float) -> str:
 def signed(value: float) -> str:
     """A difference in standard errors."""
     return MISSING if math.isnan(value) else f"{value:+.1f}"
+
+
+def from_log(log: float) -> str:
+    """Four significant digits of a positive number given by its natural logarithm, at any size."""
+    if math.isnan(log):
+        return MISSING
+    power = log / math.log(10)
+    if abs(power) < 300:
+        return number(math.exp(log))
+    exponent = math.floor(power)
+    return f"{10 ** (power - exponent):.3f}e{exponent:+d}"

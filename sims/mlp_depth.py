@@ -1,18 +1,19 @@
 """Fully-connected nets by layer: drawn against the exact expectation at finite width, and what it says of depth.
 
-Draws with lazily revealed weights where these are cheaper, compares every layer's label, output and update energy with
-the exact expectation (no allowance is needed), and tabulates from the recursion alone: the finite-width correction as a
-function of l/n, the output term over the label term against head, outputs and depth, and the slope of eta*(L).
+Draws with lazily revealed weights where these are cheaper and compares every layer's label, output and update energy
+with the exact expectation (no allowance is needed). The exact spread of one draw says beforehand how many draws a layer
+takes: where depth is of the order of the width (--preset square) no run has enough, and the report says so instead of
+comparing. From the recursion alone: energies to depth 100000, the finite-width correction as a function of l/n, and the
+output term over the label term against head, outputs and depth, with the slope of eta*(L).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sims._beside import heavy_tail_notes, predictions
+from sims._beside import predictions
 from sims._command import Results, add_run_options, fill_from_preset, run_command
 
 if TYPE_CHECKING:
@@ -23,14 +24,21 @@ if TYPE_CHECKING:
 NAME = "mlp_depth"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"depth": 8, "width": 128, "draws": 256},
+    "smoke": {"depth": 8, "width": 64, "draws": 512},
     "default": {"depth": 32, "width": 512, "draws": 2048},
+    "square": {"depth": 64, "width": 64, "draws": 4096},
     "paper": {"depth": 128, "width": 1024, "draws": 4096},
 }
-RATIOS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
-WIDTHS = (256, 1024, 4096)
-DEPTHS = (10, 100, 1000, 10_000)
-TERMS = ("label_term", "output_term", "update_energy")
+
+# Depths of the exact energies; widths, depths over width and layers of the finite-width correction.
+DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+WIDTHS = (256, 1024, 4096, 16_384)
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+LAYERS = (8, 64, 512)
+
+# Heads, outputs and depths of the output term's share; the width is so large that depth over width stays small.
+SHARE_WIDTH = 10**6
+SHARE_DEPTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -43,7 +51,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--outputs", type=int, default=10, metavar="M", help="outputs (default: 10)")
     add("--activation", default="relu", help="relu (default) or linear: those with an exact expectation")
     add("--head", default="he", help="he (default), fan_in or mup")
-    add_run_options(parser)
+    add_run_options(parser, tuple(PRESETS))
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
     return options
@@ -54,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from figures import mlp_depth as figure
     from meanfield.architectures import MLP
     from meanfield.execution.provenance import code_digest, digest
+    from sims import _mlp_report as report
 
     net = MLP(
         depth=options.depth,
@@ -68,102 +77,55 @@ def run(options: argparse.Namespace) -> int:
     if dataset is None:
         dataset = _measure(options, net, results)
         results.keep(dataset)
-    print(
-        "\n\n".join([_layer_table(dataset), _notes(dataset), _width_table(net), _ratio_table(net), _verdicts(dataset)])
-    )
+    print(report.text(dataset))
     results.keep_figure(lambda: figure.draw(dataset))
     print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
     return 0
 
 
 def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Dataset:
-    """Draws, with the exact expectation (NAME_exact), the mean field (NAME_mean_field) and the exact spread of F."""
+    """Draws with their exact expectation (NAME_exact) and mean field (NAME_mean_field), and all that is exact alone."""
     import xarray as xr
 
+    from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import Run, simulate_all
-    from meanfield.theory.exact import relative_spread
+    from meanfield.theory.exact import label_spread, relative_spread
+    from meanfield.validation import require_count
+    from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
+    from sims import _head_sweep as sweep
+    from sims._mlp_report import plan
 
-    spread = xr.Dataset({"overlap_energy_relative_spread": ("layer", relative_spread(net))})
-    run = Run(net, options.draws, options.seed)
-    measured = simulate_all([run], workers=options.workers, store=results.pieces)[0]
-    return xr.merge([measured, *predictions(net, ("exact", "mean_field")), spread], combine_attrs="override")
-
-
-def _layer_table(dataset: xr.Dataset) -> str:
-    from meanfield.verification.comparison import score
-    from sims._table import measured, number, signed, table
-
-    rows = []
-    for layer in dataset["layer"].values:
-        at = dataset.sel(layer=layer)
-        cells = [str(layer)]
-        for name in TERMS:
-            value, stderr, exact = (at[column] for column in (name, f"{name}_stderr", f"{name}_exact"))
-            cells += [
-                measured(float(value), float(stderr)),
-                number(float(exact)),
-                signed(float(score(value, stderr, exact))),
-            ]
-        rows.append([*cells, number(float(at["overlap_energy_relative_spread"]))])
-    header = ["layer", "label term B", "exact", "s.e.", "output term A", "exact", "s.e."]
-    header += ["update energy S", "exact", "s.e.", "spread of F"]
-    title = "By layer (s.e.: measured minus exact, in standard errors; spread: of one draw of F over its mean, exact)"
-    return table(header, rows, title)
+    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
+    require_count("--workers", options.workers)
+    spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
+    beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
+    print(plan(beside[-1], options.draws), file=sys.stderr)
+    swept = sweep.sweep_runs(net, options.draws, options.seed)
+    runs = [Run(net, options.draws, options.seed), *swept]
+    measured, *rows = simulate_all(runs, workers=options.workers, store=results.pieces)
+    parts = [measured, *beside, *_exact_only(net), sweep.sweep_dataset(swept, rows)]
+    command = " ".join([f"python -m sims.{NAME}", *sys.argv[1:]])
+    attrs = {
+        "width": net.width,
+        "sweep_width": sweep.WIDTH,
+        "provenance": provenance(command=command, seed=options.seed, draws=options.draws),
+    }
+    return xr.merge(parts, combine_attrs="override").assign_attrs(attrs)
 
 
-def _notes(dataset: xr.Dataset) -> str:
-    notes = [f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}, {dataset.attrs['weights']} weights."]
-    notes += heavy_tail_notes(dataset, TERMS)
-    scale, exact = dataset["learning_rate_scale"], dataset["learning_rate_scale_exact"]
-    error = dataset["learning_rate_scale_stderr"]
-    notes.append(f"eta* = {float(scale):.4g} +- {float(error):.2g}, exact {float(exact):.4g}")
-    return "\n".join(notes)
+def _exact_only(net: MLP) -> list[xr.Dataset]:
+    """What needs no draws: energies by depth, the finite-width correction, the output term's share."""
+    from dataclasses import replace
 
+    from meanfield.architectures import HEADS
+    from meanfield.theory.depth_scan import energies_by_depth, finite_width_excess, output_share
 
-def _width_table(net: MLP) -> str:
-    """F_l over its leading order: a function of l/n alone (A6)."""
-    import meanfield as mf
-    from sims._table import table
-
-    rows = []
-    for width in WIDTHS:
-        wide = replace(net, depth=width, width=width)
-        ratio = (mf.predict(wide, level="exact") / mf.predict(wide, level="mean_field"))["overlap_energy"].values
-        rows.append([str(width), *(f"{ratio[int(width * share) - 1]:.4f}" for share in RATIOS)])
-    title = "Finite width: exact F_l over its leading order, at l/n (not a uniform O(1/n))"
-    return table(["width n", *(f"l/n = {share:g}" for share in RATIOS)], rows, title)
-
-
-def _ratio_table(net: MLP) -> str:
-    """A/B at the last layer, and the local slope of the exact eta*, against head, outputs and depth (A4)."""
-    import numpy as np
-
-    import meanfield as mf
-    from sims._table import table
-
-    rows = []
-    wide = 10**6
-    for head in ("he", "fan_in", "mup"):
-        for outputs in (1, 10, wide):
-            row = [head, f"{outputs:g}"]
-            for depth in DEPTHS:
-                nets = [
-                    replace(net, depth=d, width=wide, outputs=outputs, head=head) for d in (depth, round(1.1 * depth))
-                ]
-                near, far = (mf.predict(end, level="exact") for end in nets)
-                ratio = float(np.exp(near["log_output_term"][-1] - near["log_label_term"][-1]))
-                logs = [float(end["log_learning_rate_scale"]) for end in (near, far)]
-                slope = (logs[1] - logs[0]) / np.log(nets[1].depth / nets[0].depth)
-                row.append(f"{ratio:.3g} ({slope:.3f})")
-            rows.append(row)
-    title = f"Output over label term at the last layer, and (local slope of eta*), exact, width {wide:g}"
-    return table(["head", "outputs", *(f"L = {depth}" for depth in DEPTHS)], rows, title)
-
-
-def _verdicts(dataset: xr.Dataset) -> str:
-    from meanfield.verification.exactness import judge_exact
-
-    return "\n".join(["Verdicts", *(judge_exact(dataset, name).sentence() for name in TERMS[:2])])
+    wide = replace(net, depth=1, width=SHARE_WIDTH)
+    return [
+        energies_by_depth(net, DEPTHS),
+        finite_width_excess(net, WIDTHS, SHARES, LAYERS),
+        output_share(wide, HEADS, (1, 10, SHARE_WIDTH), SHARE_DEPTHS),
+    ]
 
 
 def main(argv: list[str] | None = None) -> int:

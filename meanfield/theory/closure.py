@@ -38,6 +38,9 @@ SOURCE = "z"
 GATES = ("relu", "linear")
 DIRECTIONS = ("up", "down")
 
+# Branches of a kernel factor: carried from below through two weights, or the new layer's own parameters.
+CARRIED, OWN = False, True
+
 
 # A polynomial in the width n and the weight variance s: (power of n, power of s) -> coefficient.
 Polynomial = dict[tuple[int, int], Fraction]
@@ -71,13 +74,13 @@ class Recursion:
     def first_layer(self, width: float, variance: float, energy: float) -> Array:
         """The moments of layer 1, Theta = |sigma(x)|^2 I and z = W sigma(x) Gaussian, from energy = |sigma(x)|^2.
 
-        The same average over weights, over a layer below whose kernel vanishes: every index below is then met by two
-        factors sigma(x) and sums to the energy.
+        The same average over weights, with every kernel's own branch alone: nothing was carried from below. Every index
+        below is then met by two factors sigma(x) and sums to the energy.
         """
         found = np.zeros(len(self.moments))
         for i, moment in enumerate(self.moments):
-            for (below, (n, s)), count in _mix(moment, own_layer=True).items():
-                if not below.edges and all(names == (SOURCE, SOURCE) for names in below.marks):
+            for (below, (n, s)), count in _mix(moment, branches=(OWN,)).items():
+                if all(names == (SOURCE, SOURCE) for names in below.marks):
                     found[i] += count * width**n * variance**s * energy ** len(below.marks)
         return found
 
@@ -130,12 +133,12 @@ def _one_layer(moment: Moment, activation: str, direction: str) -> Combination:
     """E[moment of the new layer] as a combination of moments of the old one."""
     total: defaultdict[Moment, defaultdict[tuple[int, int], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     if direction == "up":
-        for (mixed, powers), count in _mix(moment, own_layer=True).items():
+        for (mixed, powers), count in _mix(moment, branches=(CARRIED, OWN)).items():
             for gated, weight in gate_average(mixed, activation).items():
                 total[gated][powers] += count * weight
     else:
         for gated, weight in gate_average(moment, activation).items():
-            for (mixed, powers), count in _mix(gated, own_layer=False).items():
+            for (mixed, powers), count in _mix(gated, branches=(CARRIED,)).items():
                 total[mixed][powers] += count * weight
     kept = {m: {powers: c for powers, c in polynomial.items() if c} for m, polynomial in total.items()}
     return {m: polynomial for m, polynomial in kept.items() if polynomial}
@@ -158,10 +161,9 @@ def gate_average(moment: Moment, activation: str) -> dict[Moment, Fraction]:
     return dict(found)
 
 
-def _mix(moment: Moment, own_layer: bool) -> Counter[tuple[Moment, tuple[int, int]]]:
-    """Average over the new weights: branches of every kernel factor, then all matchings of the legs."""
+def _mix(moment: Moment, branches: tuple[bool, ...]) -> Counter[tuple[Moment, tuple[int, int]]]:
+    """Average over the new weights: these branches of every kernel factor, then all matchings of the legs."""
     found: Counter[tuple[Moment, tuple[int, int]]] = Counter()
-    branches = (False, True) if own_layer else (False,)
     for own in product(branches, repeat=len(moment.edges)):
         rows, legs, edges, marks = _expand(moment, own)
         for matching in perfect_matchings(len(legs)):

@@ -7,6 +7,7 @@ Jacobian to the outputs. All are carried as logarithms.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,13 @@ Array = NDArray[np.float64]
 OVERLAP = "Theta_ij Theta_ij"
 OUTPUT_MOMENTS = ("z_i Theta_ij Theta_jk z_k", "z_i z_i Theta_ij Theta_ji", "Theta_ij Theta_ij z_k z_k")
 GRAM_MOMENTS = ("Theta_ii Theta_jj", "Theta_ij Theta_ij")
-SQUARED_OVERLAP = "Theta_ij Theta_ij Theta_kl Theta_kl"
+# F, its square, tr Theta^4 and the sum of (Theta^2)_aa^2, which close together; spreads share this one derivation.
+SPREAD_MOMENTS = (
+    OVERLAP,
+    "Theta_ij Theta_ij Theta_kl Theta_kl",
+    "Theta_ij Theta_jk Theta_kl Theta_li",
+    "Theta_ij Theta_ji Theta_ik Theta_ki",
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,34 @@ class ExactTerms:
 
 def exact_terms(architecture: MLP) -> ExactTerms:
     """Overlap energy, label term and output term of every layer, for labels of variance 1."""
+    return next(exact_terms_by_depth(architecture, [architecture.depth]))
+
+
+def exact_terms_by_depth(architecture: MLP, depths: Iterable[int]) -> Iterator[ExactTerms]:
+    """The terms of the nets cut from this one at these depths, from one recursion up and one down.
+
+    Moments from below do not depend on the layers above them, Gram moments only on the distance to the outputs.
+
+    Raises:
+        ValueError: a depth that this net does not reach, or hidden layers of several widths (a cut net would then end
+            in other layers).
+    """
+    whole = architecture.depth
     chain = _Chain.of(architecture)
-    below = chain.moments_from_below(OVERLAP, *OUTPUT_MOMENTS)
+    below, above = chain.moments_from_below(OVERLAP, *OUTPUT_MOMENTS), chain.gram_from_above()
     overlap = below[:, 0] - 2 * np.log(chain.channels[1:])
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     label = overlap + np.log(gamma / architecture.outputs)
-    return ExactTerms(overlap, label, chain.output_term(below[:, 1:]))
+    for depth in depths:
+        if depth != whole and (not 1 <= depth < whole or len(set(architecture.channels_by_layer[1:])) > 1):
+            raise ValueError(f"depth {depth} cannot be cut from this net of {whole} layers; its layers must be equal")
+        yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth, 1:], above[whole - depth :]))
+
+
+def overlap_energies(architecture: MLP) -> Array:
+    """log E F_l for l = 1 .. L, where only this is asked for."""
+    chain = _Chain.of(architecture)
+    return np.asarray(chain.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(chain.channels[1:]))
 
 
 def relative_spread(architecture: MLP) -> Array:
@@ -48,8 +77,30 @@ def relative_spread(architecture: MLP) -> Array:
 
     The number of draws for a relative error e is (spread / e)^2; far above 1, rare draws make the mean.
     """
-    logs = _Chain.of(architecture).moments_from_below(OVERLAP, SQUARED_OVERLAP)
-    return np.asarray(np.sqrt(np.maximum(np.expm1(logs[:, 1] - 2 * logs[:, 0]), 0.0)))
+    logs = _Chain.of(architecture).moments_from_below(*SPREAD_MOMENTS)
+    return _spread(logs[:, 1] - 2 * logs[:, 0])
+
+
+def label_spread(architecture: MLP) -> Array:
+    """Standard deviation of one draw of B_l over its mean, for l = 1 .. L; a draw has its own weights and labels.
+
+    B_l = y' G y / (M^2 n) with G = J Theta^2 J', so that E_y B_l^2 is (tr G)^2 + 2 tr G^2. Averaged over the matrix
+    just above layer l, that is s^2 (a1 + 2 a2)(E (tr X)^2 + 2 E tr X^2), X being Theta^2 between the gates of layer l.
+    It exceeds the spread of F_l by what the layers above add: even layer 1 of a deep net spreads widely.
+    """
+    chain = _Chain.of(architecture)
+    _, square, quartic, diagonal = chain.moments_from_below(*SPREAD_MOMENTS).T
+    if architecture.activation == "relu":
+        square, quartic = (np.logaddexp(moment, diagonal) - np.log(4.0) for moment in (square, quartic))
+    a1, a2 = chain.gram_from_above().T
+    mean_square = np.logaddexp(a1, np.log(2) + a2) + np.logaddexp(square, np.log(2) + quartic)
+    scale = 2 * np.log(chain.variances[1:] / (architecture.outputs**2 * chain.channels[1:]))
+    return _spread(mean_square + scale - 2 * exact_terms(architecture).label_term)
+
+
+def _spread(log_ratio: Array) -> Array:
+    """From the logarithm of E x^2 / (E x)^2."""
+    return np.asarray(np.sqrt(np.maximum(np.expm1(log_ratio), 0.0)))
 
 
 @dataclass(frozen=True)
@@ -81,17 +132,20 @@ class _Chain:
         start = np.array([_of_identity(str(moment), float(self.outputs)) for moment in recursion.moments])
         return log_moments(recursion, start, self.channels[:1:-1], self.variances[:1:-1], len(GRAM_MOMENTS))[::-1]
 
-    def output_term(self, below: Array) -> Array:
-        """log E A_l = log E z' S Theta^2 S z / (M^2 n) from P1, P2, P3: S averaged over the matrix just above layer l
-        and, for ReLU, over the gate there (THEORY section 8)."""
+    def output_term(self, below: Array, above: Array) -> Array:
+        """log E A_l = log E z' S Theta^2 S z / (M^2 n) from P1, P2, P3 and a1, a2.
+
+        S is averaged over the matrix just above layer l and, for ReLU, over the gate there (THEORY section 8).
+        """
         p1, p2, p3 = below.T
-        a1, a2 = self.gram_from_above().T
+        a1, a2 = above.T
         if self.activation == "relu":
             both = np.logaddexp(a1, a2) + np.logaddexp(p1, p2)
             total = np.logaddexp(both, a2 + np.logaddexp(p3, p2)) - np.log(4.0)
         else:
             total = np.logaddexp(np.logaddexp(a1, a2) + p1, a2 + p3)
-        scale = self.variances[1:] ** 2 / (self.outputs**2 * self.channels[1:])
+        top = len(self.channels) - len(below)
+        scale = self.variances[top:] ** 2 / (self.outputs**2 * self.channels[top:])
         return np.asarray(total + np.log(scale))
 
 

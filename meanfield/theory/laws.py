@@ -1,9 +1,11 @@
-"""The papers' closed forms."""
+"""Closed forms: the papers' depth law, and what the recursions give in the limit of many channels."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
 
@@ -21,3 +23,20 @@ def sum_of_minima(weights: ArrayLike) -> Array:
     Source: P0 eqs. 22, 23. Exact, with prefactor n, for linear nets of one site.
     """
     return np.asarray(np.cumsum(np.cumsum(np.asarray(weights, dtype=float)) ** 2))
+
+
+def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
+    """F_l / n of fully-connected nets with one input and equal layers, at n -> infinity.
+
+    l (2 l^2 + 1)/12 for ReLU, l (l + 1)(2 l + 1)/6 for linear nets.
+
+    Raises:
+        ValueError: another activation.
+
+    Source: THEORY section 3.
+    """
+    require_choice("activation", activation, ("relu", "linear"))
+    layer = np.asarray(layers, dtype=float)
+    if activation == "linear":
+        return np.asarray(layer * (layer + 1) * (2 * layer + 1) / 6)
+    return np.asarray(layer * (2 * layer**2 + 1) / 12)

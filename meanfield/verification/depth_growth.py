@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, effective_draws, judge
+from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge, unconverged
 
 Array = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ def judge_output_term(measured: xr.Dataset) -> Finding:
         rival="it grows like the label term",
         verdict=judge(claim, rival, Bands.of(FINDINGS, effective_draws(measured, "output_term", "label_term")), share),
         evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer"
-        + _unconverged(share),
+        + unconverged(share),
     )
 
 
@@ -159,7 +159,7 @@ def _slope_finding(ladder: xr.Dataset, name: str, titles: tuple[str, str], claim
     sides = [_slope_deviation(measured.exponent - value, measured.stderr, slack) for value in (claimed, rival)]
     bands = Bands.of(FINDINGS, effective_draws(ladder, SCALED_TERM[name]))
     evidence = f"measured slope {_pm(measured)}, allowance {slack:.3f}, band {bands.alarm:.3g} s.e."
-    return Finding(*titles, judge(sides[0], sides[1], bands, share), evidence + _unconverged(share))
+    return Finding(*titles, judge(sides[0], sides[1], bands, share), evidence + unconverged(share))
 
 
 def _depths(ladder: xr.Dataset) -> str:
@@ -171,7 +171,7 @@ def _finding(measured: xr.Dataset, name: str, titles: tuple[str, str], claim: De
     bands = Bands.of(FINDINGS * measured.sizes["layer"], effective_draws(measured, name))
     evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
     share = _largest_share(measured, name)
-    return Finding(*titles, judge(claim, rival, bands, share), evidence + _unconverged(share))
+    return Finding(*titles, judge(claim, rival, bands, share), evidence + unconverged(share))
 
 
 def _slope_deviation(difference: float, stderr: float, slack: float) -> Deviation:
@@ -189,10 +189,6 @@ def _deeper_half(depth: int) -> slice:
 
 def _largest_share(measured: xr.Dataset, name: str) -> float:
     return float(measured[f"{name}_largest_share"].max())
-
-
-def _unconverged(share: float) -> str:
-    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
 
 
 def _title(name: str) -> str:

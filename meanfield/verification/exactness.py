@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
-from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge
+from meanfield.verification.comparison import ROUNDING
+from meanfield.verification.convergence import PRECISION, is_converged, is_planned, layer_ranges
+from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, effective_draws, judge
 
 
 def judge_exact(measured: xr.Dataset, name: str) -> Finding:
-    """NAME against NAME_exact; rival: infinite width, the label term's mean field.
+    """NAME against NAME_exact; rival: infinite width, by the mean field of the overlap energy or of the label term.
 
-    At leading order in 1/n and few outputs the output term equals the label term, so both have the same rival.
+    At leading order in 1/n and few outputs the output term equals the label term, so both have the same rival. Layers
+    that the draws do not suffice for, by an exact spread, are left out; which ones does not depend
+    on the draws, so that nothing is selected. Where a layer that was planned for does not converge all the same, the
+    whole claim stays undecided: means of output terms fall short of such tails by many of their own errors.
     """
-    mean, stderr = measured[name].values, measured[f"{name}_stderr"].values
-    nothing = np.zeros_like(mean)
-    claim = Deviation(mean - measured[f"{name}_exact"].values, stderr, nothing)
-    rival = Deviation(mean - measured["label_term_mean_field"].values, stderr, nothing)
-    bands = Bands.of(2 * mean.size, effective_draws(measured, name))
-    share = float(measured[f"{name}_largest_share"].max())
-    return Finding(
-        claim=f"{name.replace('_', ' ')} is the exact finite-width expectation",
-        rival="infinite width and few outputs",
-        verdict=judge(claim, rival, bands, share),
-        evidence=f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}",
-    )
+    planned = is_planned(measured, name)
+    kept, left_out = measured.sel(layer=planned), measured["layer"].values[~planned.values]
+    rival_title = "infinite width" + (" and few outputs" if name == "output_term" else "")
+    titles = f"{name.replace('_', ' ')} is the exact finite-width expectation", rival_title
+    note = f"; layers {layer_ranges(left_out)} left out, not converged" if len(left_out) else ""
+    if kept.sizes["layer"] == 0:
+        return Finding(*titles, Verdict.INCONCLUSIVE, f"draws for {PRECISION:.0%} of the mean at no layer")
+    mean, stderr = kept[name].values, kept[f"{name}_stderr"].values
+    limit = "overlap_energy" if name == "overlap_energy" else "label_term"
+    expected = (kept[f"{name}_exact"].values, kept[f"{limit}_mean_field"].values)
+    claim, rival = (Deviation(mean - values, stderr, ROUNDING * mean) for values in expected)
+    bands = Bands.of(2 * mean.size, effective_draws(kept, name))
+    evidence = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
+    if not is_converged(kept, name).all():
+        return Finding(*titles, Verdict.INCONCLUSIVE, f"{evidence}; its mean has not converged{note}")
+    return Finding(*titles, judge(claim, rival, bands), evidence + note)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from meanfield.estimates import critical_z
 
@@ -103,3 +103,29 @@ def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float
         return Verdict.REFUTED
     decided = claim.worst <= bands.doubt and rival.worst > bands.alarm
     return Verdict.CONFIRMED if decided else Verdict.INCONCLUSIVE
+
+
+def unconverged(share: float) -> str:
+    """What the evidence of a finding says of a mean of which one draw makes this share: nothing, or a warning."""
+    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
+
+
+def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: float) -> Verdict:
+    """For numbers that theory computes and no draw blurs.
+
+    CONFIRMED if all lie within ``tolerance`` of the claim, REFUTED if all lie within it of the rival, INCONCLUSIVE
+    otherwise (a limit that is not reached, or a third law).
+
+    Raises:
+        ValueError: a tolerance that does not tell the claim from its rival.
+    """
+    if not 2 * tolerance < abs(claimed - rival):
+        raise ValueError(
+            f"tolerance {tolerance:g} does not tell the claim {claimed:g} from its rival {rival:g}; take less than "
+            f"half their distance, {abs(claimed - rival) / 2:g}"
+        )
+    found = np.atleast_1d(np.asarray(values, dtype=float))
+    for target, verdict in ((claimed, Verdict.CONFIRMED), (rival, Verdict.REFUTED)):
+        if np.all(np.abs(found - target) <= tolerance):
+            return verdict
+    return Verdict.INCONCLUSIVE

@@ -1,0 +1,90 @@
+"""The printed report on drawn fully-connected nets: the plan, the layers beside the exact expectation, verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.comparison import score
+from meanfield.verification.convergence import (
+    LABEL_SPREAD,
+    OVERLAP_SPREAD,
+    PRECISION,
+    draws_needed,
+    is_converged,
+    is_planned,
+    layer_ranges,
+)
+from meanfield.verification.exactness import judge_exact
+from sims import _depth_law_report as depth_laws
+from sims._beside import heavy_tail_notes
+from sims._table import measured, number, signed, table
+
+TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
+OVERLAP = {"overlap_energy": "overlap energy F"}
+NOT_CONVERGED = "not converged"
+
+
+def text(dataset: xr.Dataset) -> str:
+    """The whole report."""
+    notes = f"{plan(dataset, dataset.attrs['draws'])}\n{_notes(dataset)}"
+    return "\n\n".join([_layer_table(dataset), notes, *depth_laws.tables(dataset), _verdicts(dataset)])
+
+
+def plan(dataset: xr.Dataset, draws: int) -> str:
+    """How many draws the deepest layer takes, and how far these draws go; known before any is made."""
+    lines = []
+    for letter, name in (("B", LABEL_SPREAD), ("F", OVERLAP_SPREAD)):
+        spread = dataset[name].values
+        needed = draws_needed(spread)
+        enough = np.flatnonzero(needed <= draws) + 1
+        reach = f"layers {layer_ranges(enough)}" if len(enough) else "no layer"
+        lines.append(
+            f"One draw of {letter} at layer {len(spread)} spreads by {spread[-1]:.3g} times its mean (exact): a mean "
+            f"good to {PRECISION:.0%} takes {needed[-1]:.3g} draws. {draws} draws do for {reach}."
+        )
+    return "\n".join(lines)
+
+
+def _terms(dataset: xr.Dataset) -> dict[str, str]:
+    """What is held against the exact expectation; F too where it comes from the kernel itself and not from B."""
+    return TERMS | (OVERLAP if dataset.attrs["overlap_method"] == "dense" else {})
+
+
+def _layer_table(dataset: xr.Dataset) -> str:
+    terms = _terms(dataset)
+    converged = {name: is_converged(dataset, name).values for name in terms}
+    rows = []
+    for place, layer in enumerate(dataset["layer"].values):
+        at = dataset.isel(layer=place)
+        cells = [str(layer)]
+        for name in terms:
+            value, stderr, exact = (at[column] for column in (name, f"{name}_stderr", f"{name}_exact"))
+            scored = signed(float(score(value, stderr, exact))) if converged[name][place] else NOT_CONVERGED
+            cells += [measured(float(value), float(stderr)), number(float(exact)), scored]
+        rows.append([*cells, *(number(float(at[name])) for name in (LABEL_SPREAD, OVERLAP_SPREAD))])
+    header = ["layer", *(head for title in terms.values() for head in (title, "exact", "s.e."))]
+    title = "By layer (s.e.: measured minus exact, in standard errors; spread: of one draw over its mean, exact)"
+    return table([*header, "spread of B", "spread of F"], rows, title)
+
+
+def _notes(dataset: xr.Dataset) -> str:
+    notes = [f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}, {dataset.attrs['weights']} weights."]
+    notes += heavy_tail_notes(dataset, _terms(dataset))
+    left_out = dataset["layer"].values[~is_planned(dataset, "label_term").values]
+    if len(left_out):
+        notes.append(
+            f"Layers {layer_ranges(left_out)}: B, A and S not converged. Draws rarer than this run can see make their "
+            "means:\nvalues and errors there are too small in all likelihood, and no verdict rests on them."
+        )
+    scale, exact = float(dataset["learning_rate_scale"]), float(dataset["learning_rate_scale_exact"])
+    error = float(dataset["learning_rate_scale_stderr"])
+    reached = all(is_converged(dataset, name).all() for name in TERMS)
+    state = "" if reached else f" ({NOT_CONVERGED})"
+    notes.append(f"eta* = {measured(scale, error)}{state}, exact {number(exact)}")
+    return "\n".join(notes)
+
+
+def _verdicts(dataset: xr.Dataset) -> str:
+    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
+    return "\n".join(["Verdicts", *(finding.sentence() for finding in [*drawn, *depth_laws.findings(dataset)])])
