@@ -60,8 +60,11 @@ def run(options: argparse.Namespace) -> int:
     from meanfield.architectures import MLP
     from meanfield.directions import checked_pairs
     from meanfield.execution.provenance import code_digest, digest
+    from meanfield.theory.closure import GATES
+    from meanfield.validation import require_choice
     from sims import _overlap_report as report
 
+    require_choice("--activation, of a net whose overlaps are known exactly,", options.activation, GATES)
     net = MLP(depth=options.depth, width=options.width, activation=options.activation)
     pairs = checked_pairs(net, map(_read, options.pair) if options.pair else default_pairs(net))
     fixed = _fixed_layers(options.fixed, net, pairs)

@@ -43,14 +43,13 @@ class LayerMoments:
 
 def forward_products(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[Array]:
     """Yield xx = E[sigma sigma'] below layers 1 .. N, from the input's per pair of sites."""
-    sigma, product = architecture.sigma, input_product
-    for covariance in covariances(architecture, transport, input_product):
-        yield product
-        product = sigma.product(*transport.variances(covariance), covariance)
+    return (product for product, _ in forward_moments(architecture, transport, input_product))
 
 
-def covariances(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[Array]:
-    """Yield c of layers 1 .. N; a block's branch adds to the covariance of the stream, as its weights are its own."""
+def forward_moments(
+    architecture: Sequential, transport: Transport, input_product: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Yield xx below and c of layers 1 .. N; a branch, having its own weights, adds to the covariance of its stream."""
     sigma, product = architecture.sigma, input_product
     sources = {layer.skip for layer in architecture.layers}
     streams = {0: white_input(architecture)[1]} if 0 in sources else {}
@@ -60,7 +59,7 @@ def covariances(architecture: Sequential, transport: Transport, input_product: A
             covariance = streams.pop(layer.skip) + layer.multiplier**2 * covariance
         if place in sources:
             streams[place] = covariance
-        yield covariance
+        yield product, covariance
         product = sigma.product(*transport.variances(covariance), covariance)
 
 
@@ -91,7 +90,7 @@ def gate_energies(architecture: Sequential, transport: Transport, input_product:
     if sigma.homogeneous:
         return [np.ones(())] * len(architecture.layers)
     found = []
-    for covariance in covariances(architecture, transport, input_product):
+    for _, covariance in forward_moments(architecture, transport, input_product):
         _, variance = transport.variances(covariance)
         found.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
     return found

@@ -70,16 +70,21 @@ class _Walk:
 
     def __init__(self, architecture: Sequential, transport: Transport, input_product: Array) -> None:
         self.architecture, self.transport = architecture, transport
-        self._products = list(mean_field.forward_products(architecture, transport, input_product))
+        moments = list(mean_field.forward_moments(architecture, transport, input_product))
         starts = [layer.skip for layer in architecture.layers if layer.skip is not None]
         last = 1 + max(place for place, layer in enumerate(architecture.layers) if layer.skip is not None)
         at_input = mean_field.white_input(architecture)[1] if 0 in starts else np.zeros_like(input_product)
-        self._covariances = [at_input, *mean_field.covariances(architecture, transport, input_product)]
+        self._products = [product for product, _ in moments]
+        self._covariances = [at_input, *(covariance for _, covariance in moments)]
+        sides = zip(*map(transport.variances, self._covariances), strict=True)
+        self._here, self._there = (_stacked(side, input_product.ndim) for side in sides)
+        # E[sigma'^2] / q at the first and at the second site of every place.
+        gain, average = architecture.sigma.gain, architecture.sigma.gate_product
+        self._energy_here, self._energy_there = (average(v, v, v) / gain for v in (self._here, self._there))
         self.gate_energies = mean_field.gate_energies(architecture, transport, input_product)
         self.gates = {gate: index for index, gate in enumerate([*starts, last])}
         self.ends = frozenset(architecture.unit_ends)
-        there = [transport.variances(self._covariances[gate])[1] for gate in self.gates]
-        self._there = np.stack([np.reshape(v, np.shape(v) or (1,) * input_product.ndim) for v in there])
+        self._there_at_gates = self._there[[*self.gates]]
         self.memory = np.zeros((1 + len(self.gates), *input_product.shape))
 
     def __iter__(self) -> Iterator[tuple[Array, Array]]:
@@ -114,11 +119,13 @@ class _Walk:
         own = channels * architecture.taps * transport.diagonal(self._products[place])
         if place == 0:  # no parameters below
             return own, np.zeros_like(own)
-        covariance = self._covariances[place]
-        gate, gate_square, both_on = mean_field.gate_averages(sigma, transport, covariance)
-        moved = both_on * cross + gate_square * kernel**2 / (sigma.gain**2 * channels)
+        arguments = self._here[place], self._there[place], self._covariances[place]
+        gate, gate_square = sigma.gate_product(*arguments), sigma.gate_square_product(*arguments)
+        moved = self._energy_here[place] * self._energy_there[place] * cross + gate_square * kernel**2 / (
+            sigma.gain**2 * channels
+        )
         if place in self.gates:
-            met = self._gate_energy(place) * self.memory[1 + self.gates[place]] / sigma.gain
+            met = self._energy_here[place] * self.memory[1 + self.gates[place]] / sigma.gain
             moved = moved + met + transport.transpose(met)
         carried = factor * transport.diagonal(gate * kernel) / sigma.gain
         return own + carried, factor**2 * transport.independent(moved)
@@ -127,10 +134,8 @@ class _Walk:
         """D and what is added to the memory, between a branch unit (first site) and a stream unit, one matrix up."""
         index, sigma = self.gates[place], self.architecture.sigma
         square = kernel**2 / self.architecture.channels_by_layer[place]
-        covariance = self._covariances[place]
-        here, _ = self.transport.variances(covariance)
-        gates = sigma.gate_square_product(np.asarray(here), self._there[index + 1 :], covariance) / sigma.gain
-        energy = self._gate_energy(place)
+        later, energy = self._there_at_gates[index + 1 :], self._energy_here[place]
+        gates = sigma.gate_square_product(self._here[place], later, self._covariances[place]) / sigma.gain
         mean = energy * (self.memory[:1] + square)
         met = np.concatenate([mean, energy * self.memory[index + 2 :] + gates * square])
         between = energy * cross + self.transport.transpose(self.memory[1 + index]) / sigma.gain
@@ -140,14 +145,14 @@ class _Walk:
     def _carried(self, place: int, beside: Array) -> Array:
         """Moments beside the stream through one more matrix of the branch."""
         factor = self.architecture.layers[place].variance_factor
-        return factor * self.transport.first(self._gate_energy(place) * beside)
+        return factor * self.transport.first(self._energy_here[place] * beside)
 
     def _remember(self, start: int, added: Array) -> None:
         """Add to the mean, and to the gates above the block that started at ``start``."""
         self.memory[0] += added[0]
         self.memory[self.gates[start] + 2 :] += added[1:]
 
-    def _gate_energy(self, place: int) -> Array:
-        """E[sigma'^2]/q at the first site."""
-        here, _ = self.transport.variances(self._covariances[place])
-        return np.asarray(self.architecture.sigma.gate_product(here, here, here) / self.architecture.sigma.gain)
+
+def _stacked(variances: tuple[Array, ...], dimensions: int) -> Array:
+    """Variances of every place, (places, ...), broadcastable to pairs of sites."""
+    return np.stack([np.reshape(v, np.shape(v) or (1,) * dimensions) for v in variances])
