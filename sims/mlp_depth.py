@@ -89,6 +89,7 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
 
     from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import Run, simulate_all
+    from meanfield.simulation.cost import chosen_weights, require_memory
     from meanfield.theory.exact import label_spread, relative_spread
     from meanfield.validation import require_count
     from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
@@ -97,6 +98,8 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
 
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     require_count("--workers", options.workers)
+    require_count("--seed", options.seed, minimum=0)
+    require_memory(net, options.workers, chosen_weights(net, "auto"))
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)
