@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 NAME = "mlp_depth"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"depth": 8, "width": 64, "draws": 512},
-    "default": {"depth": 32, "width": 512, "draws": 2048},
+    "smoke": {"depth": 6, "width": 64, "draws": 256},
+    "default": {"depth": 32, "width": 512, "draws": 4096},
     "square": {"depth": 64, "width": 64, "draws": 4096},
     "paper": {"depth": 128, "width": 1024, "draws": 4096},
 }

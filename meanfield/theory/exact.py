@@ -8,7 +8,8 @@ Jacobian to the outputs. All are carried as logarithms.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +56,20 @@ def exact_terms_by_depth(architecture: MLP, depths: Iterable[int]) -> Iterator[E
     """
     whole = architecture.depth
     chain = _Chain.of(architecture)
-    below, above = chain.moments_from_below(*OUTPUT_MOMENTS), chain.gram_from_above()
-    overlap = overlap_energies(architecture)
+    overlap, below = _from_below(replace(architecture, head="he", outputs=1))
+    above = chain.gram_from_above()
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     label = overlap + np.log(gamma / architecture.outputs)
     for depth in depths:
         if depth != whole and (not 1 <= depth < whole or len(set(architecture.channels_by_layer[1:])) > 1):
             raise ValueError(f"depth {depth} cannot be cut from this net of {whole} layers; its layers must be equal")
         yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth], above[whole - depth :]))
+
+
+@lru_cache(maxsize=1)
+def _from_below(architecture: MLP) -> tuple[Array, Array]:
+    """log E F_l, and logs of P1, P2, P3: kept for the next head or number of outputs, which change nothing here."""
+    return overlap_energies(architecture), _Chain.of(architecture).moments_from_below(*OUTPUT_MOMENTS)
 
 
 def overlap_energies(architecture: MLP) -> Array:
