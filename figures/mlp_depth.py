@@ -1,38 +1,94 @@
-"""Label and output term by layer: drawn, exact at finite width, and at infinite width."""
+"""Fully-connected nets by layer: drawn and exact; the finite-width correction against l/n; the slope of eta*(L)."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from meanfield.verification.convergence import is_converged
+
+Array = NDArray[Any]
 
 # Name, letter, colour of the measured points, colour of the exact line.
 TERMS = (("label_term", "B", MEASURED, MEAN_FIELD), ("output_term", "A", FURTHER[0], FURTHER[1]))
+HEAD = "he"
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """Upper panel: growth with the layer, log-log. Lower panel: measured over exact, with standard errors."""
+    """Left: terms by layer, drawn and exact, open where not converged. Right: what is exact alone."""
     net = json.loads(dataset.attrs["architecture"])
-    layer = dataset["layer"].values
     with styled():
-        figure = Figure(figsize=(5.2, 6.2))
-        growth, ratio = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-        growth.plot(layer, dataset["label_term_mean_field"].values, "--", color=LAW, label="B at infinite width")
-        for name, letter, point, line in TERMS:
-            exact, mean, stderr = (dataset[column].values for column in (f"{name}_exact", name, f"{name}_stderr"))
-            growth.plot(layer, exact, color=line, label=f"{letter}, exact")
-            growth.errorbar(layer, mean, stderr, fmt="o", color=point, label=f"{letter}, measured")
-            ratio.errorbar(layer, mean / exact, stderr / exact, fmt="o", color=point)
-        ratio.axhline(1.0, color=MEAN_FIELD)
-        growth.set(xscale="log", yscale="log", ylabel="one-step second moment at learning rate 1")
-        ratio.set(xlabel="layer l", ylabel="measured / exact")
-        layer_ticks(ratio, int(layer[-1]))
+        figure = Figure(figsize=(9.0, 6.4))
+        (growth, excess), (ratio, slope) = figure.subplots(2, 2, height_ratios=(3, 2))
+        ratio.sharex(growth)
+        _draw_layers(growth, ratio, dataset)
+        _draw_excess(excess, dataset)
+        _draw_slope(slope, dataset)
         title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
-        growth.set_title(
-            f"{title}\n{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}", fontsize=8, loc="left"
-        )
-        growth.legend()
+        draws = f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
+        growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
+        ratio.set_title("b  drawn over exact; open: not converged", fontsize=8, loc="left")
+        excess.set_title("c  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
+        width = f"10^{np.log10(float(dataset['outputs'].max())):.0f}"
+        slope.set_title(f"d  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
     return figure
+
+
+def _draw_layers(growth: Axes, ratio: Axes, dataset: xr.Dataset) -> None:
+    layer, limit = dataset["layer"].values, dataset["label_term_mean_field"].values
+    growth.axhline(1.0, ls="--", color=LAW, label="B, infinite width")
+    for name, letter, color, line in TERMS:
+        exact, mean, stderr = (dataset[column].values for column in (f"{name}_exact", name, f"{name}_stderr"))
+        growth.plot(layer, exact / limit, color=line, label=f"{letter}, exact")
+        converged = is_converged(dataset, name).values
+        growth.plot([], [], "o", color=color, label=f"{letter}, drawn")
+        _points(growth, layer, mean / limit, stderr / limit, converged, color)
+        _points(ratio, layer, mean / exact, stderr / exact, converged, color)
+    ratio.axhline(1.0, color=MEAN_FIELD)
+    growth.set(xscale="log", yscale="log", ylabel="energy / infinite-width label term")
+    ratio.set(xlabel="layer l", ylabel="drawn / exact")
+    growth.tick_params(labelbottom=False)
+    layer_ticks(ratio, int(layer[-1]))
+    growth.legend()
+
+
+def _points(axes: Axes, layer: Array, value: Array, error: Array, converged: Array, color: str) -> None:
+    """Filled where converged, open elsewhere."""
+    for kept, fill in ((converged, color), (~converged, "white")):
+        axes.errorbar(layer[kept], value[kept], error[kept], fmt="o", color=color, markerfacecolor=fill, lw=0.8)
+
+
+def _draw_excess(axes: Axes, dataset: xr.Dataset) -> None:
+    """The correction of every width against l/n on one curve, and against it the claim: a constant over n."""
+    share = dataset["depth_over_width"].values
+    axes.plot(share, dataset["excess_at_share"].isel(width=-1).values, color=MEASURED, lw=0.8)
+    for width, color, marker in zip(dataset["width"].values, FURTHER, "osD^", strict=False):
+        at = dataset.sel(width=width)
+        correction, first = at["excess_at_share"].values, at["excess_at_layer"].values[0]
+        axes.plot(share, correction, marker, color=color, mfc="none", label=f"n = {width}")
+        axes.axhline(first, ls="--", lw=0.8, color=color)
+    layer = int(dataset["fixed_layer"][0])
+    axes.plot([], [], "--", color="grey", lw=0.8, label=f"uniform C/n, C from layer {layer}")
+    axes.set(xscale="log", yscale="log", xlabel="layer over width, l/n", ylabel="F / leading order, less 1")
+    axes.legend()
+
+
+def _draw_slope(axes: Axes, dataset: xr.Dataset) -> None:
+    depth = dataset["share_depth"].values
+    width = dataset["outputs"].values.max()
+    for outputs, color, marker in zip(dataset["outputs"].values, (MEAN_FIELD, *FURTHER), "os^", strict=False):
+        slopes = dataset["scale_slope"].sel(head=HEAD, outputs=outputs).values
+        label = "as many outputs as units" if outputs == width else f"{outputs} output" + ("s" if outputs > 1 else "")
+        axes.plot(depth, slopes, f"{marker}-", color=color, label=label)
+    for level, text, place, shift in ((-1.5, "-3/2", -1, 3), (-2.0, "-2", 0, -10)):
+        axes.axhline(level, ls="--", lw=0.8, color=LAW)
+        axes.annotate(text, (depth[place], level), textcoords="offset points", xytext=(0, shift), fontsize=8, color=LAW)
+    axes.set(xscale="log", xlabel="depth L", ylabel="local slope of eta*(L)")
+    axes.legend()

@@ -42,4 +42,5 @@ def from_log(log: float) -> str:
     if abs(power) < 300:
         return number(math.exp(log))
     exponent = math.floor(power)
-    return f"{10 ** (power - exponent):.3f}e{exponent:+d}"
+    mantissa = f"{10 ** (power - exponent):.3f}"
+    return f"1.000e{exponent + 1:+d}" if mantissa == "10.000" else f"{mantissa}e{exponent:+d}"

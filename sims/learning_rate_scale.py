@@ -1,8 +1,9 @@
 """How the learning-rate scale eta*(L) falls with depth in theory: local slopes, and the slopes that a fit would find.
 
 No net is drawn: the mean field gives the label term's scale for every family and depth, the exact recursion the scale
-of the whole update for fully-connected nets. Fitted slopes over the depths that the papers print stand beside the
-slopes that they measured, with no fitted constant. With --transfer, carries a learning rate to another depth.
+of the whole update for fully-connected nets. Slopes over the depths that the papers print stand beside those that they
+measured, with no fitted constant; a table says how far the power law misses a carried rate, and the claims on eta*(L)
+get their verdicts. With --transfer, carries a learning rate to another depth.
 """
 
 from __future__ import annotations
@@ -17,17 +18,9 @@ from sims._command import Results, add_output_options, run_command
 if TYPE_CHECKING:
     import xarray as xr
 
-NAME = "learning_rate_scale"
+    from meanfield.architectures import MLP
 
-# Depths of the papers' fits: P0 table 6 (audio), table 5 (ViT), and the range of a common sweep.
-RANGES = {
-    "6 10 14 18 (P0 table 6)": (6, 10, 14, 18),
-    "6 8 10 20 (P0 table 5)": (6, 8, 10, 20),
-    "3 .. 30": tuple(range(3, 31)),
-}
-MEASURED = """Slopes of tuned learning rates that P0 measured on CIFAR-10, CIFAR-100, ImageNet (table 1):
-CNN -1.339, -1.392, -1.329; ResNet -1.435, -1.355, -1.567; ViT -1.441, -1.371, -1.178. Audio (table 6): -1.578."""
-SHOWN = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
+NAME = "learning_rate_scale"
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -61,14 +54,18 @@ def families(depth: int, width: int, outputs: int) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables and write the dataset and its figure; or print one transferred learning rate."""
+    from meanfield.validation import require_count
+
     if options.transfer is not None:
         print(_transfer(options))
         return 0
-    from meanfield.validation import require_count
-
+    for name, value in (("--from", options.start), ("--to", options.end)):
+        if value is not None:
+            raise ValueError(f"{name} is {value}, but there is no rate to carry; give one with --transfer")
     require_count("--depth", options.depth, minimum=2, why="a slope needs two depths")
     from figures import learning_rate_scale as figure
     from meanfield.execution.provenance import code_digest, digest
+    from sims import _scale_report as report
 
     nets = families(options.depth, options.width, options.outputs)
     key = digest(nets=[net.describe() for net in nets.values()], code=code_digest())[:8]
@@ -77,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if dataset is None:
         dataset = _scales(nets)
         results.keep(dataset)
-    print(report(dataset))
+    print(report.text(dataset))
     results.keep_figure(lambda: figure.draw(dataset))
     print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
     return 0
@@ -94,62 +91,47 @@ def _scales(nets: dict[str, Any]) -> xr.Dataset:
     from meanfield.execution.provenance import provenance
     from meanfield.theory.learning_rate import scales_by_depth
 
-    mlp = nets["mlp"]
-    depths = np.arange(1, mlp.depth + 1)
-    chosen = [depth for depth in sorted({*SHOWN, *(d for fit in RANGES.values() for d in fit)}) if depth <= mlp.depth]
-    exact = [float(mf.predict(replace(mlp, depth=d), level="exact")["log_learning_rate_scale"]) for d in chosen]
     label = mf.QUANTITIES["label_learning_rate_scale"]
-    whole = mf.QUANTITIES["log_learning_rate_scale"]
     scales = np.stack([scales_by_depth(net) for net in nets.values()])
-    variables = {
-        label.name: (("family", "depth"), scales, {"long_name": label.long_name, "source": label.source}),
-        whole.name: (("exact_depth",), exact, {"long_name": whole.long_name, "source": whole.source}),
-    }
+    attributes = {"long_name": label.long_name, "source": label.source}
+    depths = np.arange(1, nets["mlp"].depth + 1)
+    columns = {label.name: (("family", "depth"), scales, attributes)}
     command = " ".join(["python -m sims." + NAME, *sys.argv[1:]])
     attrs = {
         "architectures": json.dumps([net.describe() for net in nets.values()]),
         "provenance": provenance(command=command),
     }
-    return xr.Dataset(variables, {"family": list(nets), "depth": depths, "exact_depth": chosen}, attrs)
+    families = xr.Dataset(columns, {"family": list(nets), "depth": depths}, attrs)
+    return xr.merge([families, _exact_scale(nets["mlp"])], combine_attrs="override")
 
 
-def report(dataset: xr.Dataset) -> str:
-    """Scales relative to depth 1 with local slopes, then the slopes that a fit over the papers' depths finds."""
-    return "\n\n".join([_scale_table(dataset), _fit_table(dataset), MEASURED])
-
-
-def _scale_table(dataset: xr.Dataset) -> str:
+def _exact_scale(mlp: MLP) -> xr.Dataset:
+    """ln eta* of the whole update, exact, with its local slope, at every depth that the report shows or fits."""
     import numpy as np
+    import xarray as xr
 
-    from sims._table import number, table
+    from meanfield.theory.depth_scan import energies_by_depth
+    from meanfield.verification.depth_laws import local_slopes
+    from meanfield.verification.published import measured_slopes
+    from sims._scale_report import SHOWN
 
-    columns = {str(f): dataset["label_learning_rate_scale"].sel(family=f).values for f in dataset["family"].values}
-    slopes = {f: np.gradient(np.log(s), np.log(dataset["depth"].values)) for f, s in columns.items()}
-    exact = dict(zip(dataset["exact_depth"].values.tolist(), dataset["log_learning_rate_scale"].values, strict=True))
-    rows = []
-    for depth in (d for d in SHOWN if d <= dataset.sizes["depth"]):
-        cells = [f"{columns[f][depth - 1] / columns[f][0]:.4g} ({slopes[f][depth - 1]:.3f})" for f in columns]
-        rows.append([str(depth), *cells, number(float(np.exp(exact[depth] - exact[1])))])
-    title = "eta*(L) / eta*(1) of the label term (local slope), mean field; last: exact, output term included"
-    return table(["depth", *columns, "mlp exact"], rows, title)
-
-
-def _fit_table(dataset: xr.Dataset) -> str:
-    import numpy as np
-
-    from meanfield.estimates import fit_power_law
-    from sims._table import table
-
-    rows = []
-    for name, depths in RANGES.items():
-        if max(depths) > dataset.sizes["depth"]:
-            continue
-        chosen = dataset["label_learning_rate_scale"].sel(depth=list(depths))
-        slopes = [fit_power_law(depths, chosen.sel(family=f).values).exponent for f in dataset["family"].values]
-        whole = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(depths)).values)
-        rows.append([name, *(f"{slope:.3f}" for slope in [*slopes, fit_power_law(depths, whole).exponent])])
-    families_shown = [str(family) for family in dataset["family"].values]
-    return table(["fitted slope over", *families_shown, "mlp exact"], rows, "Slopes that a fit finds (papers: -1.5)")
+    wanted = {*SHOWN, *(depth for found in measured_slopes() for depth in found.depths), mlp.depth}
+    chosen = sorted(depth for depth in wanted if depth <= mlp.depth)
+    near = sorted({n for d in chosen for n in (d - 1, d, d + 1) if 1 <= n <= mlp.depth})
+    energies = energies_by_depth(mlp, near)["log_energy"].sel(energy="update_energy", layers="mean").values
+    scale, slope = {}, {}
+    for depth in chosen:
+        around = [place for place, n in enumerate(near) if abs(n - depth) <= 1]
+        depths, logs = np.array(near)[around], -0.5 * energies[around]
+        centre = depths.tolist().index(depth)
+        scale[depth], slope[depth] = logs[centre], local_slopes(depths, np.exp(logs - logs[centre]))[centre]
+    return xr.Dataset(
+        {
+            "log_learning_rate_scale": ("exact_depth", list(scale.values()), {"long_name": "log learning rate scale"}),
+            "exact_slope": ("exact_depth", list(slope.values()), {"long_name": "local slope of the exact scale"}),
+        },
+        {"exact_depth": chosen},
+    )
 
 
 def _transfer(options: argparse.Namespace) -> str:

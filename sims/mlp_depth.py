@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 NAME = "mlp_depth"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"depth": 8, "width": 64, "draws": 512},
-    "default": {"depth": 32, "width": 512, "draws": 2048},
+    "smoke": {"depth": 6, "width": 64, "draws": 256},
+    "default": {"depth": 32, "width": 512, "draws": 4096},
     "square": {"depth": 64, "width": 64, "draws": 4096},
     "paper": {"depth": 128, "width": 1024, "draws": 4096},
 }
@@ -89,6 +89,7 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
 
     from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import Run, simulate_all
+    from meanfield.simulation.cost import chosen_weights, require_memory
     from meanfield.theory.exact import label_spread, relative_spread
     from meanfield.validation import require_count
     from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
@@ -97,6 +98,8 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
 
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     require_count("--workers", options.workers)
+    require_count("--seed", options.seed, minimum=0)
+    require_memory(net, options.workers, chosen_weights(net, "auto"))
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import meanfield as mf
-from meanfield.estimates import log_slope, summarise
+from meanfield.estimates import critical_z, log_slope, summarise
 from tests.statistics import consistent
 
 
@@ -75,3 +76,8 @@ def test_slope_of_correlated_points():
 def test_unfittable_points_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         mf.fit_power_law(*arguments)
+
+
+@pytest.mark.parametrize("draws", [2.5, 9, 1000.0])
+def test_band_is_the_t_quantile_of_the_budget_split_over_comparisons(draws):
+    assert critical_z(20, draws, 1e-6) == pytest.approx(stats.t.isf(1e-6 / 40, draws - 1), rel=1e-9)

@@ -8,7 +8,8 @@ Jacobian to the outputs. All are carried as logarithms.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,8 @@ Array = NDArray[np.float64]
 OVERLAP = "Theta_ij Theta_ij"
 OUTPUT_MOMENTS = ("z_i Theta_ij Theta_jk z_k", "z_i z_i Theta_ij Theta_ji", "Theta_ij Theta_ij z_k z_k")
 GRAM_MOMENTS = ("Theta_ii Theta_jj", "Theta_ij Theta_ij")
-# F, its square, tr Theta^4 and the sum of (Theta^2)_aa^2, which close together; spreads share this one derivation.
+# |Theta|_F^4, tr Theta^4 and the sum of (Theta^2)_aa^2, which close together; spreads share this one derivation.
 SPREAD_MOMENTS = (
-    OVERLAP,
     "Theta_ij Theta_ij Theta_kl Theta_kl",
     "Theta_ij Theta_jk Theta_kl Theta_li",
     "Theta_ij Theta_ji Theta_ik Theta_ki",
@@ -56,18 +56,27 @@ def exact_terms_by_depth(architecture: MLP, depths: Iterable[int]) -> Iterator[E
     """
     whole = architecture.depth
     chain = _Chain.of(architecture)
-    below, above = chain.moments_from_below(OVERLAP, *OUTPUT_MOMENTS), chain.gram_from_above()
-    overlap = below[:, 0] - 2 * np.log(chain.channels[1:])
+    overlap, below = _from_below(replace(architecture, head="he", outputs=1))
+    above = chain.gram_from_above()
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     label = overlap + np.log(gamma / architecture.outputs)
     for depth in depths:
         if depth != whole and (not 1 <= depth < whole or len(set(architecture.channels_by_layer[1:])) > 1):
             raise ValueError(f"depth {depth} cannot be cut from this net of {whole} layers; its layers must be equal")
-        yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth, 1:], above[whole - depth :]))
+        yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth], above[whole - depth :]))
+
+
+@lru_cache(maxsize=1)
+def _from_below(architecture: MLP) -> tuple[Array, Array]:
+    """log E F_l, and logs of P1, P2, P3: kept for the next head or number of outputs, which change nothing here."""
+    return overlap_energies(architecture), _Chain.of(architecture).moments_from_below(*OUTPUT_MOMENTS)
 
 
 def overlap_energies(architecture: MLP) -> Array:
-    """log E F_l for l = 1 .. L, where only this is asked for."""
+    """log E F_l for l = 1 .. L.
+
+    By a recursion of its own: carried along with moments that grow faster, F would underflow beside them.
+    """
     chain = _Chain.of(architecture)
     return np.asarray(chain.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(chain.channels[1:]))
 
@@ -77,8 +86,9 @@ def relative_spread(architecture: MLP) -> Array:
 
     The number of draws for a relative error e is (spread / e)^2; far above 1, rare draws make the mean.
     """
-    logs = _Chain.of(architecture).moments_from_below(*SPREAD_MOMENTS)
-    return _spread(logs[:, 1] - 2 * logs[:, 0])
+    chain = _Chain.of(architecture)
+    square = chain.moments_from_below(*SPREAD_MOMENTS)[:, 0] - 4 * np.log(chain.channels[1:])
+    return _spread(square - 2 * overlap_energies(architecture))
 
 
 def label_spread(architecture: MLP) -> Array:
@@ -89,7 +99,7 @@ def label_spread(architecture: MLP) -> Array:
     It exceeds the spread of F_l by what the layers above add: even layer 1 of a deep net spreads widely.
     """
     chain = _Chain.of(architecture)
-    _, square, quartic, diagonal = chain.moments_from_below(*SPREAD_MOMENTS).T
+    square, quartic, diagonal = chain.moments_from_below(*SPREAD_MOMENTS).T
     if architecture.activation == "relu":
         square, quartic = (np.logaddexp(moment, diagonal) - np.log(4.0) for moment in (square, quartic))
     a1, a2 = chain.gram_from_above().T

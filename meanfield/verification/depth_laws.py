@@ -85,11 +85,13 @@ def judge_asymptote(scales: xr.Dataset) -> Finding:
     """P0 section 3.3, P3 theorem 1: eta* = kappa L^(-3/2), as a limit of depth, after that of many channels."""
     slopes = local_slopes(scales["depth"].values, scales["label_learning_rate_scale"].values)[:, -1]
     shown = ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(scales["family"].values, slopes, strict=True))
+    width = json.loads(scales.attrs["architectures"])[0]["width"]
+    finite = f"exact at width {width}, output term included: {float(scales['exact_slope'][-1]):.3f} (mlp)"
     return Finding(
         claim="eta* of the label term tends to kappa L^(-3/2) (P0 section 3.3, P3 theorem 1), mean field",
         rival="slope -1, no overlaps between channels",
         verdict=judge_computed(slopes, TRANSFER_EXPONENT, NO_OVERLAP_EXPONENT, LIMIT_TOLERANCE),
-        evidence=f"local slope at L = {int(scales['depth'][-1])}: {shown}",
+        evidence=f"local slope at L = {int(scales['depth'][-1])}: {shown}; {finite}",
     )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.simulation.update_energy import draw_energies
 from meanfield.theory import exact
 from tests.statistics import consistent
 from tests.theory import printed_recursions as printed
@@ -122,3 +123,14 @@ def test_output_term_is_no_lower_order():
     assert float((many.output_term / many.label_term)[-1]) > 10
     mup = mf.predict(mf.MLP(depth=40, width=2000, outputs=1, head="mup"), level="exact")
     assert float((mup.output_term / mup.label_term)[-1]) < 0.01
+
+
+@pytest.mark.parametrize("net", [mf.MLP(depth=3, width=24, outputs=20), mf.MLP(depth=2, width=24, activation="linear")])
+def test_label_spread_of_one_draw(net):
+    """Its second moment over draws; that of F alone is seen to be too small (negative control)."""
+    exact_square = np.exp(2 * exact.exact_terms(net).label_term)
+    squares = draw_energies(net, 3, range(12_000))["label_term"] ** 2 / exact_square
+    mean, error = squares.mean(axis=0), squares.std(axis=0) / np.sqrt(len(squares))
+    effective = int(len(squares) / (1 + (squares.std(axis=0) / mean) ** 2).max())
+    assert consistent(mean - 1 - exact.label_spread(net) ** 2, error, effective)
+    assert not consistent(mean - 1 - exact.relative_spread(net) ** 2, error, effective)
