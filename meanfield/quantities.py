@@ -59,6 +59,22 @@ _ALL = (
         source="P0 eq. 13; THEORY section 2",
     ),
     Quantity(
+        name="overlap_energy_relative_spread",
+        symbol="sd(F_l) / E F_l",
+        dims=("layer",),
+        definition="standard deviation of one draw of the overlap energy over its mean; (spread/e)^2 draws give e",
+        scaling="(l / n)^(1/2) for l much below n; far above 1 rare draws make the mean",
+        source="THEORY section 3b",
+    ),
+    Quantity(
+        name="label_term_relative_spread",
+        symbol="sd(B_l) / E B_l",
+        dims=("layer",),
+        definition="standard deviation of one draw of the label term over its mean, a draw having its own labels",
+        scaling="at least (2 / M)^(1/2), and more in deep nets, at every layer",
+        source="THEORY sections 3b, 8",
+    ),
+    Quantity(
         name="finite_width_allowance",
         symbol="exp(0.6 Var log c) - 1",
         dims=("layer",),

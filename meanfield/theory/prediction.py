@@ -17,7 +17,7 @@ from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory import laws, mean_field, stream_mean_field
 from meanfield.theory.closure import GATES
-from meanfield.theory.exact import exact_terms
+from meanfield.theory.exact import exact_terms, label_spread, relative_spread
 from meanfield.theory.pair_overlaps import pair_moments
 from meanfield.theory.transport import Transport
 from meanfield.validation import require_array, require_choice
@@ -31,7 +31,12 @@ SITE_PAIR_ARRAYS = 12
 
 
 def predict(
-    architecture: Sequential, *, level: str, inputs: ArrayLike | None = None, pairs: Iterable[Any] | None = None
+    architecture: Sequential,
+    *,
+    level: str,
+    inputs: ArrayLike | None = None,
+    pairs: Iterable[Any] | None = None,
+    spread: bool = False,
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, without drawing anything.
 
@@ -44,6 +49,8 @@ def predict(
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
         pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
             for `simulate_overlaps`.
+        spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy
+            and of the label term, from which (spread / e)^2 draws follow for a relative error e.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
@@ -61,9 +68,9 @@ def predict(
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level}
     if level == "exact":
-        return _exact(cast(MLP, architecture), pairs, attrs)
-    if pairs is not None:
-        raise ValueError(f"overlaps of pairs are predicted at level 'exact' alone; level is {level!r}")
+        return _exact(cast(MLP, architecture), pairs, spread, attrs)
+    if pairs is not None or spread:
+        raise ValueError(f"overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}")
     if level == "law":
         anchor = anchor_layer(architecture)
         channels = np.array(architecture.channels_by_layer)
@@ -92,12 +99,16 @@ def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ..
     return (*exact, "mean_field") if architecture.has_skips else (*exact, *LEVELS)
 
 
-def _exact(architecture: MLP, pairs: Iterable[Any] | None, attrs: dict[str, Any]) -> xr.Dataset:
-    if pairs is None:
-        return predicted_dataset(architecture, _exact_values(architecture), attrs)
-    chosen = checked_pairs(architecture, pairs)
-    values = _exact_values(architecture) | _overlap_values(architecture, chosen)
-    return predicted_dataset(architecture, values, attrs, {"pair": [pair_name(pair) for pair in chosen]})
+def _exact(architecture: MLP, pairs: Iterable[Any] | None, spread: bool, attrs: dict[str, Any]) -> xr.Dataset:
+    chosen = () if pairs is None else checked_pairs(architecture, pairs)
+    values = _exact_values(architecture)
+    if chosen:
+        values |= _overlap_values(architecture, chosen)
+    if spread:
+        values["overlap_energy_relative_spread"] = relative_spread(architecture)
+        values["label_term_relative_spread"] = label_spread(architecture)
+    coords = {"pair": [pair_name(pair) for pair in chosen]} if chosen else None
+    return predicted_dataset(architecture, values, attrs, coords)
 
 
 def _overlap_values(architecture: MLP, pairs: tuple[Pair, ...]) -> dict[str, Array]:

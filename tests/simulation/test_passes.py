@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.seeds import stream
 from meanfield.simulation import passes
-from meanfield.simulation.weights import Dense
+from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.weights import Dense, draw_weights
 from tests.strategies import architectures
 
 
@@ -43,3 +45,19 @@ def test_own_update_is_the_same_both_ways(channels):
     gram, explicit = passes.own_update_operations(net, channels, 2 * channels)
     assert (gram <= explicit) == (channels == 40)
     np.testing.assert_allclose(passes._own_update(net, error, features).reshape(1, -1, 24), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("net", [mf.MLP(depth=3, width=6), mf.ResidualConvNet(depth=2, channels=3, grid=(4,), stem=1)])
+def test_the_order_of_error_columns_changes_no_column(net):
+    generators = [stream(0, "weights", 0)]
+    weights = draw_weights(net, generators, "dense")
+    state = passes.forward(net, weights, draw_inputs(net, [stream(0, "inputs", 0)]))
+    gradient = np.random.default_rng(0).normal(size=(1, net.outputs, 3, state.output.shape[3]))
+    order = [2, 0, 1]
+
+    def changes(columns):
+        top = passes.through_readout(net, weights, state, columns)
+        return list(passes.tangent(net, weights, state, passes.backward(net, weights, state, top, len(net.layers))))
+
+    for before, permuted in zip(changes(gradient), changes(gradient[:, :, order]), strict=True):
+        np.testing.assert_allclose(permuted, before[:, :, order], rtol=1e-12)

@@ -92,6 +92,15 @@ def test_relative_spread_of_one_draw(net):
     assert consistent(difference[1:], error[1:], len(batches), allowance=0.02 * spread[1:] ** 2)
 
 
+def test_spreads_are_predicted_on_request():
+    net = mf.MLP(depth=4, width=32)
+    found = mf.predict(net, level="exact", spread=True)
+    np.testing.assert_array_equal(found.overlap_energy_relative_spread, exact.relative_spread(net))
+    np.testing.assert_array_equal(found.label_term_relative_spread, exact.label_spread(net))
+    with pytest.raises(ValueError, match="'exact' alone"):
+        mf.predict(net, level="mean_field", spread=True)
+
+
 def test_spread_at_the_sheets_depths():
     """At n = 64 one draw of F spreads by 43 % at l = 3 and 183 % at l = 12 (THEORY section 3b)."""
     spread = exact.relative_spread(mf.MLP(depth=12, width=64))
