@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from meanfield.execution.overlap_runs import simulate_overlaps as simulate_overlaps
     from meanfield.execution.runs import simulate as simulate
     from meanfield.lattice import boundary_fraction as boundary_fraction
+    from meanfield.loops import TiedLoop as TiedLoop
     from meanfield.quantities import QUANTITIES as QUANTITIES
     from meanfield.residual import ResidualConvNet as ResidualConvNet
     from meanfield.residual import ResidualMLP as ResidualMLP
@@ -31,6 +32,7 @@ _HOME = {
     "ConvNet": "architectures",
     "ResidualMLP": "residual",
     "ResidualConvNet": "residual",
+    "TiedLoop": "loops",
     "QUANTITIES": "quantities",
     "boundary_fraction": "lattice",
     "pre_activations": "simulation.one_step",

@@ -1,0 +1,89 @@
+"""Tied loops: one weight matrix, applied over and over on a residual stream (P2 eq. 1).
+
+    h_{l+1} = h_l + eps W phi(h_l),   eps = L^(-alpha),   W_ij ~ N(0, sigma_W^2 / N),   h_0 ~ N(0, I)
+
+With ``tied=False`` every step has a matrix of its own: the deep stack that loops are compared with (P2 appendix B).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from meanfield.activations import ACTIVATIONS, Activation, activation_named
+from meanfield.validation import require_choice, require_count
+
+# The papers' names of residual scalings, by their exponent alpha.
+NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiedLoop:
+    """L steps of one residual layer of width N, with the same weights at every step (P2 eq. 1).
+
+    Args:
+        depth: steps L, at least 1.
+        width: N.
+        alpha: residual scaling eps = L^(-alpha), any real number, or "none" (0), "sqrt" (1/2), "linear" (1).
+        weight_variance: sigma_W^2, positive; W_ij has variance sigma_W^2 / N.
+        activation: phi, "relu", "linear", "gelu" or "tanh".
+        tied: whether all steps share W; if not, each has its own.
+
+    Raises:
+        TypeError, ValueError: a count that is not whole or below 1, an unknown name, numbers that are not finite or a
+            variance that is not positive.
+    """
+
+    depth: int
+    width: int
+    alpha: float | str = 1.0
+    weight_variance: float = 2.0
+    activation: str = "relu"
+    tied: bool = True
+
+    def __post_init__(self) -> None:
+        self._set("depth", require_count("depth", self.depth, why="depth counts the steps of the loop"))
+        self._set("width", require_count("width", self.width, why="units of the stream"))
+        require_choice("activation", self.activation, ACTIVATIONS)
+        if isinstance(self.alpha, str):
+            require_choice("alpha", self.alpha, NAMED_SCALINGS)
+            self._set("alpha", NAMED_SCALINGS[self.alpha])
+        self._set("alpha", _finite("alpha", self.alpha, "a real number, or 'none', 'sqrt', 'linear'"))
+        self._set("weight_variance", _finite("weight_variance", self.weight_variance, "a positive number"))
+        if self.weight_variance <= 0:
+            raise ValueError(f"weight_variance is {self.weight_variance}; it must be positive: it is sigma_W^2")
+        if not isinstance(self.tied, bool):
+            raise TypeError(f"tied is {self.tied!r}; it must be True (one matrix) or False (one for every step)")
+
+    @property
+    def sigma(self) -> Activation:
+        """phi."""
+        return activation_named(self.activation)
+
+    @property
+    def step_size(self) -> float:
+        """eps = L^(-alpha)."""
+        return float(self.depth ** -float(self.alpha))
+
+    @property
+    def element_variance(self) -> float:
+        """Variance of one element of W: sigma_W^2 / N."""
+        return self.weight_variance / self.width
+
+    def describe(self) -> dict[str, Any]:
+        """The full spec as plain values, for records that outlive the process."""
+        return {"family": type(self).__name__, **asdict(self)}
+
+    def _set(self, name: str, value: Any) -> None:
+        """Store a normalised value on the frozen spec (construction only)."""
+        object.__setattr__(self, name, value)
+
+
+def _finite(name: str, value: Any, allowed: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {value!r}; it must be {allowed}")
+    if not isfinite(value):
+        raise ValueError(f"{name} is {value}; it must be {allowed}")
+    return float(value)
