@@ -1,0 +1,39 @@
+"""Learning-rate scale against the number of blocks, by branch depth and scaling."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+NAME = "label_learning_rate_scale"
+COLORS = {"init": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0], "none": FURTHER[1]}
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """One panel per branch depth, ReLU: points drawn, lines mean field, relative to the first one; papers dashed."""
+    blocks = dataset["blocks"].values
+    with styled():
+        figure = Figure(figsize=(7.4, 3.4))
+        panels = np.atleast_1d(figure.subplots(1, dataset.sizes["block_depth"], sharey=True))
+        for axes, k in zip(panels, dataset["block_depth"].values, strict=True):
+            for scaling, color in COLORS.items():
+                at = dataset.sel(activation="relu", block_depth=k, scaling=scaling)
+                theory = np.exp(at[f"log_{NAME}_theory"].values)
+                axes.plot(blocks, theory / theory[0], color=color)
+                scale, stderr = at[NAME].values / theory[0], at[f"{NAME}_stderr"].values / theory[0]
+                axes.errorbar(blocks, scale, stderr, fmt="o", color=color, label=scaling)
+            axes.plot(blocks, (blocks / blocks[0]) ** -1.5, "--", color=LAW, label="papers, -3/2")
+            axes.set(xscale="log", yscale="log", xlabel="blocks K", title=f"k = {k}")
+            axes.set_xticks(blocks)
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
+        smallest = (blocks[-1] / blocks[0]) ** -2.2
+        panels[0].set_ylim(smallest, 1 / smallest**0.6)
+        panels[0].set_ylabel("eta* of the label term, relative")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure

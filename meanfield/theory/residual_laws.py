@@ -1,0 +1,60 @@
+"""Closed forms for residual nets: how eta* falls with the number of blocks, and the rules of the papers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, logsumexp
+
+from meanfield.residual import SCALINGS
+from meanfield.validation import require_choice, require_count
+
+Array = NDArray[np.float64]
+
+
+def residual_exponent(scaling: str, block_depth: int) -> float:
+    """Exponent of eta*(K) ~ K^x for nets of residual blocks alone; NaN where no power law holds.
+
+    A block of k layers with branch multiplier a and variance factor f contributes a^2 f^(k-1) k n to the kernel by
+    its own weights. As a^2 f^k is at most of order 1/K, what was there before is carried up by a bounded factor:
+    the kernel grows as K a^2 f^(k-1), its square is all of the update energy up to bounded factors, and
+
+        eta* ~ 1 / (K a^2 f^(k-1)):   "init" k - 2,   "multiplier_sqrt" 0,   "multiplier_linear" +1.
+
+    Overlaps between different units, from which l^3 comes in plain nets, gain only a^2 f^k <= 1/K per block. Without
+    any scaling the stream doubles at every block and eta* falls exponentially.
+
+    Raises:
+        TypeError, ValueError: an unknown scaling, a block depth below 1.
+
+    Source: THEORY section 6, for any k; P1 tables 1, 9 (SGD) agree for their scalings, P0 section 3.4 does not.
+    """
+    require_choice("scaling", scaling, SCALINGS)
+    k = require_count("block_depth", block_depth, why="layers of a branch")
+    return {"init": k - 2.0, "multiplier_sqrt": 0.0, "multiplier_linear": 1.0, "none": float("nan")}[scaling]
+
+
+def propagation(blocks: int, gain: float) -> Array:
+    """r_l = (1 + c q / K)^l for l = 0 .. K, with ``gain`` = c q; at most e^(c q).
+
+    Factor of the mean overlap over l blocks, exact for linear nets. Source: P0 appendix C, corollary to Lemma 6.
+    """
+    return np.asarray((1 + gain / blocks) ** np.arange(blocks + 1))
+
+
+def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) -> Array:
+    """log of PathSum's rule eta ~ (sum over paths of p^3)^(-1/2), p the layers on a path; a constant is left out.
+
+    Of K blocks a path takes j branches in C(K, j) ways and is m + k j layers long, so that the sum doubles with every
+    block: the rule has no power law.
+
+    Source: Chen et al. 2024 as P0 section 4.3 quotes it.
+    """
+    found = []
+    for count in np.atleast_1d(np.asarray(blocks, dtype=int)):
+        taken = np.arange(count + 1)
+        ways = gammaln(count + 1) - gammaln(taken + 1) - gammaln(count - taken + 1)
+        length = plain + block_depth * taken
+        with np.errstate(divide="ignore"):
+            found.append(-0.5 * logsumexp(ways + 3 * np.log(length)))
+    return np.array(found)

@@ -1,0 +1,88 @@
+"""The command on residual nets: slopes, verdicts, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import residual_depth as figure
+from meanfield.verification import residual_slopes as claims
+from meanfield.verification.verdicts import Verdict
+from sims import residual_depth as simulation
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("residual") / "run.nc"
+    arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--far", "400", "--out", str(path)]
+    assert simulation.main(arguments) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_verdicts(finished):
+    verdicts = {finding.claim[:24]: finding.verdict for finding in claims.findings(finished)}
+    assert claims.judge_theory(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_block_depth(finished).verdict is Verdict.REFUTED
+    assert claims.judge_effective_depth(finished).verdict is Verdict.REFUTED
+    assert claims.judge_path_sum(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_exponent(finished, "multiplier_sqrt", 1, -1.5, "").verdict is Verdict.REFUTED
+    assert claims.judge_exponent(finished, "multiplier_linear", 2, 1.0, "").verdict is Verdict.CONFIRMED
+    assert len(verdicts) == claims.FINDINGS
+
+
+def test_far_slopes_are_the_law(finished):
+    far = finished["label_learning_rate_scale_far_slope"].sel(scaling=list(claims.SCALED))
+    for at in (far.sel(activation=a, block_depth=k) for a in far.activation.values for k in far.block_depth.values):
+        law = [claims.residual_exponent(scaling, int(at.block_depth)) for scaling in claims.SCALED]
+        np.testing.assert_allclose(at, law, atol=0.02)
+
+
+def test_slopes_of_another_scaling_are_refuted(finished):
+    """Negative control: initialisation and multiplier exchanged, in theory alone."""
+    name = "log_label_learning_rate_scale_theory"
+    scaling = {"init": "multiplier_sqrt", "multiplier_sqrt": "init"}
+    order = [scaling.get(one, one) for one in map(str, finished["scaling"].values)]
+    swapped = finished[name].sel(scaling=order).assign_coords(scaling=finished["scaling"])
+    assert claims.judge_theory(finished.assign({name: swapped})).verdict is Verdict.REFUTED
+
+
+def test_a_true_minus_three_halves_is_not_refuted(finished):
+    """Negative control: scales that do fall as K^(-3/2)."""
+    at = finished["label_learning_rate_scale"].sel(activation="relu", block_depth=1, scaling="init")
+    drawn = finished["label_learning_rate_scale"].copy()
+    right = at[0] * (finished["blocks"] / finished["blocks"][0]) ** -1.5
+    drawn.loc[{"activation": "relu", "block_depth": 1, "scaling": "init"}] = right.values
+    found = claims.judge_exponent(finished.assign(label_learning_rate_scale=drawn), "init", 1, -1.5, "")
+    assert found.verdict is not Verdict.REFUTED
+
+
+def test_figure_shows_the_numbers(finished):
+    first = figure.draw(finished).axes[0]
+    at = finished.sel(activation="relu", block_depth=1, scaling="init")
+    theory = np.exp(at["log_label_learning_rate_scale_theory"].values)
+    np.testing.assert_allclose(first.lines[0].get_ydata(), theory / theory[0])
+
+
+def test_printed_report(tmp_path, capsys):
+    arguments = ["--blocks", "2", "4", "--width", "160", "--draws", "4", "--far", "40", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("relu k=2 init", "falls as 2^(-K/2)", "m = 50, K = 50", "P0's ResNet", "Verdicts", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--blocks", "8"], "a slope needs two or more"),
+        (["--blocks", "0", "8"], "--blocks is 0"),
+        (["--width", "0"], "width is 0"),
+        (["--far", "3"], "--far is 3"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
