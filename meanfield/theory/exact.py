@@ -36,11 +36,10 @@ class ExactTerms:
 def exact_terms(architecture: MLP) -> ExactTerms:
     """Overlap energy, label term and output term of every layer, for labels of variance 1."""
     chain = _Chain.of(architecture)
-    below = chain.moments_from_below(OVERLAP, *OUTPUT_MOMENTS)
-    overlap = below[:, 0] - 2 * np.log(chain.channels[1:])
+    overlap = chain.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(chain.channels[1:])
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     label = overlap + np.log(gamma / architecture.outputs)
-    return ExactTerms(overlap, label, chain.output_term(below[:, 1:]))
+    return ExactTerms(overlap, label, chain.output_term(chain.moments_from_below(*OUTPUT_MOMENTS)))
 
 
 def relative_spread(architecture: MLP) -> Array:
@@ -48,8 +47,9 @@ def relative_spread(architecture: MLP) -> Array:
 
     The number of draws for a relative error e is (spread / e)^2; far above 1, rare draws make the mean.
     """
-    logs = _Chain.of(architecture).moments_from_below(OVERLAP, SQUARED_OVERLAP)
-    return np.asarray(np.sqrt(np.maximum(np.expm1(logs[:, 1] - 2 * logs[:, 0]), 0.0)))
+    chain = _Chain.of(architecture)
+    mean, square = (chain.moments_from_below(moment)[:, 0] for moment in (OVERLAP, SQUARED_OVERLAP))
+    return np.asarray(np.sqrt(np.maximum(np.expm1(square - 2 * mean), 0.0)))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,10 @@ class _Chain:
         return cls(architecture.activation, gain, channels, variances, architecture.outputs)
 
     def moments_from_below(self, *moments: str) -> Array:
-        """Logs of the named moments at layers 1 .. L: (L, moments)."""
+        """Logs of the named moments at layers 1 .. L: (L, moments).
+
+        All of one degree: others grow so much faster or slower with depth that one float cannot scale them together.
+        """
         recursion = derive(*moments, activation=self.activation)
         start = recursion.first_layer(self.channels[1], self.variances[0], self.gain * self.channels[0])
         return log_moments(recursion, start, self.channels[2:], self.variances[1:-1], len(moments))
