@@ -131,7 +131,10 @@ class _Chain:
         return cls(architecture.activation, gain, channels, variances, architecture.outputs)
 
     def moments_from_below(self, *moments: str) -> Array:
-        """Logs of the named moments at layers 1 .. L: (L, moments)."""
+        """Logs of the named moments at layers 1 .. L: (L, moments).
+
+        All of one degree: others grow so much faster or slower with depth that one float cannot scale them together.
+        """
         recursion = derive(*moments, activation=self.activation)
         start = recursion.first_layer(self.channels[1], self.variances[0], self.gain * self.channels[0])
         return log_moments(recursion, start, self.channels[2:], self.variances[1:-1], len(moments))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.theory.closure import Recursion
 from meanfield.theory.iteration import iterate
+from meanfield.theory.recursion import Recursion
 
 Array = NDArray[np.float64]
 

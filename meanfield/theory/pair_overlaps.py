@@ -18,9 +18,10 @@ from scipy.special import logsumexp
 
 from meanfield.architectures import MLP
 from meanfield.directions import Pair
-from meanfield.theory.closure import Recursion, derive, gate_average
+from meanfield.theory.closure import derive, gate_average
 from meanfield.theory.layers import log_moments
 from meanfield.theory.moments import Moment, parse_moment
+from meanfield.theory.recursion import Recursion
 
 Array = NDArray[np.float64]
 

@@ -15,9 +15,11 @@ from meanfield.architectures import INPUT_LAYOUT, MLP, Sequential
 from meanfield.datasets import predicted_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.residual import ResidualMLP
 from meanfield.theory import laws, mean_field, stream_mean_field
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms, label_spread, relative_spread
+from meanfield.theory.exact_residual import exact_residual_terms
 from meanfield.theory.pair_overlaps import pair_moments
 from meanfield.theory.transport import Transport
 from meanfield.validation import require_array, require_choice
@@ -43,7 +45,7 @@ def predict(
     Args:
         architecture: the net.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
-            "linear" (THEORY sections 3, 8);
+            "linear", residual ones if linear (THEORY sections 3, 6, 8);
             "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4); or "law", the
             papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
@@ -62,7 +64,8 @@ def predict(
         and ``overlap_variance`` (of T_l given the layers below), the last two with their logarithms.
 
     Raises:
-        ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape.
+        ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape; pairs at
+            another level than "exact", or for a residual net.
         MemoryError: more pairs of sites than the machine can hold, saying how much they need.
     """
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
@@ -100,6 +103,11 @@ def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ..
 
 
 def _exact(architecture: MLP, pairs: Iterable[Any] | None, spread: bool, attrs: dict[str, Any]) -> xr.Dataset:
+    if architecture.has_skips and (pairs is not None or spread):
+        raise ValueError(
+            f"overlaps of pairs and spreads are predicted for plain nets; this is a {type(architecture).__name__}, in "
+            "which directions inside a block meet the stream too: leave them out, or take an MLP"
+        )
     chosen = () if pairs is None else checked_pairs(architecture, pairs)
     values = _exact_values(architecture)
     if chosen:
@@ -123,9 +131,9 @@ def _overlap_values(architecture: MLP, pairs: tuple[Pair, ...]) -> dict[str, Arr
 
 def _exact_values(architecture: MLP) -> dict[str, Array]:
     """Every quantity by layer of the exact level, with its logarithm."""
-    terms = exact_terms(architecture)
+    terms = exact_residual_terms(architecture) if isinstance(architecture, ResidualMLP) else exact_terms(architecture)
     update = np.logaddexp(terms.label_term, terms.output_term)
-    mean_update, mean_label = (logsumexp(log) - np.log(architecture.depth) for log in (update, terms.label_term))
+    mean_update, mean_label = (logsumexp(log) - np.log(len(log)) for log in (update, terms.label_term))
     logs = {
         "overlap_energy": terms.overlap_energy,
         "label_term": terms.label_term,

@@ -62,7 +62,7 @@ def judge_added_variance(dataset: xr.Dataset) -> Finding:
     slope, error = (np.array([getattr(law, name) for law in slopes]) for name in ("exponent", "stderr"))
     claim, rival = (Deviation(slope - value, error, np.zeros_like(slope)) for value in (-1.0, -0.5))
     shown = ", ".join(f"{s:.3f} +- {e:.3f}" for s, e in zip(slope, error, strict=True))
-    bands = Bands.of(FINDINGS * len(slope), float(dataset.attrs["draws"]))
+    bands = Bands.of(FINDINGS * len(slope), float(dataset.attrs["draws_given"]))
     titles = "given the layers below, a layer of C units adds a variance of C0/C (P0 Lemma 5, eq. 27)", "C^(-1/2)"
     return Finding(*titles, judge(claim, rival, bands), f"slopes in C by pair: {shown}")
 

@@ -13,7 +13,7 @@ from sims import overlap_recursion as simulation
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("overlaps") / "run.nc"
-    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "1", "--out", str(path)]
+    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "2", "--out", str(path)]
     assert simulation.main(arguments) == 0
     with xr.open_dataset(path, engine="h5netcdf") as stored:
         return stored.load()

@@ -62,3 +62,38 @@ def gram_downwards(a1, a2, n, s, relu):
     if relu:
         return s**2 / 4 * (n * (n + 1) * a1 + 4 * n * a2), s**2 / 4 * (2 * n * a1 + n * (n + 3) * a2)
     return s**2 * (n**2 * a1 + 2 * n * a2), s**2 * (n * a1 + n * (n + 1) * a2)
+
+
+def linear_block(state, n, s, beta):
+    """One block z + a W z of F, P, U, G, W, beta = a^2 (section 3)."""
+    F, P, U, G, W = state
+    return np.array(
+        [
+            F
+            + beta * (2 * s * n * F + 2 * s * F)
+            + beta**2 * s**2 * (n * P + n * (n + 1) * F)
+            + 2 * beta * s * P
+            + n * beta**2 * W
+            + 2 * beta * U
+            + 2 * beta**2 * s * n * U,
+            P
+            + 4 * beta * s * F
+            + beta**2 * s**2 * (n**2 * P + 2 * n * F)
+            + beta**2 * n**2 * W
+            + 2 * beta * s * n * P
+            + 2 * beta * n * U
+            + 2 * beta**2 * s * n**2 * U,
+            U
+            + 2 * beta * s * n * U
+            + beta * n * W
+            + 4 * beta * s * G
+            + beta**2 * s**2 * (n**2 * U + 2 * n * G)
+            + beta**2 * n**2 * s * W,
+            G
+            + 2 * beta * s * n * G
+            + beta * (2 * s * U + 2 * s * G)
+            + beta**2 * s**2 * (n * (n + 1) * G + n * U)
+            + beta * (W + beta * s * n * W),
+            W * (1 + 4 * beta * s + 2 * beta * s * n + beta**2 * s**2 * n * (n + 2)),
+        ]
+    )
