@@ -26,7 +26,7 @@ NAME = "residual_depth"
 
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {"blocks": [4, 8, 16], "width": 256, "draws": 32, "far": 100},
-    "default": {"blocks": [8, 16, 32, 64], "width": 512, "draws": 128, "far": 10_000},
+    "default": {"blocks": [8, 16, 32, 64, 128], "width": 512, "draws": 64, "far": 10_000},
     "paper": {"blocks": [8, 16, 32, 64, 128, 256], "width": 1024, "draws": 512, "far": 10_000},
 }
 ACTIVATIONS = ("relu", "linear")

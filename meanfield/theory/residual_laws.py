@@ -22,7 +22,8 @@ def residual_exponent(scaling: str, block_depth: int) -> float:
         eta* ~ 1 / (K a^2 f^(k-1)):   "init" k - 2,   "multiplier_sqrt" 0,   "multiplier_linear" +1.
 
     Overlaps between different units, from which l^3 comes in plain nets, gain only a^2 f^k <= 1/K per block. Without
-    any scaling the stream doubles at every block and eta* falls exponentially.
+    any scaling the stream doubles at every block and eta* falls exponentially. Plain layers below or above the blocks
+    have a share of their own in the kernel, which stops every rise: exponents above 0 become 0.
 
     Raises:
         TypeError, ValueError: an unknown scaling, a block depth below 1.
