@@ -67,7 +67,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
                         number(theory),
                         signed((label.exponent - theory) / label.stderr),
                         number(far),
-                        "falls as 2^(-K/2)" if np.isnan(law) else f"{law:+g}",
+                        "falls as 2^-K" if np.isnan(law) else f"{law:+g}",
                         published,
                     ]
                 )

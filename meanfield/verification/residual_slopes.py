@@ -26,15 +26,23 @@ NEAR = 0.1
 
 def drawn_slope(at: xr.Dataset, name: str = LABEL_SCALE) -> PowerLaw:
     """Slope of a drawn scale over the blocks, of one net."""
+    at = _within_range(at, name)
     return fit_power_law(at["blocks"].values, at[name].values, at[f"{name}_stderr"].values)
 
 
 def theory_slope(at: xr.Dataset, name: str = LABEL_SCALE, level: str = "theory") -> float:
     """The same slope of theory, its points weighted as the drawn ones."""
+    at = _within_range(at, name)
     logs, weights = at[f"log_{name}_{level}"].values, at[name].values / at[f"{name}_stderr"].values
     if not np.isfinite(logs).all():
         return float("nan")
     return float(np.polyfit(np.log(at["blocks"].values), logs, 1, w=weights)[0])
+
+
+def _within_range(at: xr.Dataset, name: str) -> xr.Dataset:
+    """The blocks at which a scale and its error are floats: without scaling, squares of energies soon are not."""
+    stderr = at[f"{name}_stderr"]
+    return at.isel(blocks=np.flatnonzero(np.isfinite(stderr) & (stderr > 0) & np.isfinite(at[name])))
 
 
 def finite_width_slack(dataset: xr.Dataset, at: xr.Dataset) -> float:
