@@ -25,6 +25,9 @@ from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
 
+# Activations whose gates, on a stream, have mean square q whatever its size, and of which epsilon is known.
+FOLLOWED = ("relu", "linear")
+
 
 @dataclass(frozen=True)
 class MeanOverlap:
@@ -46,16 +49,15 @@ def mean_overlap(architecture: Sequential, pair: Pair) -> MeanOverlap:
     Raises:
         ValueError: an activation other than relu and linear.
     """
-    require_choice("activation of a net whose overlaps are followed", architecture.activation, ("relu", "linear"))
+    require_choice("activation of a net whose overlaps are followed", architecture.activation, FOLLOWED)
     (low, unit), (high, other) = sorted(pair)
     shares = unit_shares(architecture)
     on_one_unit = unit == other and all(share.kept for share in shares[low:high])
-    growth = np.cumprod([1.0, *(share.kept + share.carried for share in shares[high:])])
     widths = np.array(architecture.channels_by_layer)[[*architecture.unit_ends]]
     begun = np.sqrt(_energy_at_birth(architecture, low) * _energy_at_birth(architecture, high)) / widths[high - 1 :]
     mean, deviation, scale = np.full((3, len(shares)), np.nan)
     found = MeanOverlap(mean, deviation, scale, on_one_unit)
-    scale[high - 1 :] = begun[0] * growth
+    scale[:] = begun[0] * growth_since_birth(architecture, pair)
     if on_one_unit:
         mean[:] = scale
         return found
@@ -64,6 +66,27 @@ def mean_overlap(architecture: Sequential, pair: Pair) -> MeanOverlap:
     mean[high - 1] = 0.0
     for place, (kept, carried) in enumerate(shares[high:], start=high):
         mean[place] = (kept + carried) * mean[place - 1] + carried / architecture.sigma.gain * deviation[place - 1]
+    return found
+
+
+def growth_since_birth(architecture: Sequential, pair: Pair, gate_average: float = 1.0) -> Array:
+    """By depth unit, NaN below the pair's upper direction: the factor r that the mean overlap has grown by (P0 eq. 35).
+
+    ``gate_average`` is the mean of a squared gate over q: 1 as P0 has it, 1/q if gates were always open.
+    """
+    start = max(layer for layer, _ in pair)
+    shares = unit_shares(architecture)
+    found = np.full(len(shares), np.nan)
+    found[start - 1 :] = np.cumprod([1.0, *(share.kept + gate_average * share.carried for share in shares[start:])])
+    return found
+
+
+def growth_bound(architecture: Sequential, pair: Pair) -> Array:
+    """By depth unit, NaN below the pair's upper direction: e^(c q blocks / K), which bounds r (P0 appendix C.1)."""
+    start = max(layer for layer, _ in pair)
+    shares = unit_shares(architecture)
+    found = np.full(len(shares), np.nan)
+    found[start - 1 :] = np.exp(np.cumsum([0.0, *(share.kept * share.carried for share in shares[start:])]))
     return found
 
 
