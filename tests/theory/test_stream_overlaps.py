@@ -23,8 +23,7 @@ def test_plain_nets_have_the_exact_mean(activation, pair):
 @pytest.fixture(
     scope="module",
     params=[
-        mf.ResidualMLP(depth=6, width=8, stem=1),
-        mf.ResidualMLP(depth=6, width=8, scaling="multiplier_sqrt", tail=1),
+        mf.ResidualMLP(depth=6, width=8, stem=1, tail=1, scaling="multiplier_sqrt"),
         mf.ResidualMLP(depth=4, width=8, block_depth=2, scaling="none"),
     ],
     ids=lambda net: f"{net.scaling}-{net.block_depth}",
