@@ -111,7 +111,8 @@ _ALL = (
         symbol="T_l(mu1, mu2)",
         dims=("pair", "layer"),
         definition="mean over units of the product of two tangents of z^(l), along two parameter directions",
-        scaling="mean q for a direction with itself, 0 for two of a layer, 1 / (2 pi q n) for two of different layers",
+        scaling="mean q for a direction with itself, 0 for two of a layer, 1 / (2 pi q n) for two of different layers; "
+        "in residual nets for two of one unit, too, that of one with itself, growing as (1 + c q / K)^l",
         source="P0 eq. 13",
     ),
     Quantity(
@@ -129,6 +130,30 @@ _ALL = (
         definition="overlap of the gated tangents over the gain: the mean of the next layer's overlap, given this one",
         scaling="as the overlap",
         source="P0 eq. 15",
+    ),
+    Quantity(
+        name="overlap_innovation",
+        symbol="T_l - E[T_l | layers below l]",
+        dims=("pair", "layer"),
+        definition="what an overlap has beyond its mean given the layers below",
+        scaling="mean 0; n^(-1/2) in a draw",
+        source="P0 Lemma 1, Lemma 6",
+    ),
+    Quantity(
+        name="gate_deviation",
+        symbol="T~_l - q T_l",
+        dims=("pair", "layer"),
+        definition="overlap of the gated tangents, less that of the tangents times the gain",
+        scaling="mean 1 / n, 0 in linear nets; n^(-1/2) in a draw, 1 for a direction with itself",
+        source="P0 section C.1, epsilon",
+    ),
+    Quantity(
+        name="overlap_excess",
+        symbol="T_l - r T_l0",
+        dims=("pair", "layer"),
+        definition="overlap, less that where it began times its growth under gates that average to the gain",
+        scaling="mean 1 / n, 0 in linear nets and in plain nets for directions of one layer",
+        source="P0 eqs. 14, 35",
     ),
     Quantity(
         name="overlap_variance",

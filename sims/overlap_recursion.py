@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._pairs import add_pair_option, chosen_pairs, open_seed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +28,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "default": {"depth": 12, "width": 128, "draws": 32768},
     "paper": {"depth": 24, "width": 256, "draws": 131_072},
 }
-MOST_SEEDS = 1000
 # Widths of the layer above the fixed ones, over which the added variance should fall as 1/C.
 WIDTH_FACTORS = (0.5, 1, 2, 4)
 
@@ -40,13 +40,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--depth", type=int, metavar="L", help="hidden layers")
     add("--width", type=int, metavar="N", help="units of every layer")
     add("--activation", default="relu", help="relu (default) or linear")
-    add(
-        "--pair",
-        action="append",
-        metavar="L,A:L,A",
-        help="layer and unit of two directions, counted from 1, such as 1,1:2,1; may be repeated (default: the same "
-        "unit; two units of a layer; the same unit, and two units, of different layers)",
-    )
+    add_pair_option(add)
     add("--fixed", type=int, metavar="L", help="layer up to which the net is fixed (default: the pairs' own)")
     add_run_options(parser)
     options = parser.parse_args(argv)
@@ -58,7 +52,6 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import overlap_recursion as figure
     from meanfield.architectures import MLP
-    from meanfield.directions import checked_pairs
     from meanfield.execution.provenance import code_digest, digest
     from meanfield.theory.closure import GATES
     from meanfield.validation import require_choice
@@ -66,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
     require_choice("--activation, of a net whose overlaps are known exactly,", options.activation, GATES)
     net = MLP(depth=options.depth, width=options.width, activation=options.activation)
-    pairs = checked_pairs(net, map(_read, options.pair) if options.pair else default_pairs(net))
+    pairs = chosen_pairs(net, options.pair)
     fixed = _fixed_layers(options.fixed, net, pairs)
     run_of = {"net": net.describe(), "pairs": pairs, "fixed": fixed, "draws": options.draws, "seed": options.seed}
     results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
@@ -78,23 +71,6 @@ def run(options: argparse.Namespace) -> int:
     results.keep_figure(lambda: figure.draw(dataset))
     print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
     return 0
-
-
-def default_pairs(net: MLP) -> list[Any]:
-    """One pair of every kind, all begun by layer 2; nets of a single layer or unit have fewer kinds."""
-    kinds = [((1, 1), (1, 1)), ((1, 1), (1, 2)), ((1, 1), (2, 1)), ((1, 1), (2, 2))]
-    narrowest = min(net.channels_by_layer)
-    return [pair for pair in kinds if pair[1][0] <= net.depth and pair[1][1] <= narrowest]
-
-
-def _read(text: str) -> tuple[tuple[int, int], ...]:
-    """A pair from the command line."""
-    try:
-        first, second = (tuple(int(number) for number in part.split(",")) for part in text.split(":"))
-        (first_layer, first_unit), (second_layer, second_unit) = first, second
-    except ValueError:
-        raise ValueError(f"--pair {text!r} does not read as LAYER,UNIT:LAYER,UNIT, such as 1,1:2,1") from None
-    return (first_layer, first_unit), (second_layer, second_unit)
 
 
 def _fixed_layers(wanted: int | None, net: MLP, pairs: tuple[Pair, ...]) -> int:
@@ -125,12 +101,12 @@ def _measure(
     below = net.channels_by_layer[1 : fixed + 1]
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
     varied = [replace(net, depth=fixed + 1, width=(*below, width)) for width in widths]
-    open_seed = _open_seed(varied[-1], pairs, fixed, options.seed)
+    beyond = open_seed(varied[-1], pairs, fixed, options.seed)
     # With all below fixed, overlaps spread far less: a quarter of the draws tells their means and variances.
     fewer = max(2, options.draws // 4)
     runs = [
         OverlapRun(net, pairs, options.draws, options.seed),
-        *(OverlapRun(each, pairs, fewer, open_seed, fixed_layers=fixed) for each in (net, *varied)),
+        *(OverlapRun(each, pairs, fewer, beyond, fixed_layers=fixed) for each in (net, *varied)),
     ]
     free, given, *by_width = simulate_all(runs, workers=options.workers, store=results.pieces)
     exact = mf.predict(net, level="exact", pairs=pairs)[["overlap", "squared_overlap", "overlap_variance"]]
@@ -145,20 +121,6 @@ def _measure(
     merged = xr.merge(parts, combine_attrs="override")
     merged.attrs |= {"fixed_layers": fixed, "draws_given": fewer}
     return merged
-
-
-def _open_seed(net: MLP, pairs: tuple[Pair, ...], fixed: int, seed: int) -> int:
-    """The first seed after the given one whose fixed layers let every direction through to the layers above.
-
-    Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow.
-    """
-    import meanfield as mf
-
-    for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
-        found = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, fixed_layers=fixed)
-        if (found["overlap_variance"].isel(layer=fixed) > 0).all():
-            return candidate
-    raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")
 
 
 def main(argv: list[str] | None = None) -> int:

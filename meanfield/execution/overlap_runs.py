@@ -41,23 +41,25 @@ def simulate_overlaps(
     Args:
         architecture: the net.
         pairs: ((layer, unit), (layer, unit)), counted from 1; a direction moves the weights into one unit along that
-            unit's own incoming features (`meanfield.directions`).
+            unit's own incoming features (`meanfield.directions`). In residual nets layers are depth units: stem
+            layers, blocks, tail layers.
         draws: at least 2.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
         weights: "dense", "lazy", or "auto", the cheaper of both.
-        fixed_layers: inputs and the weights of so many first layers are the same in all draws, so that means are
-            conditional on them.
+        fixed_layers: inputs and the weights of so many first layers (depth units) are the same in all draws, so that
+            means are conditional on them.
         workers, resume_in: as for `simulate`.
 
     Returns:
         Dataset over ``pair`` (named "LAYER,UNIT:LAYER,UNIT") and ``layer``: overlap T_h, squared_overlap T_h^2,
-        gated_overlap (the mean of T_{h+1} given layer h) and overlap_variance Var(T_h | layers below), each with
-        NAME_stderr; NaN below the upper direction of a pair.
+        gated_overlap (the mean of T_{h+1} given layer h), overlap_innovation (T_h less that mean), overlap_variance
+        Var(T_h | layers below), gate_deviation T~ - q T and overlap_excess T_h - r T_l, each with NAME_stderr; NaN
+        below the upper direction of a pair, and where smooth gates inside a branch leave no closed mean.
 
     Raises:
         TypeError, ValueError: a pair outside the net, bad counts or names. MemoryError: more than the machine has.
 
-    Source: P0 eqs. 13-15, 27.
+    Source: P0 eqs. 13-15, 27, 30-35.
     """
     require_choice("weights", weights, ("auto", *KINDS))
     store = None if resume_in is None else PieceStore(Path(resume_in))
@@ -85,8 +87,8 @@ class OverlapRun:
         """The checked plan of this run."""
         draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
         fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
-        if fixed > self.architecture.depth:
-            raise ValueError(f"fixed_layers is {fixed}; the net has {self.architecture.depth} layers to fix")
+        if fixed > (units := len(self.architecture.unit_ends)):
+            raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
         options = {"pairs": self.pairs, "fixed_layers": fixed}
         whole = Chunk(self.architecture, "overlaps", options, checked_seed(self.seed), 0, draws, self.kind)
         return plan(whole, overlap_operations(self.architecture, self.pairs, self.kind))

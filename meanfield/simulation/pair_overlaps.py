@@ -1,24 +1,27 @@
 """Overlaps of chosen pairs of parameter directions, followed from where they begin to the top layer.
 
-A direction of `meanfield.directions` begins as the tangent u = e_a X' x0 / |x0| of its own layer, X the patches there
-and x0 that of the first sample's first site, and is carried up like every tangent, u <- W patches(sigma'(z) u).
-Overlaps T_h = <u, v> / n_h are read off at every layer, n_h = channels x samples x sites.
+A direction of `meanfield.directions` begins as the tangent u = m e_a X' x0 / |x0| of its own layer, X the patches
+there, x0 that of the first sample's first site and m the layer's multiplier, and is carried up like every tangent,
+u <- [u_skip +] m W patches(sigma'(z) u). Overlaps T_h = <u, v> / n_h are read off at the end of every depth unit,
+n_h = channels x samples x sites.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.directions import Direction, Pair
+from meanfield.directions import Direction, Pair, UnitShares, unit_shares
 from meanfield.seeds import stream
 from meanfield.simulation import passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.weights import WeightMatrix, draw_weights
 
 Array = NDArray[np.float64]
 
@@ -44,45 +47,89 @@ def overlap_operations(architecture: Sequential, pairs: tuple[Pair, ...], weight
 def draw_overlaps(
     architecture: Sequential, pairs: tuple[Pair, ...], seed: int, draws: range, weights: str, fixed_layers: int
 ) -> dict[str, Array]:
-    """Per draw, pair and layer, (D, pairs, L), NaN where a direction of the pair has not begun.
+    """Per draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
 
-    ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to layer h;
-    ``overlap_variance``, the square of T_h minus that mean. Inputs and the weights of the first ``fixed_layers`` layers
-    are those of draw 0 in every draw.
+    ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to unit h;
+    ``overlap_innovation``, T_h minus that mean, and its square ``overlap_variance``; ``gate_deviation`` T~ - q T;
+    ``overlap_excess`` T_h - r T_l, r the growth since the overlap began at unit l if gates average to q. Inputs and the
+    weights of the first ``fixed_layers`` depth units are those of draw 0 in every draw.
     """
+    matrices, state = _drawn(architecture, seed, draws, weights, fixed_layers)
+    directions = _directions(pairs)
+    places = [(directions.index(first), directions.index(second)) for first, second in pairs]
+    overlap, through_gates = np.full((2, len(draws), len(pairs), len(architecture.unit_ends)), np.nan)
+    for unit, tangents in enumerate(_tangents(architecture, matrices, state, directions)):
+        here = state.hidden[architecture.unit_ends[unit]]
+        gates = np.square(architecture.sigma.gate(here)) / architecture.sigma.gain
+        for pair, ends in enumerate(places):
+            if max(ends) < len(tangents):
+                product = tangents[ends[0]] * tangents[ends[1]]
+                overlap[:, pair, unit] = product.mean(axis=(1, 2, 3))
+                through_gates[:, pair, unit] = (gates * product).mean(axis=(1, 2, 3))
+    return _read_off(architecture, overlap, through_gates)
+
+
+def _drawn(
+    architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int
+) -> tuple[list[WeightMatrix], passes.Forward]:
+    """Weights and pre-activations of the draws, the lowest depth units and the inputs shared if asked for."""
     matrices = draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], weights)
     inputs = draw_inputs(architecture, [stream(seed, "inputs", 0 if fixed_layers else draw) for draw in draws])
     if fixed_layers:
+        shared = architecture.unit_ends[fixed_layers - 1]
         same = [stream(seed, "weights below", 0) for _ in draws]
-        matrices[:fixed_layers] = draw_weights(architecture, same, weights)[:fixed_layers]
-    state = passes.forward(architecture, matrices, inputs)
+        matrices[:shared] = draw_weights(architecture, same, weights)[:shared]
+    return matrices, passes.forward(architecture, matrices, inputs)
 
-    directions = _directions(pairs)
-    places = [(directions.index(first), directions.index(second)) for first, second in pairs]
-    overlap, gated = np.full((2, len(draws), len(pairs), architecture.depth), np.nan)
-    tangents: dict[int, Array] = {}
-    for layer in range(1, architecture.depth + 1):
-        below, here = state.hidden[layer - 1 : layer + 1]
+
+def _tangents(
+    architecture: Sequential, matrices: list[WeightMatrix], state: passes.Forward, directions: list[Direction]
+) -> Iterator[list[Array]]:
+    """At the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun by then, in order."""
+    tangents: list[Array] = []
+    for unit, (start, end) in enumerate(pairwise((0, *architecture.unit_ends)), start=1):
         if tangents:
-            columns = passes.gated(architecture, below, np.concatenate(list(tangents.values()), axis=2))
-            moved = passes.apply_layer(architecture, matrices[layer - 1], columns)
-            tangents = dict(zip(tangents, np.split(moved, len(tangents), axis=2), strict=True))
-        for index, (own, unit) in enumerate(directions):
-            if own == layer:
-                tangents[index] = _begun(architecture, below, here.shape, unit)
-        for pair, (first, second) in enumerate(places):
-            if first in tangents and second in tangents:
-                product = tangents[first] * tangents[second]
-                overlap[:, pair, layer - 1] = product.mean(axis=(1, 2, 3))
-                open_gates = np.square(architecture.sigma.gate(here))
-                gated[:, pair, layer - 1] = (open_gates * product).mean(axis=(1, 2, 3)) / architecture.sigma.gain
+            columns = _through_unit(architecture, matrices, state, start, end, np.concatenate(tangents, axis=2))
+            tangents = np.split(columns, len(tangents), axis=2)
+        tangents += [_begun(architecture, state, end, row) for own, row in directions if own == unit]
+        yield tangents
+
+
+def _through_unit(
+    architecture: Sequential,
+    matrices: list[WeightMatrix],
+    state: passes.Forward,
+    start: int,
+    end: int,
+    columns: Array,
+) -> Array:
+    """Tangents (D, C, r B, S) at layer ``start`` carried through the matrices of one depth unit, and joined."""
+    moved = columns
+    for place in range(start, end):
+        moved = passes.gated(architecture, state.hidden[place], moved)
+        moved = passes.apply_layer(architecture, matrices[place], moved)
+    return passes.joined(architecture.layers[end - 1], moved, {start: columns})
+
+
+def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) -> dict[str, Array]:
+    """All that follows draw by draw from the overlaps T and T~ / q, (D, pairs, L)."""
+    shares = np.array(unit_shares(architecture))
+    kept, carried = np.vstack([shares[1:], UnitShares(0.0, 1.0)]).T  # above the top a plain layer, the readout
+    gated = kept * overlap + carried * through_gates
+    growth = np.cumprod(np.append(1.0, shares[1:].sum(axis=1)))
+    # An overlap begins at the first unit where it is finite, which is the same in every draw.
+    begun = np.isfinite(overlap[0]).argmax(axis=1)[None, :, None]
+    law = np.take_along_axis(overlap, begun, axis=2) * growth / growth[begun]
     innovation = np.full_like(overlap, np.nan)
-    innovation[..., 1:] = np.square(overlap[..., 1:] - gated[..., :-1])
+    innovation[..., 1:] = overlap[..., 1:] - gated[..., :-1]
     return {
         "overlap": overlap,
         "squared_overlap": np.square(overlap),
         "gated_overlap": gated,
-        "overlap_variance": innovation,
+        "overlap_innovation": innovation,
+        "overlap_variance": np.square(innovation),
+        "gate_deviation": architecture.sigma.gain * (through_gates - overlap),
+        "overlap_excess": overlap - law,
     }
 
 
@@ -95,11 +142,13 @@ def _directions(pairs: tuple[Pair, ...]) -> list[Direction]:
     return sorted({direction for pair in pairs for direction in pair})
 
 
-def _begun(architecture: Sequential, below: Array, shape: tuple[int, ...], unit: int) -> Array:
-    """A direction's tangent at its own layer: (D, C, B, S), only its unit moving; 0 if its features vanish."""
+def _begun(architecture: Sequential, state: passes.Forward, end: int, row: int) -> Array:
+    """A direction's tangent at layer ``end``, its own: (D, C, B, S), only its row moving; 0 if its features vanish."""
+    below, here = state.hidden[end - 1 : end + 1]
     gram = passes.site_gram(architecture, architecture.sigma.function(below))
     length = np.sqrt(gram[:, :1, 0])
     profile = np.divide(gram[:, :, 0], length, out=np.zeros_like(gram[:, :, 0]), where=length > 0)
-    tangent = np.zeros(shape)
-    tangent[:, unit - 1] = profile.reshape(shape[0], *shape[2:])
+    tangent = np.zeros(here.shape)
+    multiplier = architecture.layers[end - 1].multiplier
+    tangent[:, row - 1] = multiplier * profile.reshape(len(here), *here.shape[2:])
     return tangent

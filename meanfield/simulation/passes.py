@@ -15,7 +15,7 @@ Arrays: pre-activations (D, C, B, S); errors and tangents (D, C, r B, S), column
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +51,7 @@ def forward(architecture: Sequential, weights: list[WeightMatrix], inputs: Array
     return Forward(hidden, output)
 
 
-def joined(layer: Layer, branch: Array, earlier: Sequence[Array | None]) -> Array:
+def joined(layer: Layer, branch: Array, earlier: Sequence[Array | None] | Mapping[int, Array]) -> Array:
     """z_skip + a branch, in place; what is skipped from is the ``earlier`` value of that layer, None if it is 0."""
     if layer.multiplier != 1.0:
         branch *= layer.multiplier

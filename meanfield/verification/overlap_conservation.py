@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.estimates import fit_power_law
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge
 
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 4
@@ -25,10 +25,10 @@ def judge_mean(dataset: xr.Dataset) -> Finding:
 
     For directions of one layer the two agree; for different layers the exact mean steps from 0 to 1/(2 pi q n).
     """
-    claim = _deviation(dataset, "overlap", dataset["overlap_exact"])
-    rival = _deviation(dataset, "overlap", _as_it_begins(dataset["overlap_exact"]))
+    claim = deviation(dataset, "overlap", dataset["overlap_exact"])
+    rival = deviation(dataset, "overlap", _as_it_begins(dataset["overlap_exact"]))
     titles = "mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers"
-    return _finding(dataset, (titles, "conserved for every pair (P0 Lemma 1, eq. 14)"), claim, rival)
+    return finding(dataset, (titles, "conserved for every pair (P0 Lemma 1, eq. 14)"), claim, rival)
 
 
 def judge_conditional_mean(dataset: xr.Dataset) -> Finding:
@@ -36,18 +36,18 @@ def judge_conditional_mean(dataset: xr.Dataset) -> Finding:
     at = int(dataset.attrs["fixed_layers"])
     above = dataset.sel(layer=slice(at + 1, None))
     own = dataset.sel(layer=at)
-    claim = _deviation(above, "overlap", own["overlap_given"], suffix="_given")
-    rival = _deviation(above, "overlap", own["gated_overlap_given"], suffix="_given")
+    claim = deviation(above, "overlap", own["overlap_given"], suffix="_given")
+    rival = deviation(above, "overlap", own["gated_overlap_given"], suffix="_given")
     titles = f"mean overlap above layer {at}, given z^({at}), is the overlap at layer {at} (P0 eq. 14)"
-    return _finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival)
+    return finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival)
 
 
 def judge_square(dataset: xr.Dataset) -> Finding:
     """The mean squared overlap by the exact recursion; rival: no growth after the layer above the first."""
-    claim = _deviation(dataset, "squared_overlap", dataset["squared_overlap_exact"])
-    rival = _deviation(dataset, "squared_overlap", _as_it_begins(dataset["squared_overlap_exact"]))
+    claim = deviation(dataset, "squared_overlap", dataset["squared_overlap_exact"])
+    rival = deviation(dataset, "squared_overlap", _as_it_begins(dataset["squared_overlap_exact"]))
     titles = "mean squared overlap follows the exact recursion", "it stays as it begins"
-    return _finding(dataset, titles, claim, rival)
+    return finding(dataset, titles, claim, rival)
 
 
 def judge_added_variance(dataset: xr.Dataset) -> Finding:
@@ -73,26 +73,28 @@ def _as_it_begins(exact: xr.DataArray) -> xr.DataArray:
     return exact.isel(layer=begun.argmax("layer")).drop_vars("layer").where(begun)
 
 
-def _deviation(dataset: xr.Dataset, name: str, expected: xr.DataArray, suffix: str = "") -> Deviation:
+def deviation(
+    dataset: xr.Dataset, name: str, expected: xr.DataArray, suffix: str = "", allowance: xr.DataArray | None = None
+) -> Deviation:
     """Measured minus expected where both exist; identical draws have no error beyond rounding."""
     measured = dataset[f"{name}{suffix}"]
-    stderr, value = xr.broadcast(dataset[f"{name}_stderr{suffix}"], expected)
-    value = value.transpose(*measured.dims)
-    known = np.isfinite(measured.values) & np.isfinite(value.values)
-    difference = (measured - value).values[known]
-    allowance = ROUNDING + ROUNDING * np.abs(value.values[known])
-    return Deviation(difference, stderr.transpose(*measured.dims).values[known], allowance)
+    given = dataset[f"{name}_stderr{suffix}"], expected, xr.zeros_like(measured) if allowance is None else allowance
+    stderr, value, granted = (array.broadcast_like(measured).transpose(*measured.dims).values for array in given)
+    known = np.isfinite(measured.values) & np.isfinite(value)
+    rounding = ROUNDING + ROUNDING * np.abs(value[known])
+    return Deviation((measured.values - value)[known], stderr[known], granted[known] + rounding)
 
 
-def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
-    bands = Bands.of(FINDINGS * claim.difference.size, _effective_draws(dataset))
+def finding(
+    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, findings: int = FINDINGS
+) -> Finding:
+    """The verdict at the run's false-alarm budget, split over its findings and all their points."""
+    bands = Bands.of(findings * claim.difference.size, effective_overlap_draws(dataset))
     evidence = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
     return Finding(*titles, judge(claim, rival, bands), evidence)
 
 
-def _effective_draws(dataset: xr.Dataset) -> float:
+def effective_overlap_draws(dataset: xr.Dataset) -> float:
     """Kish's count for the worst squared overlap: few, where rare draws make it."""
-    draws = float(dataset.attrs["draws"])
     with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.sqrt(draws) * (dataset["squared_overlap_stderr"] / dataset["squared_overlap"]).values
-    return float(np.nanmin(draws / (1 + relative**2)))
+        return effective_draws(dataset, "squared_overlap")

@@ -1,0 +1,115 @@
+"""The command on overlaps in residual nets: tables, verdicts, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import residual_overlap as figure
+from meanfield.verification import residual_overlaps as claims
+from meanfield.verification.verdicts import Verdict
+from sims import residual_overlap as simulation
+
+
+def _finished(path, *arguments):
+    assert simulation.main([*arguments, "--workers", "1", "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("overlaps") / "run.nc"
+    return _finished(path, "--depth", "4", "--width", "16", "--draws", "2048")
+
+
+def test_verdicts(finished):
+    for judge in (claims.judge_one_block, claims.judge_mean_law, claims.judge_one_unit):
+        assert judge(finished).verdict is Verdict.CONFIRMED
+
+
+def test_gates_that_are_ignored_are_refuted(finished):
+    """Negative controls: the rivals of the first two claims put in their place."""
+    wrong = finished.assign(gated_overlap_below=finished["ungated_below"])
+    assert claims.judge_one_block(wrong).verdict is Verdict.REFUTED
+    law = finished["overlap"] - finished["overlap_excess"]
+    faster = law * finished["growth_ungated"] / finished["growth"]
+    wrong = finished.assign(overlap_excess=finished["overlap"] - faster)
+    assert claims.judge_mean_law(wrong).verdict is Verdict.REFUTED
+
+
+def test_a_block_that_adds_a_fifth_too_much_is_refuted(finished):
+    below = finished["overlap_below"]
+    wrong = finished.assign(gated_overlap_below=below + 1.2 * (finished["gated_overlap_below"] - below))
+    assert claims.judge_one_block(wrong).verdict is Verdict.REFUTED
+
+
+def test_directions_that_begin_apart_are_refuted(finished):
+    wrong = finished.assign(overlap=finished["overlap"].where(finished["across"] == 0, 0.0))
+    assert claims.judge_one_unit(wrong).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("power", "error", "verdict"),
+    [(-1.0, 0.02, Verdict.CONFIRMED), (0.0, 0.02, Verdict.REFUTED), (-1.0, 1.0, Verdict.INCONCLUSIVE)],
+)
+def test_epsilon_is_judged_by_its_slope_in_the_width(finished, power, error, verdict):
+    width = finished["width"].astype(float)
+    value = 0.1 * width**power * xr.ones_like(finished["gate_deviation_by_width"])
+    made = finished.assign(gate_deviation_by_width=value, gate_deviation_stderr_by_width=error * value)
+    found = claims.judge_vanishing_deviation(made)
+    assert found.verdict is verdict
+    assert ("not resolved" in found.evidence) == (error == 1.0)
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.0, Verdict.REFUTED)])
+def test_epsilon_of_two_units_is_held_against_its_law(finished, factor, verdict):
+    """On made means, with errors of a twentieth: the run's own draws leave it open."""
+    law = finished["gate_deviation_law"]
+    made = finished.assign(gate_deviation=factor * law, gate_deviation_stderr=0.05 * law)
+    assert claims.judge_deviation_law(made).verdict is verdict
+    assert claims.judge_deviation_law(finished).verdict is Verdict.INCONCLUSIVE
+
+
+def test_linear_nets_have_no_epsilon(tmp_path, capsys):
+    arguments = ["--activation", "linear", "--scaling", "multiplier_sqrt", "--tail", "1"]
+    dataset = _finished(tmp_path / "run.nc", "--depth", "3", "--width", "8", "--draws", "1024", *arguments)
+    found = claims.findings(dataset)
+    assert [finding.verdict for finding in found] == [Verdict.CONFIRMED] * 3
+    assert "n epsilon" not in capsys.readouterr().out
+    assert (dataset["growth"] <= dataset["growth_bound"]).where(dataset["growth"].notnull(), True).all()
+
+
+def test_figure_shows_the_numbers(finished):
+    one_unit, two_units = figure.draw(finished).axes
+    drawn = [container.lines[0].get_ydata() for axes in (one_unit, two_units) for container in axes.containers]
+    for values, pair in zip(drawn, [0, 2, 1, 3], strict=True):
+        np.testing.assert_array_equal(values, finished["overlap"][pair].values)
+    np.testing.assert_array_equal(two_units.lines[0].get_ydata(), finished["overlap_law"][1].values)
+
+
+def test_printed_report(tmp_path, capsys):
+    arguments = ["--preset", "smoke", "--draws", "64", "--block-depth", "2", "--stem", "0", "--pair", "1,1:2,3"]
+    _finished(tmp_path / "run.nc", *arguments)
+    printed = capsys.readouterr().out
+    for words in ("1,1:2,3", "block_depth 2", "T + (c/K) T~", "e^(cq) bound", "n = 8", "Verdicts", "run.png"):
+        assert words in printed
+    assert "directions of one unit" not in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pair", "1,1:9,1"], "outside the net: it has depth units 1 .. 5"),
+        (["--pair", "1:2"], "does not read as LAYER,UNIT:LAYER,UNIT"),
+        (["--pair", "1,1:5,1"], "begins at the top depth unit, 5"),
+        (["--activation", "gelu"], "'relu', 'linear'"),
+        (["--scaling", "sqrt"], "'init', 'multiplier_sqrt'"),
+        (["--block-depth", "0"], "block_depth is 0"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
