@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.residual import SCALINGS
 from tests import naive
 from tests.draws import given_draw
 from tests.strategies import architectures
@@ -34,9 +35,18 @@ def test_one_step_is_the_sum_over_parameters(net, seed):
 @pytest.mark.parametrize("padding", ["circular", "zero"])
 def test_one_step_is_the_central_difference(readout, padding):
     net = mf.ConvNet(
-        depth=3, channels=(3, 2, 4), grid=(3, 4), kernel=(2, 3), padding=padding, readout=readout, inputs=2
+        depth=3, channels=(2, 3, 2), grid=(2, 3), kernel=(2, 3), padding=padding, readout=readout, inputs=2
     )
     _assert_central_difference(net)
+
+
+@pytest.mark.parametrize("block_depth", [1, 2, 3])
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_blocks_with_stem_and_tail_are_central_differences(block_depth, scaling):
+    shape = {"depth": 2, "block_depth": block_depth, "scaling": scaling, "stem": 1, "tail": 1}
+    _assert_central_difference(mf.ResidualMLP(width=3, inputs=2, **shape))
+    if scaling == "multiplier_sqrt":
+        _assert_central_difference(mf.ResidualConvNet(channels=2, grid=(3,), kernel=(2,), **shape))
 
 
 @pytest.mark.parametrize("activation", ["gelu", "tanh"])
