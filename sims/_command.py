@@ -83,6 +83,21 @@ class Results:
 
         return PieceStore(self.dataset_path.parent / f".{self.dataset_path.stem}-{self.run_key}.pieces")
 
+    def deliver(
+        self, measure: Callable[[], xr.Dataset], text: Callable[[xr.Dataset], str], draw: Callable[[xr.Dataset], Figure]
+    ) -> int:
+        """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where."""
+        dataset = self.finished()
+        if dataset is None:
+            dataset = measure()
+            self.keep(dataset)
+        else:
+            print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
+        print(text(dataset))
+        self.keep_figure(lambda: draw(dataset))
+        print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
+        return 0
+
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
         from meanfield.execution.storage import require_writable

@@ -86,16 +86,9 @@ def run(options: argparse.Namespace) -> int:
     inputs = _inputs(options)
     nets = [_architecture(options, depth, inputs) for depth in depth_ladder(options.depth)]
     results = _results(options, nets, inputs)
-    dataset = results.finished()
-    if dataset is None:
-        dataset = _measure(options, nets, inputs, results)
-        results.keep(dataset)
-    else:
-        print(f"reading the finished run in {results.dataset_path} (--force measures again)\n")
-    print(report.text(dataset, nets[-1]))
-    results.keep_figure(lambda: figure.draw(dataset))
-    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
-    return 0
+    return results.deliver(
+        lambda: _measure(options, nets, inputs, results), lambda dataset: report.text(dataset, nets[-1]), figure.draw
+    )
 
 
 def _check_numbers(options: argparse.Namespace) -> None:

@@ -70,14 +70,7 @@ def run(options: argparse.Namespace) -> int:
     nets = families(options.depth, options.width, options.outputs)
     key = digest(nets=[net.describe() for net in nets.values()], code=code_digest())[:8]
     results = Results(NAME, key, options.out, options.force)
-    dataset = results.finished()
-    if dataset is None:
-        dataset = _scales(nets)
-        results.keep(dataset)
-    print(report.text(dataset))
-    results.keep_figure(lambda: figure.draw(dataset))
-    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
-    return 0
+    return results.deliver(lambda: _scales(nets), report.text, figure.draw)
 
 
 def _scales(nets: dict[str, Any]) -> xr.Dataset:

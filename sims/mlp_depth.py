@@ -73,14 +73,7 @@ def run(options: argparse.Namespace) -> int:
     )
     key = digest(net=net.describe(), draws=options.draws, seed=options.seed, code=code_digest())[:8]
     results = Results(NAME, key, options.out, options.force)
-    dataset = results.finished()
-    if dataset is None:
-        dataset = _measure(options, net, results)
-        results.keep(dataset)
-    print(report.text(dataset))
-    results.keep_figure(lambda: figure.draw(dataset))
-    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
-    return 0
+    return results.deliver(lambda: _measure(options, net, results), report.text, figure.draw)
 
 
 def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Dataset:

@@ -65,14 +65,7 @@ def run(options: argparse.Namespace) -> int:
     described = [net.describe() for net in nets]
     run_of = {"blocks": blocks, "far": options.far, "draws": options.draws, "seed": options.seed}
     results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options.out, options.force)
-    dataset = results.finished()
-    if dataset is None:
-        dataset = _measure(options, nets, blocks, results)
-        results.keep(dataset)
-    print(report.text(dataset))
-    results.keep_figure(lambda: figure.draw(dataset))
-    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
-    return 0
+    return results.deliver(lambda: _measure(options, nets, blocks, results), report.text, figure.draw)
 
 
 def _nets(width: int, outputs: int) -> list[ResidualMLP]:

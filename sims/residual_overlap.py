@@ -70,14 +70,7 @@ def run(options: argparse.Namespace) -> int:
     fixed = _fixed_units(net, pairs)
     run_of = {"net": net.describe(), "pairs": pairs, "draws": options.draws, "seed": options.seed}
     results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
-    dataset = results.finished()
-    if dataset is None:
-        dataset = _measure(options, net, pairs, fixed, results)
-        results.keep(dataset)
-    print(report.text(dataset))
-    results.keep_figure(lambda: figure.draw(dataset))
-    print(f"\ndataset  {results.dataset_path}\nfigure   {results.figure_path}")
-    return 0
+    return results.deliver(lambda: _measure(options, net, pairs, fixed, results), report.text, figure.draw)
 
 
 def _fixed_units(net: ResidualMLP, pairs: tuple[Pair, ...]) -> list[int]:
