@@ -19,7 +19,7 @@ from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.workers import all_pieces
 from meanfield.seeds import checked_seed
-from meanfield.simulation.cost import chosen_weights, draw_operations, require_memory
+from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.simulation.update_energy import overlap_method
 from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_array, require_choice, require_count
@@ -89,8 +89,13 @@ class Run:
         batch = self.inputs
         if batch is not None:
             batch = require_array("inputs", batch, self.architecture.input_shape, INPUT_LAYOUT)
-        whole = Chunk(self.architecture, "energies", {"inputs": batch}, checked_seed(self.seed), 0, draws, self.kind)
+        options, together = {"inputs": batch}, draws_per_batch(self.architecture, self.kind)
+        whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
         return plan(whole, draw_operations(self.architecture, self.kind))
+
+    def require_memory(self, workers: int) -> None:
+        """Raise MemoryError unless so many workers can draw at once."""
+        require_memory(self.architecture, workers, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -109,11 +114,7 @@ class Run:
 class Plannable(Protocol):
     """What `simulate_all` asks of a network to draw, whatever is measured on it."""
 
-    @property
-    def architecture(self) -> Sequential: ...
-
-    @property
-    def kind(self) -> str: ...
+    def require_memory(self, workers: int) -> None: ...
 
     def chunks(self) -> list[Chunk]: ...
 
@@ -124,7 +125,7 @@ def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceSto
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
     workers = require_count("workers", workers)
     for run in runs:
-        require_memory(run.architecture, workers, run.kind)
+        run.require_memory(workers)
     plans = [run.chunks() for run in runs]
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
