@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
+from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
+from meanfield.simulation.residual_energy import draw_residual_energies
 from meanfield.simulation.update_energy import draw_energies
 
 Array = NDArray[np.float64]
@@ -27,7 +29,12 @@ MOST_DRAWS_PER_CHUNK = 10_000
 
 
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
-MEASURES: dict[str, Callable[..., Pieces]] = {"energies": draw_energies, "overlaps": draw_overlaps}
+MEASURES: dict[str, Callable[..., Pieces]] = {
+    "energies": draw_energies,
+    "overlaps": draw_overlaps,
+    "residual energies": draw_residual_energies,
+    "loop updates": draw_stream_updates,
+}
 
 
 @dataclass(frozen=True)
