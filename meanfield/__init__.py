@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from meanfield.architectures import MLP as MLP
     from meanfield.architectures import ConvNet as ConvNet
     from meanfield.estimates import fit_power_law as fit_power_law
+    from meanfield.execution.loop_update_runs import simulate_loop_update as simulate_loop_update
     from meanfield.execution.overlap_runs import simulate_overlaps as simulate_overlaps
     from meanfield.execution.runs import simulate as simulate
     from meanfield.lattice import boundary_fraction as boundary_fraction
@@ -39,6 +40,7 @@ _HOME = {
     "one_step": "simulation.one_step",
     "simulate": "execution.runs",
     "simulate_overlaps": "execution.overlap_runs",
+    "simulate_loop_update": "execution.loop_update_runs",
     "predict": "theory.prediction",
     "derive": "theory.closure",
     "transfer_learning_rate": "theory.learning_rate",

@@ -4,50 +4,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import Sequential
-from meanfield.estimates import Estimate
+from meanfield.estimates import Estimate, Means
 from meanfield.quantities import QUANTITIES
 
 Coordinates = Mapping[str, Sequence[Any]]
 
+# Dims that count from 1: layers and steps.
+COUNTED = ("layer", "layer_other", "step", "step_other")
+
+
+class Spec(Protocol):
+    """What a network is, as plain values."""
+
+    def describe(self) -> dict[str, Any]: ...
+
 
 def predicted_dataset(
-    architecture: Sequential, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
+    architecture: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
 ) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
     variables = {name: _variable(name, value).assign_attrs(attrs) for name, value in values.items()}
-    return _with_layers(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
 
 
 def measured_dataset(
-    architecture: Sequential,
-    estimates: Mapping[str, Estimate],
+    architecture: Spec,
+    estimates: Mapping[str, Estimate | Means],
     attrs: Mapping[str, Any],
     coords: Coordinates | None = None,
 ) -> xr.Dataset:
     """Measured quantities: NAME, NAME_stderr, NAME_largest_share and, per layer, NAME_covariance of the means."""
-    sizes = {"layer": len(architecture.unit_ends)} | {dim: len(values) for dim, values in (coords or {}).items()}
     variables: dict[str, xr.DataArray] = {}
     for name, estimate in estimates.items():
-        shape = tuple(sizes[dim] for dim in QUANTITIES[name].dims)
+        shape = estimate.mean.shape if QUANTITIES[name].dims else ()  # scalars may come as one value
         variables[name] = _variable(name, estimate.mean.reshape(shape))
         variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr.reshape(shape))
         share = estimate.largest_share.reshape(shape)
         variables[f"{name}_largest_share"] = _companion(name, "share of the largest draw in the mean", share)
-        if QUANTITIES[name].dims == ("layer",):
+        if isinstance(estimate, Estimate) and QUANTITIES[name].dims == ("layer",):
             label = {"long_name": f"{QUANTITIES[name].long_name}: covariance of the means over draws"}
             variables[f"{name}_covariance"] = xr.DataArray(
                 estimate.covariance, dims=("layer", "layer_other"), attrs=label
             )
-    return _with_layers(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
 
 
-def _spec(architecture: Sequential) -> dict[str, str]:
+def _spec(architecture: Spec) -> dict[str, str]:
     return {"architecture": json.dumps(architecture.describe())}
 
 
@@ -69,6 +76,6 @@ def _companion(name: str, what: str, value: Any) -> xr.DataArray:
     return xr.DataArray(value, dims=quantity.dims, attrs={"long_name": f"{quantity.long_name}: {what}", "units": "1"})
 
 
-def _with_layers(dataset: xr.Dataset) -> xr.Dataset:
-    coords = {dim: np.arange(1, dataset.sizes[dim] + 1) for dim in ("layer", "layer_other") if dim in dataset.sizes}
+def _counted(dataset: xr.Dataset) -> xr.Dataset:
+    coords = {dim: np.arange(1, dataset.sizes[dim] + 1) for dim in COUNTED if dim in dataset.sizes}
     return dataset.assign_coords(coords)

@@ -38,15 +38,35 @@ def summarise(values: Array) -> Estimate:
     mean = values.mean(axis=0)
     centred = values - mean
     covariance = centred.T @ centred / (draws * (draws - 1))
-    sizes = np.abs(values)
-    total = sizes.sum(axis=0)
-    share = sizes.max(axis=0) / np.where(total > 0, total, 1.0)
-    return Estimate(mean, covariance, share)
+    return Estimate(mean, covariance, _largest_share(values))
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means over draws, of any shape, with each one's standard error and largest-draw share, and no covariance."""
+
+    mean: Array
+    stderr: Array
+    largest_share: Array
+
+
+def summarise_each(values: Array) -> Means:
+    """As `summarise`, for values of any shape (N, ...) that are too many for their covariance."""
+    draws = require_count("draws", len(values), minimum=2, why="one draw has no standard error")
+    mean = values.mean(axis=0)
+    stderr = np.sqrt(np.square(values - mean).sum(axis=0) / (draws * (draws - 1)))
+    return Means(mean, stderr, _largest_share(values))
 
 
 def critical_z(comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
     """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
     return float(-stdtrit(draws - 1, budget / (2 * comparisons)))
+
+
+def _largest_share(values: Array) -> Array:
+    sizes = np.abs(values)
+    total = sizes.sum(axis=0)
+    return np.asarray(sizes.max(axis=0) / np.where(total > 0, total, 1.0))
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,14 @@ _ALL = (
         scaling="O(1)",
         source="P2 appendix C.1",
     ),
+    Quantity(
+        name="stream_update_energy",
+        symbol="|dh_l|^2 / N",
+        dims=("step",),
+        definition="mean square over units of the first-order change of the stream under one update of the weights",
+        scaling="(eta eps L)^2 for isotropic updates of a tied loop while H is O(1)",
+        source="P2 Theorem 2, appendix D",
+    ),
 )
 
 

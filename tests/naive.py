@@ -140,6 +140,19 @@ def one_step(net, weights, inputs, output_error):
     return change
 
 
+def loop_streams(loop, matrices, start):
+    """h_0 .. h_L of a loop, unit by unit."""
+    streams = [start]
+    for matrix in matrices:
+        features = sigma(loop.activation, streams[-1])
+        moved = [
+            streams[-1][i] + loop.depth**-loop.alpha * sum(matrix[i, j] * features[j] for j in range(loop.width))
+            for i in range(loop.width)
+        ]
+        streams.append(np.array(moved))
+    return streams
+
+
 def tangent_kernels(net, weights, inputs):
     """Theta^(1) .. Theta^(L), units ordered (channel, sample, site)."""
     kernels = itertools.repeat(0.0)

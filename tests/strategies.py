@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from meanfield.activations import ACTIVATIONS
 from meanfield.architectures import HEADS, MLP, READOUTS, ConvNet
 from meanfield.lattice import PADDINGS
+from meanfield.loops import TiedLoop
 from meanfield.residual import SCALINGS, ResidualConvNet, ResidualMLP
 
 activations = st.sampled_from(tuple(ACTIVATIONS))
@@ -66,6 +67,18 @@ def residual_nets(draw: st.DrawFn) -> ResidualMLP | ResidualConvNet:
     padding, readout = draw(st.sampled_from(PADDINGS)), draw(st.sampled_from(READOUTS))
     kernel = (2,) * len(grid)
     return ResidualConvNet(channels=width, grid=grid, kernel=kernel, padding=padding, readout=readout, **shared)
+
+
+@st.composite
+def loops(draw: st.DrawFn) -> TiedLoop:
+    return TiedLoop(
+        depth=draw(st.integers(1, 6)),
+        width=draw(st.integers(1, 6)),
+        alpha=draw(st.sampled_from((-1, 0, 0.5, 1, 2))),
+        weight_variance=draw(st.sampled_from((0.3, 1.0, 2.0, 10.0))),
+        activation=draw(activations),
+        tied=draw(st.booleans()),
+    )
 
 
 def architectures() -> st.SearchStrategy:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
-from meanfield.simulation.cost import draws_per_batch
+from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
+from meanfield.simulation.residual_energy import draw_residual_energies
 from meanfield.simulation.update_energy import draw_energies
 
 Array = NDArray[np.float64]
@@ -28,20 +29,29 @@ MOST_DRAWS_PER_CHUNK = 10_000
 
 
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
-MEASURES: dict[str, Callable[..., Pieces]] = {"energies": draw_energies, "overlaps": draw_overlaps}
+MEASURES: dict[str, Callable[..., Pieces]] = {
+    "energies": draw_energies,
+    "overlaps": draw_overlaps,
+    "residual energies": draw_residual_energies,
+    "loop updates": draw_stream_updates,
+}
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Draws ``start`` .. ``stop`` - 1 of one network, and which of the ``MEASURES`` is taken with what options."""
+    """Draws ``start`` .. ``stop`` - 1 of one network, and which of the ``MEASURES`` is taken with what options.
 
-    architecture: Sequential
+    ``together`` is how many draws are carried at once; it changes speed, never a number.
+    """
+
+    architecture: Spec
     measure: str
     options: Mapping[str, Any]
     seed: int
     start: int
     stop: int
     weights: str
+    together: int
 
     @property
     def key(self) -> str:
@@ -66,16 +76,15 @@ def plan(chunk: Chunk, operations: float) -> list[Chunk]:
 
 def compute_chunk(chunk: Chunk) -> Pieces:
     """Per-draw numbers of one chunk: name -> (draws, ...)."""
-    size = draws_per_batch(chunk.architecture, chunk.weights)
     batches = [
         MEASURES[chunk.measure](
             chunk.architecture,
             seed=chunk.seed,
-            draws=range(start, min(start + size, chunk.stop)),
+            draws=range(start, min(start + chunk.together, chunk.stop)),
             weights=chunk.weights,
             **chunk.options,
         )
-        for start in range(chunk.start, chunk.stop, size)
+        for start in range(chunk.start, chunk.stop, chunk.together)
     ]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 

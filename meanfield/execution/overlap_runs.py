@@ -14,12 +14,13 @@ import xarray as xr
 from meanfield.architectures import Sequential
 from meanfield.datasets import measured_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
-from meanfield.estimates import Estimate, summarise
+from meanfield.estimates import summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.provenance import provenance
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.seeds import checked_seed
+from meanfield.simulation.cost import draws_per_batch, require_memory
 from meanfield.simulation.pair_overlaps import cheaper_weights, overlap_operations
 from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_choice, require_count
@@ -90,8 +91,13 @@ class OverlapRun:
         if fixed > (units := len(self.architecture.unit_ends)):
             raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
         options = {"pairs": self.pairs, "fixed_layers": fixed}
-        whole = Chunk(self.architecture, "overlaps", options, checked_seed(self.seed), 0, draws, self.kind)
+        together = draws_per_batch(self.architecture, self.kind)
+        whole = Chunk(self.architecture, "overlaps", options, checked_seed(self.seed), 0, draws, self.kind, together)
         return plan(whole, overlap_operations(self.architecture, self.pairs, self.kind))
+
+    def require_memory(self, workers: int) -> None:
+        """Raise MemoryError unless so many workers can draw at once."""
+        require_memory(self.architecture, workers, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -105,9 +111,5 @@ class OverlapRun:
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        estimates = {name: _estimate(value) for name, value in values.items()}
+        estimates = {name: summarise_each(value) for name, value in values.items()}
         return measured_dataset(self.architecture, estimates, attrs, {"pair": [pair_name(pair) for pair in self.pairs]})
-
-
-def _estimate(values: np.ndarray) -> Estimate:
-    return summarise(values.reshape(len(values), -1))

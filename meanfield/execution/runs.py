@@ -15,24 +15,27 @@ from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.datasets import measured_dataset
 from meanfield.estimates import Estimate, summarise
 from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.workers import all_pieces
+from meanfield.loops import TiedLoop
 from meanfield.seeds import checked_seed
-from meanfield.simulation.cost import chosen_weights, draw_operations, require_memory
+from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.simulation.update_energy import overlap_method
 from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_array, require_choice, require_count
 
 
 def simulate(
-    architecture: Sequential,
+    architecture: Sequential | TiedLoop,
     *,
     draws: int,
     seed: int,
     weights: str = "auto",
     backend: str = "numpy",
     inputs: ArrayLike | None = None,
+    correlations: bool = False,
     workers: int = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
@@ -41,31 +44,46 @@ def simulate(
     Every draw takes new weights, labels y ~ N(0, 1) and (unless given) inputs, and computes the exact one-step
     change of every pre-activation at learning rate 1 by one forward, backward and tangent pass.
 
+    Of a loop, measure the residual energy of every step and its split H_l = H_0 + B_l + C_l instead, by walking it.
+
     Args:
-        architecture: the net.
+        architecture: the net or loop.
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
         weights: "dense" Gaussian matrices, "lazy" ones that are revealed only where they are looked at (the same law,
             other numbers), or "auto", the cheaper of both; the dataset says which.
         backend: "numpy".
-        inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law.
+        inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law; of a loop, the start
+            h_0 of all draws, (width,).
+        correlations: whether to measure, of a loop, how increments and features of all pairs of steps overlap.
         workers: processes; 1 stays in this one.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
 
     Returns:
         Dataset over ``layer`` = 1 .. L with the variables of `meanfield.QUANTITIES`, each with NAME_stderr,
-        NAME_largest_share and, per layer, NAME_covariance.
+        NAME_largest_share and, per layer, NAME_covariance. Of a loop, over ``step`` = 1 .. L: residual_energy,
+        initial_energy, cross_term and correlation_term, and with ``correlations`` increment_correlation and
+        feature_overlap over pairs of steps. Streams may outgrow the floats: such a mean and its error read inf, and
+        log_residual_energy, the logarithm of the mean of H_l with its relative error, stays finite.
 
     Raises:
         TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
-        All before any work starts.
+        All before any work starts. OverflowError: a single step of a loop leaves the range of floats, or its stream
+        does so under an activation that is not homogeneous.
 
-    Source: P0 eqs. 7-9, 18-20.
+    Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
     """
     require_choice("weights", weights, ("auto", *KINDS))
     require_choice("backend", backend, ("numpy",))
     store = None if resume_in is None else PieceStore(Path(resume_in))
-    return simulate_all([Run(architecture, draws, seed, inputs, weights)], workers=workers, store=store)[0]
+    run: Plannable
+    if isinstance(architecture, TiedLoop):
+        run = LoopRun(architecture, draws, seed, inputs, weights, correlations)
+    elif correlations:
+        raise ValueError(f"correlations are those of the steps of a TiedLoop; this is a {type(architecture).__name__}")
+    else:
+        run = Run(architecture, draws, seed, inputs, weights)
+    return simulate_all([run], workers=workers, store=store)[0]
 
 
 @dataclass(frozen=True)
@@ -89,8 +107,13 @@ class Run:
         batch = self.inputs
         if batch is not None:
             batch = require_array("inputs", batch, self.architecture.input_shape, INPUT_LAYOUT)
-        whole = Chunk(self.architecture, "energies", {"inputs": batch}, checked_seed(self.seed), 0, draws, self.kind)
+        options, together = {"inputs": batch}, draws_per_batch(self.architecture, self.kind)
+        whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
         return plan(whole, draw_operations(self.architecture, self.kind))
+
+    def require_memory(self, workers: int) -> None:
+        """Raise MemoryError unless so many workers can draw at once."""
+        require_memory(self.architecture, workers, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -109,11 +132,7 @@ class Run:
 class Plannable(Protocol):
     """What `simulate_all` asks of a network to draw, whatever is measured on it."""
 
-    @property
-    def architecture(self) -> Sequential: ...
-
-    @property
-    def kind(self) -> str: ...
+    def require_memory(self, workers: int) -> None: ...
 
     def chunks(self) -> list[Chunk]: ...
 
@@ -123,9 +142,9 @@ class Plannable(Protocol):
 def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
     workers = require_count("workers", workers)
-    for run in runs:
-        require_memory(run.architecture, workers, run.kind)
     plans = [run.chunks() for run in runs]
+    for run in runs:
+        run.require_memory(workers)
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 

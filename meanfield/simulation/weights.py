@@ -6,7 +6,7 @@ All that the passes need of a matrix is its product with a few columns from eith
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
@@ -54,14 +54,25 @@ class Lazy:
     B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
     its part along Q_L is already known, the rest is independent of everything seen (THEORY section 7). A query costs
     O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory.
+
+    ``room`` is how many directions from the right and from the left have their place from the start: a matrix that is
+    asked again and again would otherwise move all it knows every time.
     """
 
-    def __init__(self, rows: int, columns: int, variance: float, normals: NormalSource, slabs: Slabs) -> None:
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        variance: float,
+        normals: NormalSource,
+        slabs: Slabs,
+        room: tuple[int, int] = (0, 0),
+    ) -> None:
         self._deviation = np.sqrt(variance)
         self._normals = normals
         self._slabs = slabs
-        self._right = _Side.empty(normals.draws, columns, rows)
-        self._left = _Side.empty(normals.draws, rows, columns)
+        self._right = _Side.empty(normals.draws, columns, rows, room[0])
+        self._left = _Side.empty(normals.draws, rows, columns, room[1])
 
     def times(self, columns: Array) -> Array:
         answers, self._right = self._ask(self._right, self._left, columns)
@@ -83,51 +94,56 @@ class Lazy:
         stock, start = self._normals.take(count * width)
         empty = np.empty if side.known else self._slabs.empty
         new, answers = side.extended(count, empty), empty((draws, count, width))
-        seen = (side.known, other.basis, other.images)
+        seen = (side.known, other.known, other.basis, other.images)
         reveal(queries, new.basis, new.images, *seen, stock, start, self._deviation, answers)
         return answers.swapaxes(1, 2), new
 
 
 @dataclass(frozen=True)
 class _Side:
-    """What one side has asked: orthonormal directions (D, known, size) and their images (D, known, image size)."""
+    """What one side has asked: orthonormal directions (D, room, size) and their images (D, room, image size).
+
+    The first ``known`` rows of each are in use.
+    """
 
     basis: Array
     images: Array
+    known: int
 
     @classmethod
-    def empty(cls, draws: int, size: int, image_size: int) -> _Side:
-        return cls(np.empty((draws, 0, size)), np.empty((draws, 0, image_size)))
-
-    @property
-    def known(self) -> int:
-        return self.basis.shape[1]
+    def empty(cls, draws: int, size: int, image_size: int, room: int = 0) -> _Side:
+        return cls(np.empty((draws, room, size)), np.empty((draws, room, image_size)), 0)
 
     def extended(self, count: int, empty: Callable[[tuple[int, ...]], Array]) -> _Side:
-        """With room for ``count`` more directions."""
-        return _Side(*(_with_rows(array, count, empty) for array in (self.basis, self.images)))
+        """With ``count`` more directions, in the room that is left or in new arrays that they fill."""
+        known = self.known + count
+        if known <= self.basis.shape[1]:
+            return replace(self, known=known)
+        basis, images = (_moved(array, self.known, known, empty) for array in (self.basis, self.images))
+        return _Side(basis, images, known)
 
 
-def _with_rows(array: Array, count: int, empty: Callable[[tuple[int, ...]], Array]) -> Array:
-    draws, known, size = array.shape
-    longer = empty((draws, known + count, size))
-    longer[:, :known] = array
+def _moved(array: Array, known: int, rows: int, empty: Callable[[tuple[int, ...]], Array]) -> Array:
+    draws, _, size = array.shape
+    longer = empty((draws, rows, size))
+    longer[:, :known] = array[:, :known]
     return longer
 
 
 class NormalSource:
     """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
 
-    What a draw gets does not depend on the block, nor on the draws beside it.
+    What a draw gets does not depend on the block, nor on the draws beside it; where few numbers are ``expected``, no
+    more are made.
     """
 
     BLOCK = 1 << 15
 
-    def __init__(self, generators: list[Generator]) -> None:
+    def __init__(self, generators: list[Generator], expected: int | None = None) -> None:
         self.draws = len(generators)
         self._generators = generators
-        self._stock = np.empty((self.draws, self.BLOCK))
-        self._used = self.BLOCK
+        self._used = self.BLOCK if expected is None else min(self.BLOCK, expected)
+        self._stock = np.empty((self.draws, self._used))
 
     def take(self, count: int) -> tuple[Array, int]:
         """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
@@ -154,10 +170,11 @@ def draw_weights(architecture: Sequential, generators: list[Generator], kind: st
     if kind == "lazy":
         normals, slabs = NormalSource(generators), Slabs()
         return [Lazy(rows, columns, variance, normals, slabs) for (rows, columns), variance in layers]
-    return [_draw_dense(rows, columns, variance, generators) for (rows, columns), variance in layers]
+    return [draw_dense(rows, columns, variance, generators) for (rows, columns), variance in layers]
 
 
-def _draw_dense(rows: int, columns: int, variance: float, generators: list[Generator]) -> Dense:
+def draw_dense(rows: int, columns: int, variance: float, generators: list[Generator]) -> Dense:
+    """A matrix of i.i.d. N(0, variance) elements, one draw per generator."""
     matrix = np.empty((len(generators), rows, columns))
     for generator, one in zip(generators, matrix, strict=True):
         fill_normal(generator, one.reshape(-1), np.sqrt(variance))

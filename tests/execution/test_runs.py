@@ -21,7 +21,7 @@ NET = mf.ConvNet(depth=3, channels=6, grid=(5,), readout="convolution")
 
 
 def _energies(net, draws):
-    return chunks.Chunk(net, "energies", {"inputs": None}, 0, 0, draws, "dense")
+    return chunks.Chunk(net, "energies", {"inputs": None}, 0, 0, draws, "dense", 64)
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from tests.statistics import COMPARISONS, consistent
 DRAWS = 4096
 
 
-def _lazy(rows, columns, variance=0.3, draws=2):
+def _lazy(rows, columns, variance=0.3, draws=2, room=(0, 0)):
     normals = NormalSource([stream(0, "weights", draw) for draw in range(draws)])
-    return Lazy(rows, columns, variance, normals, Slabs())
+    return Lazy(rows, columns, variance, normals, Slabs(), room)
 
 
 @given(
@@ -31,11 +31,12 @@ def _lazy(rows, columns, variance=0.3, draws=2):
     st.integers(1, 9),
     st.lists(st.tuples(st.booleans(), st.integers(1, 3)), max_size=7),
     st.integers(0, 999),
+    st.tuples(st.integers(0, 4), st.integers(0, 4)),
 )
-def test_any_sequence_of_queries_is_one_matrix(rows, columns, queries, seed):
+def test_any_sequence_of_queries_is_one_matrix(rows, columns, queries, seed, room):
     """u.(W v) = (W^T u).v for all pairs, repeated and combined queries, also far beyond the matrix's own size."""
     rng = np.random.default_rng(seed)
-    matrix = _lazy(rows, columns)
+    matrix = _lazy(rows, columns, room=room)
     right, left = [], []
     for from_right, count in queries:
         vectors = rng.normal(size=(2, columns if from_right else rows, count))
@@ -199,6 +200,6 @@ def test_reveal_is_its_naive_twin(size, image_size):
         expected.append(a.T @ (q @ queries[0, k]))
     stock = np.concatenate([rng.normal(size=5), fresh.ravel() / 0.7])[None]
     answers = np.empty((1, 2, image_size))
-    kernel.reveal(queries, basis, images, 1, other, other_images, stock, 5, 0.7, answers)
+    kernel.reveal(queries, basis, images, 1, 2, other, other_images, stock, 5, 0.7, answers)
     np.testing.assert_allclose(answers[0], expected, atol=1e-12)
     np.testing.assert_allclose(basis[0], q, atol=1e-12)

@@ -15,15 +15,15 @@ TILE = 1024
 
 
 @njit(cache=True, nogil=True)
-def reveal(queries, basis, images, known, other_basis, other_images, stock, start, deviation, answers):
+def reveal(queries, basis, images, known, other_known, other_basis, other_images, stock, start, deviation, answers):
     """Answer queries (D, r, size) in ``answers`` (D, r, image size), adding their new directions to basis and images.
 
-    The first ``known`` rows of basis (D, known + r, size) and images (D, known + r, image size) are given; ``other_*``
-    are those of the other side, whose known directions fix part of every answer; ``stock`` (D, any) holds independent
-    N(0, 1), used from ``start`` on, ``deviation`` is that of the matrix.
+    The first ``known`` rows of basis (D, room, size) and images (D, room, image size) are given, and the next r are
+    filled; ``other_*`` are those of the other side, whose known directions fix part of every answer; ``stock`` (D, any)
+    holds independent N(0, 1), used from ``start`` on, ``deviation`` is that of the matrix.
     """
     draws, count, _ = queries.shape
-    fixed = np.empty(other_basis.shape[1])
+    fixed = np.empty(other_known)
     width = images.shape[2]
     for d in range(draws):
         for k in range(count):

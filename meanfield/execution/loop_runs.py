@@ -1,0 +1,108 @@
+"""`LoopRun`: the residual energy of a loop over many draws, what `simulate` runs for a `TiedLoop`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from meanfield.datasets import measured_dataset
+from meanfield.estimates import Means, summarise_each
+from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.provenance import provenance
+from meanfield.loops import TiedLoop
+from meanfield.seeds import checked_seed
+from meanfield.simulation.loop_cost import LoopCost, residual_energy_cost
+from meanfield.simulation.residual_energy import POWERS
+from meanfield.validation import require_array, require_count
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LoopRun:
+    """One loop to draw: what `simulate` takes, checked when it is planned."""
+
+    loop: TiedLoop
+    draws: int
+    seed: int
+    inputs: ArrayLike | None = None
+    weights: str = "auto"
+    correlations: bool = False
+
+    @property
+    def cost(self) -> LoopCost:
+        return residual_energy_cost(self.loop, self.correlations)
+
+    def chunks(self) -> list[Chunk]:
+        """The checked plan of this run."""
+        if not isinstance(self.correlations, bool):
+            raise TypeError(f"correlations is {self.correlations!r}; it must be True or False")
+        options = {"inputs": checked_start(self.loop, self.inputs), "correlations": self.correlations}
+        return loop_chunks(self.loop, "residual energies", options, self.draws, self.seed, self.cost, self.weights)
+
+    def require_memory(self, workers: int) -> None:
+        """Raise MemoryError unless so many workers can draw at once and this process can hold what they find."""
+        matrices = 3 * self.correlations * 2 * self.loop.depth**2  # as drawn, with their exponents, and scaled
+        self.cost.require_memory(workers, self.cost.chosen_weights(self.weights), self.draws * matrices)
+
+    def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
+        """The measured dataset from all finished chunks, in order."""
+        values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        exponent = values.pop("binary_exponent").astype(np.int64)
+        found = {}
+        for name, value in values.items():
+            found[name], logarithm = _scaled_means(value, _units(name, value, exponent))
+            if name == "residual_energy":
+                found["log_residual_energy"] = logarithm
+        attrs = loop_attrs(self.draws, self.seed, self.cost.chosen_weights(self.weights))
+        return measured_dataset(self.loop, found, attrs)
+
+
+def loop_chunks(
+    loop: TiedLoop, measure: str, options: dict[str, Any], draws: int, seed: int, cost: LoopCost, weights: str
+) -> list[Chunk]:
+    """The checked plan of a measure of loops."""
+    draws = require_count("draws", draws, minimum=2, why="one draw has no standard error")
+    kind = cost.chosen_weights(weights)
+    together = cost.draws_per_batch(kind)
+    return plan(Chunk(loop, measure, options, checked_seed(seed), 0, draws, kind, together), cost.operations(kind))
+
+
+def loop_attrs(draws: int, seed: int, kind: str) -> dict[str, Any]:
+    """What every dataset measured on loops says about itself."""
+    how = {"seed": seed, "draws": draws}
+    return {"level": "measured", "weights": kind, **how, "provenance": provenance(**how)}
+
+
+def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:
+    """A given h_0, finite and not zero."""
+    if inputs is None:
+        return None
+    start = require_array("inputs", inputs, (loop.width,), "one start for all draws, (width,)")
+    if not start.any():
+        raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
+    return start
+
+
+def _units(name: str, value: Array, exponent: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The powers of two that a measure's numbers are multiples of, given those of the stream, (D, L)."""
+    if value.ndim == 1:
+        return np.zeros(len(value), dtype=np.int64)
+    return POWERS[name] * exponent if value.ndim == 2 else exponent[:, :, None] + exponent[:, None, :]
+
+
+def _scaled_means(values: Array, exponent: NDArray[np.int64]) -> tuple[Means, Means]:
+    """Means over draws of 2^exponent values, and of the logarithm of each mean with its relative error.
+
+    A mean beyond the range of floats is infinite, as is its error; its logarithm stays finite.
+    """
+    common = exponent.max(axis=0)
+    relative = summarise_each(np.ldexp(values, exponent - common))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        plain = Means(np.ldexp(relative.mean, common), np.ldexp(relative.stderr, common), relative.largest_share)
+        logarithm = np.log(relative.mean) + common * np.log(2.0)
+        return plain, Means(logarithm, relative.stderr / np.abs(relative.mean), relative.largest_share)
