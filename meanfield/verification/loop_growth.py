@@ -1,0 +1,142 @@
+"""Claims on the residual energy of loops: how it grows, what its increments share, and how large its cross term is."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from meanfield.estimates import PowerLaw, fit_power_law
+from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, judge
+
+Array = NDArray[np.float64]
+
+# Findings of one run, over which its false-alarm budget is split.
+FINDINGS = 6
+# Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
+# the same matrix is met again at every step, so that fluctuations add up in amplitude while eps L is of order one.
+FINITE_WIDTH = 10.0
+# A correlation coefficient below this is none.
+UNCORRELATED = 0.05
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """One finding per claim, on a run of `sims.looped_energy`."""
+    return [
+        judge_mean_field(dataset),
+        judge_bounded(dataset, "looped", "linear", "sqrt", "tied loops stay bounded under eps = 1/L (P2 theorem 1)"),
+        judge_bounded(
+            dataset, "deep", "sqrt", "none", "independent stacks stay bounded under eps = L^(-1/2) (P2 app. B)"
+        ),
+        judge_printed_growth(dataset),
+        judge_correlations(dataset),
+        judge_cross_term(dataset),
+    ]
+
+
+def judge_mean_field(dataset: xr.Dataset) -> Finding:
+    """ln H_L by the covariance recursion, wherever energies are bounded; rival: tied weights treated as independent."""
+    bounded = [("looped", "linear"), ("deep", "sqrt"), ("deep", "linear")]
+    slack = FINITE_WIDTH / float(dataset.attrs["width"])
+    claims, rivals = [], []
+    for model, scaling in bounded:
+        at = dataset.sel(model=model, scaling=scaling)
+        claims.append(at["log_energy"].values - at["log_energy_mean_field"].values)
+        rivals.append(
+            at["log_energy"].values - dataset["log_energy_mean_field"].sel(model="deep", scaling=scaling).values
+        )
+    stderr = np.concatenate([dataset["log_energy_stderr"].sel(model=m, scaling=s).values for m, s in bounded])
+    claim, rival = (Deviation(np.concatenate(d), stderr, np.full(stderr.size, slack)) for d in (claims, rivals))
+    titles = "energies follow the infinite-width covariance recursion", "every step with weights of its own"
+    return _finding(dataset, titles, claim, rival)
+
+
+def judge_bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str, words: str) -> Finding:
+    """H at most doubles over the deeper half of the loops; rival: it does not grow under the looser scaling either."""
+    growth, stderr = _growth(dataset.sel(model=model, scaling=scaling))
+    unbounded, error = _growth(dataset.sel(model=model, scaling=looser))
+    claim = Deviation(np.array([max(growth, 0.0)]), np.array([stderr]), np.array([np.log(2.0)]))
+    rival = Deviation(np.array([unbounded]), np.array([error]), np.array([np.log(2.0)]))
+    evidence = (
+        f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half, under the looser scaling by {unbounded:.3g}"
+    )
+    finding = _finding(dataset, (words, "nor under the looser one"), claim, rival)
+    return Finding(finding.claim, finding.rival, finding.verdict, evidence)
+
+
+def judge_printed_growth(dataset: xr.Dataset) -> Finding:
+    """C_L = Theta(eps^2 L^2) for tied loops under L^(-1/2) (P2 theorem 1): slope 1; rival: the mean field's."""
+    at = dataset.sel(model="looped", scaling="sqrt").isel(loops=_deeper_half(dataset))
+    law, far = (
+        _slope(at, at["correlation_term"].values),
+        _slope(at, np.exp(at["log_correlation_term_mean_field"].values)),
+    )
+    slack = np.array([FINITE_WIDTH / float(dataset.attrs["width"])])
+    claim, rival = (
+        Deviation(np.array([law.exponent - value]), np.array([law.stderr]), slack) for value in (1.0, far.exponent)
+    )
+    titles = (
+        "tied loops under eps = L^(-1/2) grow as eps^2 L^2 = L (P2 theorem 1, whose premise is H = O(1))",
+        "exponentially in sqrt(L), as the mean field does",
+    )
+    finding = _finding(dataset, titles, claim, rival)
+    shown = f"slope {law.exponent:.3f} +- {law.stderr:.3f} over {_loops(at)}, mean field {far.exponent:.3f}"
+    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+
+
+def judge_correlations(dataset: xr.Dataset) -> Finding:
+    """Increments of loops correlate at all distances, those of deep stacks on the diagonal alone (P2 figure 2)."""
+    off = ~np.eye(dataset.sizes["increment"], dtype=bool)
+    looped, deep = (dataset.sel(model=model) for model in ("looped", "deep"))
+    mean, stderr = (deep[f"increment_correlation{part}"].values[off] for part in ("", "_stderr"))
+    shared, error = (looped[f"increment_correlation{part}"].values[off] for part in ("", "_stderr"))
+    least = int(np.argmin(shared - error))
+    lacking = np.maximum(UNCORRELATED - shared, 0.0)
+    claim = Deviation(
+        np.concatenate([mean, lacking]), np.concatenate([stderr, error]), np.repeat([UNCORRELATED, 0.0], mean.size)
+    )
+    rival = Deviation(shared, error, np.full(shared.size, UNCORRELATED))
+    titles = "increments correlate at all distances in loops, on the diagonal alone in deep stacks", "alike in both"
+    finding = _finding(dataset, titles, claim, rival)
+    shown = f"least in loops {shared[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(mean).max():.3f}"
+    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+
+
+def judge_cross_term(dataset: xr.Dataset) -> Finding:
+    """|B_L| vanishes as N^(-1/2), at fixed eps L; rival: O(eps L) at any width, as P2 C.2 bounds it."""
+    names = ("cross_term_spread", "cross_term_spread_stderr")
+    law = fit_power_law(dataset["cross_width"].values, *(dataset[name].values for name in names))
+    claim, rival = (Deviation(np.array([law.exponent - x]), np.array([law.stderr]), np.zeros(1)) for x in (-0.5, 0.0))
+    titles = "the cross term B_L vanishes with the width, as N^(-1/2)", "it is O(eps L) at any width (P2 C.2)"
+    finding = _finding(dataset, titles, claim, rival)
+    return Finding(*titles, finding.verdict, f"exponent {law.exponent:.3f} +- {law.stderr:.3f}; {finding.evidence}")
+
+
+def _growth(at: xr.Dataset) -> tuple[float, float]:
+    """ln H at the most loops less ln H at half as many or the next fewer, and its standard error."""
+    start = _deeper_half(at).start
+    energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
+    return float(energy[-1] - energy[start]), float(np.hypot(stderr[-1], stderr[start]))
+
+
+def _slope(at: xr.Dataset, energies: Array) -> PowerLaw:
+    """Log-log slope of energies in L, weighted by the errors of the drawn ones."""
+    relative = at["correlation_term_stderr"].values / at["correlation_term"].values
+    return fit_power_law(at["loops"].values, energies, relative * energies)
+
+
+def _deeper_half(dataset: xr.Dataset) -> slice:
+    """The last three numbers of loops."""
+    return slice(dataset.sizes["loops"] - 3, dataset.sizes["loops"])
+
+
+def _loops(at: xr.Dataset) -> str:
+    return " .. ".join(str(int(at["loops"][end])) for end in (0, -1))
+
+
+def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
+    bands = Bands.of(FINDINGS * claim.difference.size, float(dataset.attrs["draws"]))
+    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
+    bounded = dataset["largest_share"].sel(scaling="linear")
+    share = 0.0 if float(bounded.max()) <= CONVERGED_SHARE else float(bounded.max())
+    return Finding(*titles, judge(claim, rival, bands, share), evidence)
