@@ -14,12 +14,15 @@ from scipy.special import logsumexp
 from meanfield.architectures import INPUT_LAYOUT, MLP, Sequential
 from meanfield.datasets import predicted_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
+from meanfield.loops import TiedLoop
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.residual import ResidualMLP
 from meanfield.theory import laws, mean_field, stream_mean_field
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms, label_spread, relative_spread
 from meanfield.theory.exact_residual import exact_residual_terms
+from meanfield.theory.logarithms import with_logarithms
+from meanfield.theory.loop_prediction import loop_levels, loop_values
 from meanfield.theory.pair_overlaps import pair_moments
 from meanfield.theory.transport import Transport
 from meanfield.validation import require_array, require_choice
@@ -33,26 +36,30 @@ SITE_PAIR_ARRAYS = 12
 
 
 def predict(
-    architecture: Sequential,
+    architecture: Sequential | TiedLoop,
     *,
     level: str,
     inputs: ArrayLike | None = None,
     pairs: Iterable[Any] | None = None,
     spread: bool = False,
+    correlations: bool = False,
 ) -> xr.Dataset:
-    """Expected update energy and its parts at every layer, without drawing anything.
+    """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
     Args:
-        architecture: the net.
+        architecture: the net, or the loop.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (THEORY sections 3, 6, 8);
             "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4); or "law", the
             papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
+            Loops: "mean_field", the covariance of the stream at infinite width (THEORY section 5), or "law", its closed
+            form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
         pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
             for `simulate_overlaps`.
         spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
+        correlations: whether to add, at level "mean_field" of loops, what every two steps share: L^2 numbers each.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
@@ -63,11 +70,24 @@ def predict(
         overflows to infinity; and with ``pairs``, over ``pair`` and ``layer``, ``overlap`` (mean), ``squared_overlap``
         and ``overlap_variance`` (of T_l given the layers below), the last two with their logarithms.
 
+        Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
+        ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and
+        ``feature_overlap``; with log_NAME of all but the cross term, finite where the energy overflows to infinity.
+
     Raises:
-        ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape; pairs at
-            another level than "exact", or for a residual net.
-        MemoryError: more pairs of sites than the machine can hold, saying how much they need.
+        ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape; options
+            of another family or level; a loop whose stream leaves what averages of its smooth activation are computed
+            for.
+        MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
+    if isinstance(architecture, TiedLoop):
+        name = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
+        require_choice(f"level for {name}", level, loop_levels(architecture))
+        if inputs is not None or pairs is not None or spread:
+            raise ValueError("inputs, pairs and spread are for nets; a loop starts from h_0 ~ N(0, I): leave them out")
+        return predicted_dataset(architecture, loop_values(architecture, level, correlations), {"level": level})
+    if correlations:
+        raise ValueError("correlations are those of the steps of a TiedLoop; nets have none: leave the option out")
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level}
     if level == "exact":
@@ -126,7 +146,7 @@ def _overlap_values(architecture: MLP, pairs: tuple[Pair, ...]) -> dict[str, Arr
         "squared_overlap": np.stack([found.log_square for found in moments]),
         "overlap_variance": np.stack([found.log_variance for found in moments]),
     }
-    return {"overlap": np.stack([found.mean for found in moments])} | _with_logarithms(logs)
+    return {"overlap": np.stack([found.mean for found in moments])} | with_logarithms(logs)
 
 
 def _exact_values(architecture: MLP) -> dict[str, Array]:
@@ -143,14 +163,7 @@ def _exact_values(architecture: MLP) -> dict[str, Array]:
         "learning_rate_scale": -0.5 * mean_update,
         "label_learning_rate_scale": -0.5 * mean_label,
     }
-    return _with_logarithms(logs)
-
-
-def _with_logarithms(logs: dict[str, Array]) -> dict[str, Array]:
-    """Quantities from their logarithms, infinite where they overflow, with the logarithms beside."""
-    with np.errstate(over="ignore", under="ignore"):
-        plain = {name: np.exp(log) for name, log in logs.items()}
-    return plain | {f"log_{name}": log for name, log in logs.items()}
+    return with_logarithms(logs)
 
 
 def anchor_layer(architecture: Sequential) -> int:

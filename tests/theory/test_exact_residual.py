@@ -213,7 +213,7 @@ def test_a_hundred_thousand_blocks_stay_finite_in_logs():
 
 
 def test_pairs_of_directions_are_refused():
-    with pytest.raises(ValueError, match="plain nets alone; this is a ResidualMLP"):
+    with pytest.raises(ValueError, match="plain nets; this is a ResidualMLP"):
         mf.predict(_net(), level="exact", pairs=[((1, 1), (1, 2))])
     with pytest.raises(ValueError, match="choose one of 'mean_field'"):
         mf.predict(_net(activation="relu"), level="exact")
