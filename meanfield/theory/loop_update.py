@@ -17,9 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.loops import TiedLoop
-from meanfield.theory.loop_covariance import increment_scale, pair_sum, steps
+from meanfield.theory.loop_covariance import increment_scale, log_correlation_terms, pair_sum, steps
 
 Array = NDArray[np.float64]
+
+
+def log_own_energies(loop: TiedLoop) -> Array:
+    """ln of the part of E|dh_s|^2 / N that the update makes by itself, eta^2 eps^2 sum E[phi phi] at eta = 1: (L,).
+
+    What P2 calls the leading term; the rest is what steps carry of earlier changes.
+
+    Source: P2 eq. 7, appendix D.1.
+    """
+    return log_correlation_terms(loop) - log(loop.weight_variance)
 
 
 def log_update_energies(loop: TiedLoop) -> Array:

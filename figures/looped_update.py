@@ -1,0 +1,39 @@
+"""Change of a loop's stream under one update against loops, for each residual scaling, and against width."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+COLORS = {"isotropic": MEASURED, "aligned": FURTHER[0], "gradient": FURTHER[1]}
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """Panels by alpha: points drawn, line the recursion, dashed (eps L)^2, relative to the first; then by width."""
+    loops, width = dataset["loops"].values, dataset["width"].values
+    with styled():
+        figure = Figure(figsize=(10.0, 3.0))
+        *panels, last = figure.subplots(1, dataset.sizes["alpha"] + 1)
+        for axes, alpha in zip(panels, dataset["alpha"].values, strict=True):
+            at = dataset.sel(alpha=alpha)
+            theory = np.exp(at["log_update_energy_mean_field"].values)
+            axes.plot(loops, theory / theory[0], color=MEAN_FIELD, label="recursion, isotropic")
+            axes.plot(loops, (loops / loops[0]) ** (2 * (1 - alpha)), "--", color=LAW, label="(eps L)$^2$")
+            for update, color in COLORS.items():
+                one = at.sel(update=update)
+                energy, stderr = one["update_energy"].values, one["update_energy_stderr"].values
+                axes.errorbar(loops, energy / energy[0], stderr / energy[0], fmt="o", color=color, label=update)
+            axes.set_xscale("log", base=2)
+            axes.set(yscale="log", xlabel="loops L", title=f"alpha = {alpha:g}")
+        for update, color in COLORS.items():
+            energy = dataset.sel(update=update)["by_width"].values
+            last.plot(width, energy / energy[0], "o-", color=color)
+        last.set_xscale("log", base=2)
+        last.set(yscale="log", xlabel="width N", title="alpha = 1")
+        panels[0].set_ylabel("|dh$_L$|$^2$ / N, relative")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
