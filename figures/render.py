@@ -24,6 +24,7 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 # Characters of a caption line per inch of the figure, and what it looks like.
 DENSITY = 19
+LINE = 0.13  # inches
 CAPTION: dict[str, Any] = {"fontsize": 6.5, "color": "#555555", "va": "top"}
 
 
@@ -35,10 +36,28 @@ def save(draw: Draw, dataset: xr.Dataset, path: Path, style: str = "light") -> N
     """
     with chosen_style(style), styled():
         figure = draw(dataset)
-        words = fill(caption(dataset), int(DENSITY * figure.get_figwidth()))
-        figure.text(0.01, -0.02, words, **CAPTION)
+        _add_caption(figure, caption(dataset))
         metadata = METADATA[path.suffix[1:]]
-        write_whole(path, lambda whole: figure.savefig(whole, metadata=metadata, bbox_inches="tight"))
+        write_whole(path, lambda whole: figure.savefig(whole, metadata=metadata))
+
+
+def _add_caption(figure: Figure, words: str) -> None:
+    """On a strip that is added below, once the layout stands: everything keeps its size and moves up by the strip."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    lines = fill(words, int(DENSITY * figure.get_figwidth()))
+    strip = LINE * (lines.count("\n") + 1.5)
+    height = figure.get_figheight() + strip
+    share = strip / height
+    figure.set_figheight(height)
+    for axes in figure.axes:
+        left, bottom, width, tall = axes.get_position().bounds
+        axes.set_position((left, share + bottom * (1 - share), width, tall * (1 - share)))
+    for text in figure.texts:
+        text.set_y(share + text.get_position()[1] * (1 - share))
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0.0, share, 1.0, 1.0 - share))
+    figure.text(0.01, share - 0.3 * LINE / height, lines, **CAPTION)
 
 
 def caption(dataset: xr.Dataset) -> str:
