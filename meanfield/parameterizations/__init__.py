@@ -1,5 +1,6 @@
 """How hyperparameters scale with width and depth under every optimizer: P1's tables as data, and numbers from them."""
 
+from meanfield.parameterizations.premises import PREMISES, unmet_premises
 from meanfield.parameterizations.resolution import resolve
 from meanfield.parameterizations.scalings import CONSTANT, Scaling
 from meanfield.parameterizations.tables import (
@@ -21,6 +22,7 @@ __all__ = [
     "HYPERPARAMETERS",
     "OPTIMIZERS",
     "PARAMETERIZATIONS",
+    "PREMISES",
     "ROLES",
     "TABLES",
     "WEIGHTS",
@@ -29,4 +31,5 @@ __all__ = [
     "resolve",
     "scaling",
     "table_of",
+    "unmet_premises",
 ]
