@@ -40,8 +40,8 @@ _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     "sso": (
         "output",
         "the output column contradicts SSO's own constraint |W|_2 = R = sqrt(n_out/n_in): P1's initial variance puts "
-        "these weights at r_n R, and the first step back to R shrinks the output by r_n; with weights that start at R "
-        "the initial variance scales as 1/r_n^2 and multiplier, learning rate and weight decay do not scale",
+        "these weights at r_n R, and a step that returns them to R shrinks the output by r_n; with weights that start "
+        "at R the initial variance scales as 1/r_n^2, and multiplier, learning rate and weight decay do not scale",
     ),
 }
 
