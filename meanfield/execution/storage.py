@@ -26,6 +26,15 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_text_whole(path: Path, text: str) -> None:
+    """Put this text into a file, as `write_whole` does."""
+
+    def write(whole: Path) -> None:
+        whole.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
+
+
 def require_writable(folder: Path) -> None:
     """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
     if folder.exists() and not folder.is_dir():
