@@ -6,7 +6,18 @@ import json as _json
 from textwrap import fill
 from typing import Any
 
-from meanfield.parameterizations import HYPERPARAMETERS, PREMISES, ROLES, resolve, scaling, table_of, unmet_premises
+from meanfield.parameterizations import (
+    CONSTANT,
+    HYPERPARAMETERS,
+    PREMISES,
+    ROLES,
+    Scaling,
+    resolve,
+    scaling,
+    table_of,
+    unmet_premises,
+)
+from meanfield.theory.update_norms import UNPRINTED, derive_scaling
 from meanfield.verification.hyperparameter_tables import compare_table
 from sims._table import MISSING, table
 
@@ -20,14 +31,18 @@ def assemble(parts: list[dict[str, Any]], common: dict[str, Any]) -> Record:
     sizes = {name: value for name, value in common.items() if name != "output_dimension"}
     record: Record = {**common, "sources": {}, "roles": {}, "differing": [], "compared": 0, "warnings": []}
     for part in parts:
-        optimizer, roles = part["optimizer"], part["roles"]
-        given = {name: value for name, value in part["base_values"].items() if value is not None}
-        factors = resolve(optimizer, base_values=dict.fromkeys(part["base_values"], 1.0), roles=roles, **sizes)
+        optimizer, roles, base = part["optimizer"], part["roles"], part["base_values"]
+        printed = [name for name in base if name in HYPERPARAMETERS]
+        factors = resolve(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
+        given = {name: base[name] for name in printed if base[name] is not None}
         values = resolve(optimizer, base_values=given, roles=roles, **sizes)
         for role, found in factors.items():
             record["roles"][role] = {"optimizer": optimizer} | {
-                name: _cell(optimizer, role, name, common, factor, given.get(name), values[role].get(name))
+                name: _cell(optimizer, role, name, common, factor, base[name], values[role].get(name))
                 for name, factor in found.items()
+            }
+            record["roles"][role] |= {
+                name: _derived_cell(optimizer, role, name, common, base[name]) for name in base if name in UNPRINTED
             }
         record["sources"][optimizer] = _source(optimizer, common)
         cells = compare_table(table_of(optimizer, common["block_depth"]), optimizer)
@@ -49,22 +64,31 @@ def _cell(
         optimizer, role, name, block_depth=common["block_depth"], parameterization=common["parameterization"]
     )
     divided = role == "input" and name == "initial_variance" and common["input_dimension"] is not None
-    return {
-        "width_exponent": str(found.width),
-        "depth_exponent": str(found.depth),
-        "scaling": "1/d_0" if divided else str(found),
-        "factor": factor,
-        "base": base,
-        "value": value,
-    }
+    return _record(found, "1/d_0" if divided else str(found), factor, base, value)
+
+
+def _record(found: Scaling, text: str, factor: float, base: float | None, value: float | None) -> Record:
+    exponents = {"width_exponent": str(found.width), "depth_exponent": str(found.depth)}
+    return exponents | {"scaling": text, "factor": factor, "base": base, "value": value}
+
+
+def _derived_cell(optimizer: str, role: str, name: str, common: dict[str, Any], base: float | None) -> Record:
+    """A cell of an epsilon that no table prints."""
+    found = CONSTANT
+    if common["parameterization"] == "spectral":
+        found = derive_scaling(optimizer, role, name, block_depth=common["block_depth"])
+    factor = found.at(common["width"] / common["base_width"], common["depth"] / common["base_depth"])
+    return _record(found, str(found), factor, base, None if base is None else base * factor)
 
 
 def _source(optimizer: str, common: dict[str, Any]) -> str:
     found = table_of(optimizer, common["block_depth"])
-    condition, layers = ("B.1", "one layer") if found.one_layer else ("3.1, B.2", "two or more layers")
+    condition = "conditions 3.1 and B.2, branches of two or more layers"
+    if found.one_layer:
+        condition = "condition B.1, branches of one layer"
     if common["parameterization"] == "standard":
         return f"P1 table {found.number}, entries in grey: standard parameterization"
-    return f"P1 table {found.number} (condition {condition}, branches of {layers})"
+    return f"P1 table {found.number} ({condition})"
 
 
 def json(record: Record) -> str:
@@ -101,9 +125,10 @@ def _title(record: Record) -> str:
 def _grid(record: Record) -> tuple[list[str], list[list[str]]]:
     roles = record["roles"]
     rows = [["optimizer", *(role["optimizer"] for role in roles.values())]]
-    for name in HYPERPARAMETERS:
+    for name in (*HYPERPARAMETERS, *UNPRINTED):
         if any(name in role for role in roles.values()):
-            rows.append([name.replace("_", " "), *(_shown(role.get(name)) for role in roles.values())])
+            title = name.replace("_", " ") + (" (derived)" if name in UNPRINTED else "")
+            rows.append([title, *(_shown(role.get(name)) for role in roles.values())])
     return ["", *(_TITLES[role] for role in roles)], rows
 
 

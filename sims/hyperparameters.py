@@ -38,7 +38,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     base = parser.add_argument_group("base values")
     base.add_argument("--base-lr", type=float, metavar="RATE", help="learning rate")
     base.add_argument("--base-weight-decay", type=float, metavar="DECAY")
-    base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw or shampoo")
+    base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
     base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
     base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
     others = parser.add_argument_group("all parameters but hidden weights")
@@ -61,16 +61,12 @@ def run(options: argparse.Namespace) -> int:
     if options.out is None:
         print(text)
         return 0
-    from meanfield.execution.storage import require_writable, write_whole
+    from meanfield.execution.storage import require_writable, write_text_whole
 
     if options.out.exists() and not options.force:
         raise FileExistsError(f"{options.out} exists; give another --out, or --force to replace it")
     require_writable(options.out.parent)
-
-    def write(path: Path) -> None:
-        path.write_text(text + "\n")
-
-    write_whole(options.out, write)
+    write_text_whole(options.out, text + "\n")
     print(f"table    {options.out}")
     return 0
 
@@ -101,17 +97,18 @@ def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix: str) -> dict[str, float | None]:
-    """The optimizer's own base values; an epsilon only where P1 scales one."""
+    """The optimizer's own base values; an epsilon only where it has one that scales."""
     from meanfield.parameterizations import table_of
+    from meanfield.theory.update_norms import UNPRINTED
 
-    known = table_of(optimizer, options.block_depth).hyperparameters(optimizer)
+    known = (*table_of(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
     given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}
     values = {"learning_rate": given["lr"], "weight_decay": given["weight_decay"]}
     epsilon = f"{optimizer}_epsilon"
     if epsilon in known:
         return values | {epsilon: given["epsilon"]}
     if given["epsilon"] is not None:
-        raise ValueError(f"{flag}-epsilon is {given['epsilon']:g}, but P1 scales no epsilon for {optimizer!r}; drop it")
+        raise ValueError(f"{flag}-epsilon is {given['epsilon']:g}, but {optimizer!r} has no epsilon; drop it")
     return values
 
 
