@@ -17,6 +17,7 @@ from meanfield.parameterizations import (
     table_of,
     unmet_premises,
 )
+from meanfield.parameterizations.resolution import base_value
 from meanfield.theory.update_norms import UNPRINTED, derive_scaling
 from meanfield.verification.hyperparameter_tables import compare_table
 from sims._table import MISSING, table
@@ -78,7 +79,8 @@ def _derived_cell(optimizer: str, role: str, name: str, common: dict[str, Any], 
     if common["parameterization"] == "spectral":
         found = derive_scaling(optimizer, role, name, block_depth=common["block_depth"])
     factor = found.at(common["width"] / common["base_width"], common["depth"] / common["base_depth"])
-    return _record(found, str(found), factor, base, None if base is None else base * factor)
+    value = None if base is None else base_value(name, base, role, (role,)) * factor
+    return _record(found, str(found), factor, base, value)
 
 
 def _source(optimizer: str, common: dict[str, Any]) -> str:

@@ -113,6 +113,7 @@ def test_out_writes_the_file_once(capsys, tmp_path):
         ([*MUON, "--block-depth", "0"], "block_depth is 0"),
         ([*MUON, "--base-lr", "-1"], "base value of learning_rate is -1.0"),
         ([*MUON, "--base-epsilon", "1e-8"], "'muon' has no epsilon"),
+        (["--optimizer", "soap", *SIZES, "--base-epsilon", "-1"], "base value of soap_epsilon is -1.0"),
         ([*MUON, "--others-lr", "1"], "add --others"),
         ([*MUON, "--others", "rmsprop"], "'sophia'"),
         ([*MUON, "--parameterization", "mup"], "'spectral', 'standard'"),
