@@ -93,7 +93,7 @@ def test_drawn_norms_have_their_exact_mean(role, block_depth):
 def test_exact_means_have_the_derived_powers(role, block_depth):
     """AdamW's epsilon scales as the RMS entry, which the blocks passed multiply by at most sqrt(e)."""
     width, depth = 10**6, 10**6
-    entries = {"input": width, "hidden": width**2, "output": width}.get(role, width)
+    entries = width**2 if role == "hidden" else width
     drawn = np.sqrt(exact_mean(role, width, depth, block_depth) / entries)
     derived = derive_scaling("adamw", role, "adamw_epsilon", block_depth=block_depth)
     assert 0.99 < drawn / derived.at(width, depth) < 1.01 * np.e**0.5
