@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is None:
         print(text)
         return 0
-    from meanfield.execution.storage import require_writable, write_text_whole
+    from meanfield.files import require_writable, write_text_whole
 
     if options.out.exists() and not options.force:
         raise FileExistsError(f"{options.out} exists; give another --out, or --force to replace it")
