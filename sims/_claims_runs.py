@@ -12,11 +12,13 @@ from pathlib import Path
 
 import xarray as xr
 
+from meanfield.execution.team import Workers
 from meanfield.files import require_writable, write_text_whole
 from meanfield.validation import require_choice
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import Claim, combined
 from meanfield.verification.verdicts import Finding, Verdict
+from sims._command import worker_arguments
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class RunOptions:
 
     preset: str
     seed: int
-    workers: int
+    workers: Workers
     force: bool
 
 
@@ -92,7 +94,7 @@ def _finished(name: str, run: RunOptions, folder: Path) -> Evidence:
     path = folder / f"{name}.nc"
     # A simulation that draws nothing has neither sizes nor seeds.
     sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
-    split = ["--workers", str(run.workers)] if sizes else []
+    split = worker_arguments(run.workers) if sizes else []
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         status = module.main([*sizes, *split, *["--force"] * run.force, "--out", str(path)])

@@ -18,6 +18,7 @@ from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
+from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
 from meanfield.loops import TiedLoop
 from meanfield.seeds import checked_seed
@@ -36,7 +37,7 @@ def simulate(
     backend: str = "numpy",
     inputs: ArrayLike | None = None,
     correlations: bool = False,
-    workers: int = 1,
+    workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
     """Measure update energy, label term, output term and overlap energy of every layer over independent draws.
@@ -56,7 +57,7 @@ def simulate(
         inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law; of a loop, the start
             h_0 of all draws, (width,).
         correlations: whether to measure, of a loop, how increments and features of all pairs of steps overlap.
-        workers: processes; 1 stays in this one.
+        workers: processes, 1 stays in this one; or `meanfield.Workers`, for the workers of a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
 
     Returns:
@@ -139,12 +140,14 @@ class Plannable(Protocol):
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset: ...
 
 
-def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
+def simulate_all(
+    runs: Sequence[Plannable], *, workers: int | Workers = 1, store: PieceStore | None = None
+) -> list[xr.Dataset]:
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
-    workers = require_count("workers", workers)
+    workers = Workers.of(workers)
     plans = [run.chunks() for run in runs]
     for run in runs:
-        run.require_memory(workers)
+        run.require_memory(workers.here)
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
