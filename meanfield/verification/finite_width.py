@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.theory.mean_field import forward_products, white_input
-from meanfield.theory.prediction import input_products
+from meanfield.theory.mean_field import forward_products, input_products, white_input
 from meanfield.theory.transport import Transport
 
 Array = NDArray[np.float64]
