@@ -110,7 +110,7 @@ def partners(architecture: Sequential, transport: Transport) -> list[Partner]:
 
 
 def label_term(architecture: Sequential, transport: Transport, input_product: Array, errors: Array) -> Array:
-    """B_1 .. B_L for errors of covariance Sigma_ij between samples: (B, B, S or 1), alike under `Displacements`.
+    """B_1 .. B_L for errors of covariance Sigma_ij between samples: (B, B, S or 1), or of two alike samples.
 
     Raises:
         ValueError: an activation for which averages over three gates are not known.

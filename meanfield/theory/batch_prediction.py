@@ -36,36 +36,35 @@ def batch_values(architecture: Sequential, inputs: ArrayLike | None, batch: Batc
 
 
 def label_covariance(architecture: Sequential, inputs: ArrayLike | None, batch: Batch) -> Array:
-    """E y_i y_j at one output coordinate, over samples and sites: (B, B, S or 1)."""
-    samples = architecture.inputs
+    """E y_i y_j at one output coordinate, over samples and sites: (B, B, S or 1), or of two alike samples."""
+    _, product = mean_field.input_products(architecture, inputs, batch.input_correlation)
+    identity = np.eye(len(product))[..., None]
     if batch.labels == "independent":
-        covariance = np.eye(samples)[..., None]
+        covariance = identity
     elif inputs is None:
-        own = mean_field.input_variance(architecture)
         rho = batch.input_correlation
-        covariance = own * ((1 - rho) * np.eye(samples) + rho)[..., None]
+        covariance = mean_field.input_variance(architecture) * ((1 - rho) * identity + rho)
     else:
         given = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-        flat = given.reshape(samples, -1, architecture.sites)
+        flat = given.reshape(architecture.inputs, -1, architecture.sites)
         covariance = np.einsum("ics,jcs->ijs", flat, flat) / flat.shape[1]
     return np.asarray(covariance + batch.label_mean**2)
 
 
 def output_covariance(architecture: Sequential, inputs: ArrayLike | None, correlation: float) -> Array:
-    """E z_i z_j of the outputs of a net of one site: (B, B, 1)."""
+    """E z_i z_j of the outputs of a net of one site: (B, B, 1), or two samples where all are alike."""
     transport, product = mean_field.input_products(architecture, inputs, correlation)
     *_, (_, top) = mean_field.forward_moments(architecture, transport, product)
+    pairs = architecture.sigma.product(*transport.variances(top), top)
     gamma = architecture.head_variance * architecture.head_fan_in
-    pairs = gamma * architecture.sigma.product(*transport.variances(top), top)
     if pairs.ndim == 4:
-        return pairs[:, 0, :, 0, None]
-    samples = architecture.inputs
+        return np.asarray(gamma * pairs[:, 0, :, 0, None])
     same, other = pairs[0, 0], pairs[-1, 0]
-    return np.asarray((same - other) * np.eye(samples) + other)[..., None]
+    return np.asarray(gamma * ((same - other) * np.eye(len(pairs)) + other)[..., None])
 
 
 def correlated_term(architecture: Sequential, inputs: ArrayLike | None, correlation: float, errors: Array) -> Array:
-    """B_1 .. B_L for errors of this covariance (B, B, S or 1) between samples."""
+    """B_1 .. B_L for errors of such a covariance between samples."""
     transport, product = mean_field.input_products(architecture, inputs, correlation)
     return label_term(architecture, transport, product, errors)
 
@@ -84,9 +83,9 @@ def _output_term(
         if architecture.inputs > 1:
             return None
         classes = architecture.outputs
-        return label * classes * (classes * mean_square_probability(classes, float(covariance.item())) - 1)
+        return label * classes * (classes * mean_square_probability(classes, float(covariance[0, 0, 0])) - 1)
     if architecture.inputs == 1:
-        return label * covariance.item()
+        return label * covariance[0, 0, 0]
     if architecture.sigma.gate_triple is None:
         return None
     return correlated_term(architecture, inputs, correlation, covariance)
