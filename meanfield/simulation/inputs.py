@@ -15,7 +15,7 @@ OCTAVES = 60
 
 
 def draw_inputs(architecture: Sequential, generators: list[Generator]) -> Array:
-    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled to |sigma(x)|^2 = q n."""
+    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled so that z^(1) has variance 1."""
     shape = (architecture.channels_by_layer[0], architecture.inputs, architecture.sites)
     inputs = np.stack([generator.standard_normal(shape) for generator in generators])
     if architecture.normalised_inputs:
@@ -24,8 +24,8 @@ def draw_inputs(architecture: Sequential, generators: list[Generator]) -> Array:
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
-    """Scaled to |sigma(x)|^2 = q n; an input that no scale brings there (possible at tiny widths) is turned round."""
-    sigma, target = architecture.sigma, architecture.sigma.gain * inputs.shape[1]
+    """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
+    sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
 
     def energy(values: Array) -> Array:
         return np.asarray(np.square(sigma.function(values)).sum(axis=1, keepdims=True))
