@@ -47,7 +47,7 @@ def error_at_output(architecture: Sequential, gradient: Array, loss: str) -> Arr
     places = gradient.shape[2] * gradient.shape[3] // 2
     averaged = places * (1 if loss == "cross_entropy" else architecture.outputs)
     flat = gradient.reshape(len(gradient), -1)
-    return np.asarray(np.vecdot(flat, flat) * averaged**2 / places)
+    return np.asarray(np.square(flat).sum(axis=1) * averaged**2 / places)
 
 
 def drawn_labels(streams: Streams, inputs: Array, output: Array, batch: Batch) -> Array:
