@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 # Cases of the first panel, in the order of their growth, and their colours.
@@ -73,3 +76,7 @@ def _identity(axes: Axes, dataset: xr.Dataset) -> None:
     axes.errorbar(sizes, energy, stderr, fmt="o", color=MEASURED, label="sampled batches")
     axes.set(ylabel="mean square change", title="one net, outside the batch")
     axes.legend()
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("batch_size", draw))

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from meanfield.gaussian_averages import correlation, mean_square, pair_average
 from meanfield.validation import require_choice
@@ -154,7 +154,15 @@ GELU = _smooth("gelu", lambda z: np.asarray(z * ndtr(z)), _gelu_gate)
 
 TANH = _smooth("tanh", np.tanh, lambda z: 1 - np.square(np.tanh(z)))
 
-ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU, TANH)}
+
+def _silu_gate(z: Array) -> Array:
+    share = expit(z)
+    return np.asarray(share * (1 + z * (1 - share)))
+
+
+SILU = _smooth("silu", lambda z: np.asarray(z * expit(z)), _silu_gate)
+
+ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU, TANH, SILU)}
 
 
 def activation_named(name: str) -> Activation:

@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,9 +31,7 @@ TERMS = ("label_term", "output_term", "update_energy")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network and batch").add_argument
     add("--batches", type=int, nargs="+", metavar="B", help="batch sizes, three or more (nets with sites: those <= 16)")
     add("--depth", type=int, metavar="L", help="hidden layers")
@@ -68,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     run_of = {"batches": options.batches, "draws": options.draws, "seed": options.seed}
     run_of |= {"images": sha256(images.tobytes()).hexdigest()}
     described = [[case.name, case.net.describe(), case.batch.describe(), case.largest] for case in chosen]
-    results = Results(NAME, digest(cases=described, **run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(cases=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, chosen, results), report.text, figure.draw)
 
 
@@ -111,7 +109,7 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     dataset = xr.merge([theory.table(keys, rows), theory.floors(chosen), identity(options.seed), theory.depth_slopes()])
     attrs = {name: getattr(options, name) for name in ("depth", "width", "channels", "outputs", "draws", "seed")}
     attrs |= {"images": options.images, "sampled_batches": DRAWN_BATCHES}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return dataset.assign_attrs(attrs)
 
 

@@ -22,7 +22,7 @@ OCTAVES = 60
 def draw_inputs(
     architecture: Sequential, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
 ) -> Array:
-    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled to |sigma(x)|^2 = q n.
+    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled so that z^(1) has variance 1.
 
     Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share,
     drawn from ``shared``.
@@ -38,8 +38,8 @@ def draw_inputs(
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
-    """Scaled to |sigma(x)|^2 = q n; an input that no scale brings there (possible at tiny widths) is turned round."""
-    sigma, target = architecture.sigma, architecture.sigma.gain * inputs.shape[1]
+    """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
+    sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
 
     def energy(values: Array) -> Array:
         return np.asarray(np.square(sigma.function(values)).sum(axis=1, keepdims=True))

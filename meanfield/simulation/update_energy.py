@@ -29,15 +29,16 @@ def overlap_method(architecture: Sequential) -> str:
     """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), "probes" or "none".
 
     "probes", one extra column at every layer, is for what no single column serves beyond dense sizes: under zero
-    padding edges lose signal, and gates of smooth activations are no fair coins, so a column stays white at no layer
-    but its own. Nor does one above skip connections, whose gates see the same stream over and over; there F_l is left
-    out ("none"), as a column for every one of many blocks costs too much.
+    padding edges lose signal, gates of smooth activations are no fair coins, and weights off the fan-in rule carry
+    energy up or down, so a column stays white at no layer but its own. Nor does one above skip connections, whose gates
+    see the same stream over and over; there F_l is left out ("none"), as a column for every one of many blocks costs
+    too much.
     """
     if max(unit_counts(architecture)) <= DENSE_UNITS:
         return "dense"
     if architecture.has_skips:
         return "none"
-    if not (architecture.covers_evenly and architecture.sigma.homogeneous):
+    if not architecture.reduces_to_top:
         return "probes"
     return "probe" if architecture.is_pooled else "reduction"
 

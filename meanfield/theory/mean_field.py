@@ -8,6 +8,8 @@ With Gaussian averages xx, g, h of sigma sigma, sigma' sigma', sigma'^2 sigma'^2
     K <- Tr(g K) / (q k) + n Tr(xx)
     c <- Tr(xx) / (q k)
     F = mean over pairs of K K / n' + V              (overlap energy of a layer of n' channels)
+
+Weights whose variance is f times the fan-in rule's carry f times as much: c, what K carries and, squared, V.
 """
 
 from __future__ import annotations
@@ -75,16 +77,18 @@ def layer_moments(architecture: Sequential, transport: Transport, input_product:
     sigma = architecture.sigma
     state: LayerMoments | None = None
     products = forward_products(architecture, transport, input_product)
-    for channels, product in zip(architecture.channels_by_layer[:-1], products, strict=True):
+    fan_ins = zip(architecture.layers, architecture.channels_by_layer, strict=False)
+    for (layer, channels), product in zip(fan_ins, products, strict=True):
+        factor = layer.variance_factor
         carried = transport.diagonal(product)
         kernel = channels * architecture.taps * carried
         cross = np.zeros_like(product)
         if state is not None:
             gate, gate_square, both_on = gate_averages(sigma, transport, state.covariance)
-            kernel += transport.diagonal(gate * state.kernel) / sigma.gain
+            kernel += factor * transport.diagonal(gate * state.kernel) / sigma.gain
             fluctuation = gate_square * state.kernel**2 / (sigma.gain**2 * channels)
-            cross = transport.independent(both_on * state.cross_channel + fluctuation)
-        state = LayerMoments(carried / sigma.gain, kernel, cross)
+            cross = factor**2 * transport.independent(both_on * state.cross_channel + fluctuation)
+        state = LayerMoments(factor * carried / sigma.gain, kernel, cross)
         yield state
 
 
@@ -152,13 +156,15 @@ def white_input(architecture: Sequential, correlation: float = 0.0) -> tuple[Tra
 
 
 def input_variance(architecture: Sequential) -> float:
-    """Variance of the default input's Gaussians: 1, or at which E[sigma(x)^2] = q if inputs are normalised so."""
+    """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
     sigma = architecture.sigma
-    if sigma.homogeneous or not architecture.normalised_inputs:
+    if not architecture.normalised_inputs:
         return 1.0
+    if sigma.homogeneous:
+        return 1.0 / architecture.variance_factor
 
     def lack(variance: float) -> float:
-        return mean_square(sigma.function, variance) - sigma.gain
+        return mean_square(sigma.function, variance) - architecture.input_energy
 
     return float(brentq(lack, 0.0, LARGEST_VARIANCE, xtol=1e-14))
 

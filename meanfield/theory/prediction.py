@@ -138,7 +138,10 @@ def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ..
 
     The exact one needs one fully-connected input, normalised as its law says, and gates that the closure engine can
     average: none at all, or in plain nets fair coins. The sum of minima is claimed layer by layer for plain nets alone.
+    Both are for weights under the fan-in rule.
     """
+    if architecture.weight_variance is not None:
+        return ("mean_field",)
     one_input = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
     gates = ("linear",) if architecture.has_skips else GATES
     exact = ("exact",) if one_input and architecture.activation in gates else ()

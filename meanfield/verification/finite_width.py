@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.theory.mean_field import forward_products, input_products, white_input
+from meanfield.theory.mean_field import forward_moments, input_products, white_input
 from meanfield.theory.transport import Transport
 
 Array = NDArray[np.float64]
@@ -66,8 +66,8 @@ def _energy_responses(architecture: Sequential, inputs: ArrayLike | None) -> Ite
     """v and chi of layers 1 .. L at the worst site, no less than ReLU's."""
     sigma = architecture.sigma
     transport, product = input_products(architecture, inputs)
-    for below in forward_products(architecture, transport, product):
-        here, _ = transport.variances(transport.diagonal(below) / sigma.gain)
+    for _, covariance in forward_moments(architecture, transport, product):
+        here, _ = transport.variances(covariance)
         variance = here[here > SMALLEST]
         energy, more, less = (sigma.product(c, c, c) for c in (variance * step for step in (1, 1 + STEP, 1 - STEP)))
         noise = sigma.square_product(variance, variance, variance) / energy**2 - 1
@@ -82,12 +82,11 @@ def _gram_excess(architecture: Sequential, inputs: ArrayLike | None, correlation
     """
     if architecture.inputs * architecture.sites == 1:
         return [0.0] * architecture.depth
-    sigma = architecture.sigma
     transport, product = input_products(architecture, inputs, correlation)
-    products = forward_products(architecture, transport, product)
+    layers = forward_moments(architecture, transport, product)
     found = [0.0 if inputs is not None else _excess(architecture, *white_input(architecture, correlation))]
-    for below in islice(products, architecture.depth - 1):
-        found.append(_excess(architecture, transport, transport.diagonal(below) / sigma.gain))
+    for _, covariance in islice(layers, architecture.depth - 1):
+        found.append(_excess(architecture, transport, covariance))
     widths = architecture.channels_by_layer[:-1]
     return [excess / (width * architecture.taps) for excess, width in zip(found, widths, strict=True)]
 
