@@ -38,9 +38,9 @@ def corrections(measured: Sequence[xr.Dataset], nets: Sequence[ConvNet], shares:
         CORRECTION: label / limit - 1,
         f"{CORRECTION}_stderr": stderr / limit,
         f"{CORRECTION}_largest_share": share,
-        f"{CORRECTION}_one_site": [_one_site(net.depth, width) for net, width in zip(nets, widths, strict=True)],
+        f"{CORRECTION}_one_site": [one_site(net.depth, width) for net, width in zip(nets, widths, strict=True)],
         f"{CORRECTION}_effective_width": [
-            _one_site(net.depth, width * net.sites) for net, width in zip(nets, widths, strict=True)
+            one_site(net.depth, width * net.sites) for net, width in zip(nets, widths, strict=True)
         ],
         "correction_depth": [float(net.depth) for net in nets],
     }
@@ -53,7 +53,7 @@ def corrections(measured: Sequence[xr.Dataset], nets: Sequence[ConvNet], shares:
     return found
 
 
-def _one_site(depth: int, width: int) -> float:
+def one_site(depth: int, width: int) -> float:
     """Exact correction of the last layer of a fully-connected net."""
     found = finite_width_excess(mf.MLP(depth=depth, width=width), [width], [1 / width], [depth])
     return float(found["excess_at_layer"].item())

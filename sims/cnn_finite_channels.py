@@ -24,9 +24,21 @@ if TYPE_CHECKING:
 NAME = "cnn_finite_channels"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"channels": [32, 64], "slope_channels": 128, "depths": [2, 4, 8], "draws": 1024},
-    "default": {"channels": [48, 96, 192], "slope_channels": 512, "depths": [4, 8, 16], "draws": 3072},
-    "paper": {"channels": [64, 128, 256], "slope_channels": 1024, "depths": [4, 8, 16, 32], "draws": 16_384},
+    "smoke": {"channels": [32, 64], "draws": 256, "depths": [2, 4, 8], "slope_channels": 128, "slope_draws": 16},
+    "default": {
+        "channels": [48, 96, 192],
+        "draws": 3072,
+        "depths": [4, 8, 16],
+        "slope_channels": 512,
+        "slope_draws": 48,
+    },
+    "paper": {
+        "channels": [64, 128, 256],
+        "draws": 16_384,
+        "depths": [4, 8, 16, 32],
+        "slope_channels": 1024,
+        "slope_draws": 256,
+    },
 }
 # Depth over channels. The least of them is one layer at so many channels, of which all counts must be multiples.
 SHARES = (1 / 16, 1 / 8, 1 / 4)
@@ -45,8 +57,8 @@ STENCILS = (
     ((4, 4), (1, 3)),
     ((2, 2), (2, 2)),
 )
-# Draws of a slope and of an added variance, over those of a correction: the first spread less, the second cost less.
-SLOPE_DRAWS, VARIANCE_DRAWS = 1 / 64, 1
+# Draws of an added variance for one of a correction: they cost less.
+VARIANCE_DRAWS = 2
 # Layers below the one whose added variance is measured, their channels, and its own.
 FIXED, FIXED_CHANNELS, CHANNELS_ABOVE = 2, 64, (32, 64, 128, 256)
 
@@ -59,6 +71,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--channels", type=int, nargs="+", metavar="C", help=f"channels of the correction, multiples of {STEP}")
     add("--slope-channels", type=int, metavar="C", help="channels of the nets whose slopes are taken")
     add("--depths", type=int, nargs="+", metavar="L", help="depths of the slopes, two or more")
+    add("--slope-draws", type=int, help="independent networks drawn for each depth and stencil of the slopes")
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -89,7 +102,8 @@ def _checked(options: argparse.Namespace) -> dict[str, Any]:
     if odd := [count for count in channels if count % STEP]:
         raise ValueError(f"--channels has {odd}; depths are 1/{STEP} of them and more: give multiples of {STEP}")
     slope = require_count("--slope-channels", options.slope_channels, why="channels of the nets whose slopes are taken")
-    return {"channels": channels, "depths": depths, "slope_channels": slope}
+    draws = require_count("--slope-draws", options.slope_draws, minimum=2, why="one draw has no standard error")
+    return {"channels": channels, "depths": depths, "slope_channels": slope, "slope_draws": draws}
 
 
 def _net(depth: int, channels: int, grid: tuple[int, ...], kernel: tuple[int, ...]) -> ConvNet:
@@ -110,14 +124,13 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
     def run_of(net: ConvNet, draws: int) -> Run:
         return Run(net, draws, derived_seed(options.seed, str(net.describe())))
 
-    slope_draws = max(2, round(options.draws * SLOPE_DRAWS))
     corrections = [_net(round(c * share), c, GRID, KERNEL) for c, share in product(chosen["channels"], SHARES)]
     slopes = [_net(depth, chosen["slope_channels"], *stencil) for stencil, depth in product(STENCILS, chosen["depths"])]
     below = _net(FIXED, FIXED_CHANNELS, GRID, KERNEL)
     added = parts.added_variance_runs(below, CHANNELS_ABOVE, VARIANCE_DRAWS * options.draws, options.seed)
     runs: list[Plannable] = [
         *(run_of(net, options.draws) for net in corrections),
-        *(run_of(net, slope_draws) for net in slopes),
+        *(run_of(net, chosen["slope_draws"]) for net in slopes),
         *added,
     ]
     found = simulate_all(runs, workers=options.workers, store=results.pieces)
@@ -132,7 +145,7 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
     )
     dataset.attrs = {
         "draws": options.draws,
-        "draws_slope": slope_draws,
+        "draws_slope": chosen["slope_draws"],
         "draws_given": VARIANCE_DRAWS * options.draws,
         "seed": options.seed,
         "slope_channels": chosen["slope_channels"],

@@ -53,7 +53,7 @@ def judge_one_site_law(dataset: xr.Dataset) -> Finding:
     """At each L/C, averaged over channels: exact for one site of C units; rival: of C x sites, P0's effective width."""
     means = dataset.mean("channels")
     drawn, one_site, effective = (means[f"{CORRECTION}{end}"].values for end in ("", "_one_site", "_effective_width"))
-    stderr = np.sqrt((dataset[f"{CORRECTION}_stderr"] ** 2).sum("channels")).values / dataset.sizes["channels"]
+    stderr = ((dataset[f"{CORRECTION}_stderr"] ** 2).sum("channels") ** 0.5).values / dataset.sizes["channels"]
     open_terms = ONE_LAYER + gram_term(float(dataset.attrs["sites"]), float(dataset.attrs["taps"]))
     slack = open_terms * float((1 / dataset["channels"]).mean()) * (1 + one_site)
     claim, rival = (Deviation(drawn - expected, stderr, slack) for expected in (one_site, effective))
