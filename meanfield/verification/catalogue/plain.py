@@ -1,0 +1,74 @@
+"""Claims of P0 and P3 on fully-connected and convolutional nets."""
+
+from __future__ import annotations
+
+from meanfield.verification import depth_growth, depth_laws, overlap_conservation
+from meanfield.verification.claims import Check, Claim, of_rival
+
+CLAIMS = (
+    Claim(
+        id="A1",
+        source="P0 lemma 1, eq. 14; P3",
+        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters",
+        checks=(
+            Check("overlap_recursion", of_rival(overlap_conservation.judge_mean)),
+            Check("overlap_recursion", overlap_conservation.judge_conditional_mean),
+        ),
+        replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
+        "given z^(l) it is the gated overlap over q that is conserved",
+        premise="gates are taken for independent of the tangents that pass them",
+    ),
+    Claim(
+        id="A3",
+        source="P0 eq. 22-23",
+        statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor",
+        checks=(Check("cnn_overlap", depth_growth.judge_label_minima),),
+        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site",
+        premise="a gate passes two tangents at one unit with chance 1/2 and at two units with 1/4; one factor is taken "
+        "for both",
+    ),
+    Claim(
+        id="A4",
+        source="P0 eq. 21",
+        statement="A_l = O(l^2), negligible beside B_l",
+        checks=(
+            Check("mlp_depth", depth_laws.judge_output_term_growth),
+            Check("mlp_depth", depth_laws.judge_negligible_output_term),
+            Check("cnn_overlap", depth_growth.judge_deepest_output_term),
+        ),
+        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
+        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
+        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
+    ),
+    Claim(
+        id="A5",
+        source="P0 section 3.3; P3 theorem 1",
+        statement="eta* = kappa L^(-3/2), for any kernel, grid and width",
+        checks=(
+            Check("learning_rate_scale", depth_laws.judge_asymptote),
+            Check("learning_rate_scale", depth_laws.judge_power_law_in_use),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit",
+        premise="the limit of many layers is taken at depths of ten",
+    ),
+    Claim(
+        id="A6",
+        source="P0 section 3.3; P3 theorem 2",
+        statement="finite channels correct by O(1/C), uniformly in depth",
+        checks=(Check("mlp_depth", depth_laws.judge_uniform_correction),),
+        replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
+        premise="corrections of order 1/C are made in every layer, and add up",
+    ),
+    Claim(
+        id="A11",
+        source="P0 lemma 5, eq. 27",
+        statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
+        checks=(Check("overlap_recursion", overlap_conservation.judge_added_variance),),
+    ),
+    Claim(
+        id="A21",
+        source="P0 table 1, figure 3",
+        statement="measured slopes of -1.18 .. -1.57, mean -1.38, deviate from -1.5 because depth is finite",
+        checks=(Check("learning_rate_scale", depth_laws.judge_table_1),),
+    ),
+)
