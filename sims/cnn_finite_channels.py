@@ -13,7 +13,7 @@ import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,9 +64,7 @@ FIXED, FIXED_CHANNELS, CHANNELS_ABOVE = 2, 64, (32, 64, 128, 256)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--channels", type=int, nargs="+", metavar="C", help=f"channels of the correction, multiples of {STEP}")
     add("--slope-channels", type=int, metavar="C", help="channels of the nets whose slopes are taken")
@@ -86,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
     chosen = _checked(options)
     run_of = {**chosen, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, chosen, results), report.text, figure.draw)
 
 
@@ -152,7 +150,7 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
         "fixed_layers": FIXED,
         "sites": below.sites,
         "taps": below.taps,
-        "provenance": provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]])),
+        "provenance": provenance(),
     }
     return dataset
 
