@@ -14,16 +14,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sims._command import run_command
+from sims._command import command_parser, run_command
 
 NAME = "hyperparameters"
 FORMATS = ("text", "markdown", "json")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument
     add("--optimizer", required=True, help="sgd, adamw, lion, sophia, muon, muon_kimi, shampoo, soap or sso")
     add("--width", type=int, required=True, metavar="N", help="units of every layer of the net to train")

@@ -158,7 +158,7 @@ def test_shallow_and_padded_nets(run, arguments):
         (["--kernel", "7"], "larger than the circular grid"),
         (["--padding", "mirror"], "choose one of 'circular', 'zero'"),
         (["--head", "lecun"], "choose one of 'he', 'fan_in', 'mup'"),
-        (["--activation", "swish"], "choose one of 'relu', 'linear', 'gelu', 'tanh'"),
+        (["--activation", "swish"], "choose one of 'relu', 'linear', 'gelu', 'tanh', 'silu'"),
         (["--draws", "1"], "one draw has no standard error"),
         (["--seed", "-3"], "--seed is -3"),
         (["--workers", "0"], "workers is 0"),
