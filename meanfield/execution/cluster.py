@@ -79,7 +79,7 @@ def _client(workers: Workers) -> Iterator[Any]:
         return
     with (
         LocalCluster(
-            n_workers=workers.here, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
         ) as here,
         Client(here) as client,
     ):
