@@ -73,6 +73,24 @@ def uniform_correction(runs):
     return {"mlp_depth": dataset.assign(excess_at_share=0 * dataset["excess_at_share"] + 1 / dataset["width"])}
 
 
+def no_correction_for_batches(runs):
+    dataset = runs["batch_size"]
+    return {"batch_size": dataset.assign(enumerated_gap=dataset["uncorrected_gap"])}
+
+
+def batches_as_printed(runs):
+    dataset = runs["batch_size"]
+    name = "label_term"
+    for case in map(str, dataset["case"].values):
+        dataset = _put(dataset, name, 0 * dataset[name].sel(case=case) + 1.0, case=case)
+    return {"batch_size": dataset}
+
+
+def uniform_softmax(runs):
+    dataset = runs["cross_entropy"]
+    return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="he")}
+
+
 def variance_of_another_power(runs):
     dataset = runs["overlap_recursion"]
     name = "overlap_variance_by_width"
@@ -151,11 +169,14 @@ CONTROLS = {
     "A4": outputs_negligible,
     "A5": power_law_at_all_depths,
     "A6": uniform_correction,
+    "A9": no_correction_for_batches,
+    "A10": batches_as_printed,
     "A11": variance_of_another_power,
     "A12": ungated_blocks,
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
+    "A18": uniform_softmax,
     "A22": path_sum_is_right,
     "L1": tied_growth_as_printed,
     "L2": stacks_grow_as_loops,
