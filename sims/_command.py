@@ -23,11 +23,12 @@ PLACES = ("--out", "--workers", "--scheduler")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that also keeps the command which makes the same numbers, as ``options.command``."""
+    """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
         options = super().parse_args(given, namespace)
+        options.parser = self
         options.command = " ".join([self.prog, *_that_change_numbers(given)])
         return options
 
@@ -51,9 +52,9 @@ def _that_change_numbers(given: Sequence[str]) -> list[str]:
     return kept
 
 
-def add_output_options(parser: argparse._ActionsContainer) -> None:
+def add_output_options(parser: argparse._ActionsContainer, beside: str = "the figure goes") -> None:
     """Options of every simulation: where to write."""
-    out = "dataset to write, ending in .nc; the figure goes beside it (default: results/NAME-HASH.nc)"
+    out = f"dataset to write, ending in .nc; {beside} beside it (default: results/NAME-HASH.nc)"
     parser.add_argument("--out", type=Path, help=out)
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
 
