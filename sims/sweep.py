@@ -103,11 +103,11 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
     from sims._table import table
 
     grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
-    sizes = ", ".join(f"{name} {length}" for name, length in dataset.sizes.items())
-    rows = [[str(name), " ".join(map(str, one.dims))] for name, one in dataset.data_vars.items()]
-    return f"sims.{plan.simulation} over {grid}: {len(plan.points)} points\ndims: {sizes}\n\n" + table(
-        ["variable", "dims"], rows
-    )
+    rows = [
+        [str(name), " ".join(f"{dim} ({dataset.sizes[dim]})" for dim in variable.dims)]
+        for name, variable in dataset.data_vars.items()
+    ]
+    return table(["variable", "dims"], rows, f"sims.{plan.simulation} over {grid}: {len(plan.points)} points")
 
 
 def main(argv: list[str] | None = None) -> int:
