@@ -27,7 +27,12 @@ Table = NDArray[np.int64]
 
 def offsets(kernel: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The stencil's offsets, in the row-major order of the kernel's taps."""
-    return list(product(*(range(-((taps - 1) // 2), taps // 2 + 1) for taps in kernel)))
+    return list(product(*map(axis_offsets, kernel)))
+
+
+def axis_offsets(taps: int) -> range:
+    """The offsets along one axis."""
+    return range(-((taps - 1) // 2), taps // 2 + 1)
 
 
 @lru_cache(maxsize=64)

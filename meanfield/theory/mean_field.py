@@ -170,6 +170,7 @@ def gate_averages(sigma: Activation, transport: Transport, covariance: Array) ->
     """g, h and w per pair of sites; w is 1 for homogeneous activations, except where pre-activations vanish."""
     here, there = transport.variances(covariance)
     gate = sigma.gate_product(here, there, covariance)
-    gate_square = sigma.gate_square_product(here, there, covariance)
+    same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
+    gate_square = gate if same else sigma.gate_square_product(here, there, covariance)
     both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there)
     return gate, gate_square, both_on / sigma.gain**2
