@@ -72,6 +72,22 @@ def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]
     return float(leaves.mean())
 
 
+def rectangle_boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:
+    """The boundary fraction in closed form: 1 - prod_d max(0, N_d - k_d + 1) / N_d, for odd and even stencils.
+
+    Sites inside have k_d - 1 taps beside them along each axis. For odd stencils k_d - 1 = 2 s_d, the papers' O(s/N); an
+    even one, whose half-span is k_d / 2, has a boundary smaller than 2 s_d / N_d.
+
+    Raises:
+        TypeError, ValueError: as `boundary_fraction`.
+
+    Source: P0 section 3.3, rectangular grids.
+    """
+    grid, kernel = require_counts("grid", grid), require_counts("kernel", kernel)
+    require_same_dimension(grid, kernel)
+    return 1.0 - prod(max(0, sites - taps + 1) / sites for sites, taps in zip(grid, kernel, strict=True))
+
+
 def require_same_dimension(grid: tuple[int, ...], kernel: tuple[int, ...]) -> None:
     """Raise ValueError unless the stencil has one length for every axis of the grid."""
     if len(grid) != len(kernel):

@@ -45,6 +45,9 @@ class Transport(Protocol):
     def mean(self, pairs: Array, weight: Array | None = None) -> float:
         """Average over all pairs of sites, the second site weighted by ``weight`` (mean over sites of the rest)."""
 
+    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
+        """The same average over second sites and samples alone, by first site: (S,)."""
+
 
 @dataclass(frozen=True)
 class SitePairs:
@@ -71,7 +74,12 @@ class SitePairs:
         return variance[:, :, None, None], variance.reshape(1, 1, samples, sites)
 
     def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        return float((pairs if weight is None else pairs * weight).mean())
+        return float(self.by_site(pairs, weight).mean())
+
+    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
+        samples, sites = self.architecture.inputs, self.architecture.sites
+        weights = np.broadcast_to(1.0 if weight is None else weight, (samples, sites)).ravel() / (samples * sites)
+        return np.asarray((pairs.reshape(samples, sites, -1) @ weights).mean(axis=0))
 
     @property
     def _axes(self) -> list[tuple[int, int]]:
@@ -127,3 +135,6 @@ class Displacements:
         averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
         average = (averages[0] + (samples - 1) * averages[-1]) / samples
         return float(average if weight is None else average * weight.mean())
+
+    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
+        return np.full(self.architecture.sites, self.mean(pairs, weight))
