@@ -60,18 +60,20 @@ def _drawn(axes: Axes, dataset: xr.Dataset) -> None:
 
 
 def _far(axes: Axes, dataset: xr.Dataset) -> None:
-    for family, style in (("1D ReLU", "-"), ("1D linear", "--")):
-        at = dataset.sel(family=family)
-        known = at["sites"].values[np.isfinite(at["far_eigenvalue"].values)]
-        for sites, color in zip(map(int, known), COLORS, strict=False):
-            one = at.sel(sites=sites)
-            time = one["far_layer"].values / (sites + 1) ** 2
-            axes.plot(
-                time, one["far_ratio"].values, style, color=color, label=f"{sites} sites" if style == "-" else None
-            )
+    at = dataset.sel(family="1D ReLU").dropna("sites", how="all", subset=["far_eigenvalue"])
+    for sites, color in zip(map(int, at["sites"].values), COLORS, strict=False):
+        axes.plot(*_curve(at, sites), color=color, label=f"{sites} sites")
+    longest = int(at["sites"][-1])
+    axes.plot(*_curve(dataset.sel(family="1D linear"), longest), "--", color=MEASURED, label=f"{longest}, linear")
     time = np.linspace(0.02, 1.3, 50)
     # lambda^(2 l) of a long line, lambda = 1 - (pi / (N + 1))^2 / 3
     axes.plot(time, np.exp(-2 * np.pi**2 / 3 * time), ":", color=LAW, label="lambda$^{2 l}$")
     axes.set(xscale="log", yscale="log", xlabel="l / (N + 1)$^2$", ylabel="overlap energy, zero / circular")
-    axes.set(title="mean field; solid ReLU, dashed linear", ylim=(1e-4, 1.5))
+    axes.set(title="mean field, ReLU", ylim=(1e-4, 1.5))
     axes.legend()
+
+
+def _curve(at: xr.Dataset, sites: int) -> tuple[np.ndarray, np.ndarray]:
+    """l / (N + 1)^2, and the ratio zero / circular."""
+    one = at.sel(sites=sites)
+    return one["far_layer"].values / (sites + 1) ** 2, one["far_ratio"].values

@@ -21,9 +21,7 @@ def text(dataset: xr.Dataset) -> str:
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    run = (
-        "ConvNet: {channels} channels, 3 taps along each axis, relu, convolutional readout; {draws} draws, seed {seed}"
-    )
+    run = "ConvNet: {channels} channels, 3 taps an axis, relu, convolutional readout; {draws} draws, seed {seed}"
     return f"{run.format_map(dataset.attrs)}\nB: label term, F: overlap energy, S: update energy; learning rate 1"
 
 
@@ -123,8 +121,8 @@ def _far_table(dataset: xr.Dataset) -> str:
         "2 ln lambda",
     ]
     title = (
-        "Where zero padding breaks the cubic law of F: ratio zero / circular 1/2; growth exponent one below circular; growth\n"
-        "exponent 0; then ln of the ratio per layer. Exponents in N + 1 between the two largest grids that get there (THEORY: 2)"
+        "Where zero padding breaks the cubic law of F: ratio zero / circular 1/2; growth exponent one below circular;\n"
+        "growth exponent 0; then ln of the ratio per layer. Exponents in N + 1 between the two largest grids"
     )
     return table(header, rows, title)
 

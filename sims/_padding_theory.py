@@ -143,7 +143,11 @@ def _on_a_torus(functions: np.ndarray, grid: tuple[int, ...], kernel: tuple[int,
 
 def _cases() -> dict[str, tuple[list[tuple[int, ...]], list[tuple[int, ...]], Any]]:
     """Name -> sites, stencil and, for rectangles, their grid and kernel."""
-    rectangles = {"line of 32": ((32,), (3,)), "line of 32, 2 taps": ((32,), (2,)), "line of 6, 5 taps": ((6,), (5,))}
+    rectangles: dict[str, Any] = {
+        "line of 32": ((32,), (3,)),
+        "line of 32, 2 taps": ((32,), (2,)),
+        "line of 6, 5 taps": ((6,), (5,)),
+    }
     rectangles |= {"8 x 8": ((8, 8), (3, 3)), "32 x 32": ((32, 32), (3, 3))}
     found: dict[str, Any] = {name: (list(np.ndindex(*g)), offsets(k), (g, k)) for name, (g, k) in rectangles.items()}
     square, plus = list(np.ndindex(8, 8)), [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)]
@@ -154,4 +158,5 @@ def _cases() -> dict[str, tuple[list[tuple[int, ...]], list[tuple[int, ...]], An
 
 
 def _net(grid: tuple[int, ...], **options: Any) -> ConvNet:
-    return ConvNet(**{"depth": 1, "channels": FAR_CHANNELS, "grid": grid, "kernel": (3,) * len(grid)} | options)
+    defaults: dict[str, Any] = {"depth": 1, "channels": FAR_CHANNELS, "kernel": (3,) * len(grid)}
+    return ConvNet(grid=grid, **defaults | options)

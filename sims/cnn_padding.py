@@ -33,10 +33,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "default": {
         "lines": [4, 8, 16, 32],
-        "squares": [8],
+        "squares": [4],
         "depths": [4, 8, 16],
-        "channels": 128,
-        "draws": 256,
+        "channels": 96,
+        "draws": 128,
         "far_lines": [8, 16, 32, 64],
         "far_squares": [4, 8, 16, 32],
     },

@@ -133,7 +133,7 @@ def judge_exponent(dataset: xr.Dataset, grid: str) -> Finding:
     sides = [Deviation(np.array([law.exponent - x]), np.array([law.stderr]), slack) for x in (0.0, theory)]
     shown = f"slope of the ratio {law.exponent:.3f} +- {law.stderr:.3f}, granted {slack[0]:.3f}"
     titles = (
-        f"on {grid} sites padding leaves the exponent of eta* (label term) over depths {depths[0]} .. {depths[-1]} (P0 B)",
+        f"on {grid} sites padding leaves the exponent of eta* of B over depths {depths[0]} .. {depths[-1]} (P0 B)",
         f"it changes by {theory:.3f}, the mean field's",
     )
     effective, share = float(dataset.attrs["draws"]), _share(at, LABEL_SCALE)
