@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.simulation import passes
 from tests.statistics import consistent
 
-DRAWS = 3072
+DRAWS, FEW = 3072, 512
 NET = mf.ConvNet(depth=4, channels=20, grid=(5,), kernel=(3,), padding="zero", readout="convolution")
 RESIDUAL = mf.ResidualConvNet(
     depth=2, stem=1, channels=32, grid=(5,), kernel=(3,), padding="zero", readout="convolution"
@@ -21,8 +22,8 @@ def ratios():
     return [_ratio(replace(NET, channels=channels), NET) for channels in (20, 40)]
 
 
-def _ratio(net, theory_of):
-    measured = mf.simulate(net, draws=DRAWS, seed=5, by_site=True)
+def _ratio(net, theory_of, draws=DRAWS):
+    measured = mf.simulate(net, draws=draws, seed=5, by_site=True)
     predicted = mf.predict(replace(theory_of, channels=net.channels), level="mean_field", by_site=True)
     compared = mf.compare(measured, predicted)
     return compared["label_term_by_site_ratio"].values, compared["label_term_by_site_ratio_stderr"].values
@@ -39,13 +40,13 @@ def test_profiles_extrapolate_to_the_mean_field(ratios):
 def test_a_circular_profile_is_told_apart(ratios):
     """Negative control, padding swapped: edges and middle of the drawn profile are not alike."""
     circular = replace(NET, padding="circular")
-    ratio, error = _ratio(replace(NET, channels=40), circular)
-    assert not consistent(ratio - 1, error, DRAWS, allowance=0.3)
+    ratio, error = _ratio(replace(NET, channels=40), circular, FEW)
+    assert not consistent(ratio - 1, error, FEW, allowance=0.3)
 
 
 def test_profiles_of_residual_nets():
-    ratio, error = _ratio(RESIDUAL, RESIDUAL)
-    assert consistent(ratio - 1, error, DRAWS, allowance=0.15)
+    ratio, error = _ratio(RESIDUAL, RESIDUAL, FEW)
+    assert consistent(ratio - 1, error, FEW, allowance=0.15)
 
 
 def test_profiles_average_to_the_layers():
@@ -74,3 +75,18 @@ def test_profiles_that_do_not_exist_are_refused():
         mf.simulate(mf.TiedLoop(depth=2, width=4), draws=2, seed=0, by_site=True)
     with pytest.raises(ValueError, match="by_site are for nets"):
         mf.predict(mf.TiedLoop(depth=2, width=4), level="mean_field", by_site=True)
+
+
+def test_a_dropped_offset_is_seen(monkeypatch):
+    """Negative control: draws that never look left have a lopsided profile."""
+    for name in ("neighbours", "reversed_neighbours"):
+        whole = getattr(passes, name)
+
+        def dropped(*lattice, whole=whole):
+            table = whole(*lattice).copy()
+            table[0] = -1
+            return table
+
+        monkeypatch.setattr(passes, name, dropped)
+    ratio, error = _ratio(NET, NET, FEW)
+    assert not consistent(ratio - 1, error, FEW, allowance=0.3)
