@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 COLORS = (MEAN_FIELD, *FURTHER, MEASURED)
@@ -77,3 +80,7 @@ def _curve(at: xr.Dataset, sites: int) -> tuple[np.ndarray, np.ndarray]:
     """l / (N + 1)^2, and the ratio zero / circular."""
     one = at.sel(sites=sites)
     return one["far_layer"].values / (sites + 1) ** 2, one["far_ratio"].values
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("cnn_padding", draw))

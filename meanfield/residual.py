@@ -76,6 +76,11 @@ class Residual(Sequential):
         ):
             self._set(count, require_count(count, getattr(self, count), minimum=minimum, why=why))
         require_choice("scaling", self.scaling, SCALINGS)
+        if self.weight_variance is not None:
+            raise ValueError(
+                f"weight_variance is {self.weight_variance:g}; residual nets keep to the fan-in rule 1/q, which "
+                "their scalings refer to: leave it out, or take a plain net"
+            )
         stream = getattr(self, name)
         if isinstance(stream, tuple):
             raise ValueError(f"{name} is {stream}; blocks add to one stream, so give one number")

@@ -12,7 +12,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,9 +66,7 @@ ENDS = ("", "_stderr", "_largest_share")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     for name, meaning in COUNTS.items():
         add(f"--{name.replace('_', '-')}", type=int, nargs="+", metavar="N", help=meaning)
@@ -98,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     nets = _nets(options)
     run_of = {name: getattr(options, name) for name in (*COUNTS, "draws", "seed")}
     key = digest(nets=[net.describe() for net in nets], **run_of, code=code_digest())[:8]
-    results = Results(NAME, key, options.out, options.force)
+    results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
 
 
@@ -159,7 +157,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     parts = [theory.profile(options.channels, deepest, profiled, profiles), theory.grids(nets)]
     parts += [theory.far(options.far_lines, options.far_squares), theory.papers_grid(options.far_squares[-1])]
     dataset = xr.merge([dataset, *parts, theory.missing(options.seed)], combine_attrs="no_conflicts")
-    dataset.attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    dataset.attrs["provenance"] = provenance()
     return dataset
 
 

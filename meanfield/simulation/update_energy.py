@@ -11,8 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
+from meanfield.batches import PLAIN, Batch
 from meanfield.seeds import stream
 from meanfield.simulation import passes
+from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
 from meanfield.simulation.weights import WeightMatrix, draw_weights
@@ -27,17 +29,23 @@ def overlap_method(architecture: Sequential) -> str:
     """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), "probes" or "none".
 
     "probes", one extra column at every layer, is for what no single column serves beyond dense sizes: under zero
-    padding edges lose signal, and gates of smooth activations are no fair coins, so a column stays white at no layer
-    but its own. Nor does one above skip connections, whose gates see the same stream over and over; there F_l is left
-    out ("none"), as a column for every one of many blocks costs too much.
+    padding edges lose signal, gates of smooth activations are no fair coins, and weights off the fan-in rule carry
+    energy up or down, so a column stays white at no layer but its own. Nor does one above skip connections, whose gates
+    see the same stream over and over; there F_l is left out ("none"), as a column for every one of many blocks costs
+    too much.
     """
     if max(unit_counts(architecture)) <= DENSE_UNITS:
         return "dense"
     if architecture.has_skips:
         return "none"
-    if not (architecture.covers_evenly and architecture.sigma.homogeneous):
+    if not architecture.reduces_to_top:
         return "probes"
     return "probe" if architecture.is_pooled else "reduction"
+
+
+def overlap_method_under(architecture: Sequential, batch: Batch, loss: str) -> str:
+    """`overlap_method` beside white labels; "none" beside others, which do not move F_l nor tell it."""
+    return overlap_method(architecture) if batch.has_plain_labels and loss == "squared" else "none"
 
 
 def error_columns(architecture: Sequential) -> int:
@@ -51,9 +59,11 @@ def draw_energies(
     draws: range,
     inputs: Array | None = None,
     weights: str = "dense",
+    batch: Batch = PLAIN,
+    loss: str = "squared",
     by_site: bool = False,
 ) -> dict[str, Array]:
-    """label_term, output_term and overlap_energy of every draw, each (D, L).
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
 
     With ``by_site`` the first two at every site too, as NAME_by_site (D, L, S).
     """
@@ -62,16 +72,15 @@ def draw_energies(
         return [stream(seed, purpose, draw) for draw in draws]
 
     matrices = draw_weights(architecture, streams("weights"), weights)
-    batch = (
-        draw_inputs(architecture, streams("inputs"))
-        if inputs is None
-        else repeated_inputs(architecture, inputs, len(draws))
-    )
-    state = passes.forward(architecture, matrices, batch)
-    method = overlap_method(architecture)
+    if inputs is None:
+        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
+    else:
+        values = repeated_inputs(architecture, inputs, len(draws))
+    state = passes.forward(architecture, matrices, values)
+    method = overlap_method_under(architecture, batch, loss)
 
-    labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
-    gradient = np.concatenate([labels, state.output], axis=2) / (architecture.output_units * architecture.inputs)
+    gradient = output_gradients(architecture, streams, values, state.output, batch, loss)
+    error = error_at_output(architecture, gradient, loss)
     top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
         shape = state.hidden[-1].shape[1:]
@@ -82,7 +91,7 @@ def draw_energies(
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
     energies, profiles = _column_energies(architecture, matrices, state, top, by_site)
-    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
+    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
     if by_site:
         found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
     if method == "probe":

@@ -31,19 +31,22 @@ ROUNDING = 1e-9
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """One finding per claim, on a run of `sims.cnn_padding`."""
-    grids = [str(name) for name in dataset["grid"].values]
-    lines = [name for name in grids if name.isdigit()]
     return [
         judge_mean_field(dataset),
-        judge_exponent(dataset, lines[0]),
-        judge_exponent(dataset, lines[-1]),
+        judge_exponent(dataset, place=0),
+        judge_exponent(dataset, place=-1),
         judge_uniform_correction(dataset),
-        judge_decay(dataset, lines[0]),
+        judge_decay(dataset, _lines(dataset)[0]),
         judge_turning(dataset),
         judge_half(dataset, "1D linear"),
         judge_half(dataset, "1D ReLU"),
         judge_missing_terms(dataset),
     ]
+
+
+def _lines(dataset: xr.Dataset) -> list[str]:
+    """The grids of one dimension that are drawn, by rising length."""
+    return [str(name) for name in dataset["grid"].values if str(name).isdigit()]
 
 
 def ratio_slope(at: xr.Dataset) -> PowerLaw:
@@ -120,11 +123,12 @@ def judge_mean_field(dataset: xr.Dataset) -> Finding:
     return _drawn(dataset, titles, claim, rival, effective_draws(at, "label_term"), _share(at, "label_term"))
 
 
-def judge_exponent(dataset: xr.Dataset, grid: str) -> Finding:
-    """P0 remark B on one line: the depth exponent of eta* is that of circular padding; rival: the mean field's.
+def judge_exponent(dataset: xr.Dataset, place: int) -> Finding:
+    """P0 remark B on one of the lines, by its place: eta* has the depth exponent of circular padding.
 
-    Finite width may move each scale by half of its allowance, in opposite directions at worst.
+    Rival: the mean field's. Finite width may move each scale by half of its allowance, in opposite directions at worst.
     """
+    grid = _lines(dataset)[place]
     at = dataset.sel(grid=grid)
     law, theory = ratio_slope(at), theory_ratio_slope(at)
     allowed = float(np.log1p(at["finite_width_allowance"].values.max()))

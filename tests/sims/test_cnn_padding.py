@@ -9,7 +9,7 @@ from meanfield.verification import padding as claims
 from meanfield.verification.verdicts import Verdict
 from sims import cnn_padding as simulation
 
-SMALL = ["--lines", "4", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
+SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
 
 
@@ -23,7 +23,7 @@ def finished(tmp_path_factory):
 
 def test_verdicts(finished):
     assert claims.judge_mean_field(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_exponent(finished, "4").verdict is Verdict.REFUTED
+    assert claims.judge_exponent(finished, place=0).verdict is Verdict.REFUTED
     assert claims.judge_uniform_correction(finished).verdict is Verdict.REFUTED
     assert claims.judge_turning(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_half(finished, "1D linear").verdict is Verdict.CONFIRMED
@@ -50,7 +50,7 @@ def test_a_true_constant_factor_is_not_refuted(finished):
     """Scales under zero padding that are 1.5 times the circular ones at every depth, as P0 has it."""
     scale = finished[claims.LABEL_SCALE].copy()
     scale.loc[{"padding": "zero"}] = 1.5 * scale.sel(padding="circular").values
-    finding = claims.judge_exponent(finished.assign({claims.LABEL_SCALE: scale}), "3 x 3")
+    finding = claims.judge_exponent(finished.assign({claims.LABEL_SCALE: scale}), place=0)
     assert finding.verdict is Verdict.CONFIRMED
 
 
@@ -80,7 +80,7 @@ def test_figure_shows_the_numbers(finished):
     profile, drawn, far = figure.draw(finished).axes
     zero, circular = (finished["label_term_by_site_mean_field"].sel(padding=name)[0] for name in ("zero", "circular"))
     np.testing.assert_allclose(profile.lines[0].get_ydata(), zero / circular.mean())
-    theory = finished["label_term_mean_field"].sel(grid="4")
+    theory = finished["label_term_mean_field"].sel(grid="3")
     lines = [np.asarray(line.get_ydata()) for line in drawn.lines]
     ratio = (theory.sel(padding="zero") / theory.sel(padding="circular")).values
     assert any(len(line) == len(ratio) and np.allclose(line, ratio) for line in lines)
