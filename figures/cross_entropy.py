@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 STYLES = {
@@ -74,3 +77,7 @@ def _errors(axes: Axes, dataset: xr.Dataset) -> None:
     axes.axhline(uniform, ls="--", color=LAW, label="papers, 1 - 1/C")
     axes.set(ylabel="|p - y|$^2$")
     axes.legend()
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("cross_entropy", draw))

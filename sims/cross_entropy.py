@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,9 +36,7 @@ DIMS = ("net", "head", "loss", "depth")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--depths", type=int, nargs="+", metavar="L", help="hidden layers, two depths or more")
     add("--width", type=int, metavar="N", help="units of every layer of the MLP")
@@ -66,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     nets = _nets(options)
     described = {name: net.describe() for name, net in nets.items()}
     run_of = {"depths": options.depths, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
 
 
@@ -106,7 +104,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     variables = {name: (DIMS, np.array([row[name] for row in rows]).reshape(shape)) for name in rows[0]}
     coords = dict(zip(DIMS, (list(nets), list(HEADS), list(LOSSES), options.depths), strict=True))
     attrs = {name: getattr(options, name) for name in ("width", "channels", "classes", "draws", "seed")}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)
 
 
