@@ -88,6 +88,14 @@ _ALL = (
         unpredicted="is itself computed, for verdicts alone",
     ),
     Quantity(
+        name="finite_channel_correction",
+        symbol="B_L / B_L(mean field) - 1",
+        dims=("channels", "depth_over_channels"),
+        definition="label term of the last layer over its leading order in 1/channels, less 1",
+        scaling="3 L / C for L much below C: a function of L / C",
+        source="P0 section 3.3, P3 Theorem 2",
+    ),
+    Quantity(
         name="mean_update_energy",
         symbol="Sbar",
         dims=(),
