@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 from meanfield.verification.stencil_slopes import PAPERS_EXPONENT, drawn_slope, mean_field_slope
 
@@ -85,3 +88,7 @@ def _prefactors(axes: Axes, dataset: xr.Dataset) -> None:
     _name_stencils(axes, dataset)
     axes.set(yscale="log", ylabel=f"eta* at L = {int(first['depth'])}")
     axes.legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("cnn_finite_channels", draw))

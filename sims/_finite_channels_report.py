@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from meanfield.verification import channel_corrections, stencil_slopes
-from meanfield.verification.overlap_conservation import judge_added_variance
+from meanfield.verification.overlap_conservation import judge_added_variance, judge_conditional_mean
 from sims._beside import heavy_tail_notes
 from sims._overlap_report import width_table
 from sims._table import measured, number, signed, table
@@ -18,6 +18,7 @@ def text(dataset: xr.Dataset) -> str:
     """Corrections, added variances, slopes and prefactors; then the verdicts."""
     found = [
         *channel_corrections.findings(dataset),
+        judge_conditional_mean(dataset, channel_corrections.FINDINGS),
         judge_added_variance(dataset, channel_corrections.FINDINGS),
         *stencil_slopes.findings(dataset),
     ]

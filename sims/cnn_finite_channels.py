@@ -1,9 +1,9 @@
 """What finite channels do to convolutional nets, and what stencils, grids and dimensions do to their depth law.
 
 The label term over its mean field, less 1, for channels C and depths L at several L/C: is it O(1/C) at every depth, as
-the papers say, or a function of L/C? The variance that a layer of C channels adds to an overlap, given the layers below
-(P0 Lemma 5: at most C0/C). And slope and prefactor of the label term's eta*(L) for 1D and 2D grids and stencils of many
-shapes, odd and even, beside the mean field and the papers' one exponent and one prefactor.
+the papers say, or a function of L/C? The mean of an overlap given the layers below, and the variance that a layer of C
+channels adds to it (P0 Lemmas 1, 5). And slope and prefactor of the label term's eta*(L) for 1D and 2D grids and
+stencils of many shapes, odd and even, beside the mean field and the papers' one exponent and one prefactor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,9 +64,7 @@ FIXED, FIXED_CHANNELS, CHANNELS_ABOVE = 2, 64, (32, 64, 128, 256)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--channels", type=int, nargs="+", metavar="C", help=f"channels of the correction, multiples of {STEP}")
     add("--slope-channels", type=int, metavar="C", help="channels of the nets whose slopes are taken")
@@ -86,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
     chosen = _checked(options)
     run_of = {**chosen, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, chosen, results), report.text, figure.draw)
 
 
@@ -140,6 +138,7 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
             parts.corrections(found[:first], corrections, SHARES),
             parts.slopes(found[first:second], slopes, len(chosen["depths"])),
             parts.added_variance(found[second:], CHANNELS_ABOVE),
+            parts.given(found[-1]),
         ],
         combine_attrs="drop",
     )
@@ -152,7 +151,7 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
         "fixed_layers": FIXED,
         "sites": below.sites,
         "taps": below.taps,
-        "provenance": provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]])),
+        "provenance": provenance(),
     }
     return dataset
 

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 CORRECTION = "finite_channel_correction"
 # Findings of one run of `sims.cnn_finite_channels`, over which its false-alarm budget is split.
-FINDINGS = 8
+FINDINGS = 9
 # Corrections per C that a function of L/C leaves open: of one layer (3/C for ReLU, see `finite_width`), as sites differ
 # in the first layers; and of the Gram matrix of S sites seen through k taps, (S + 1) / (C k).
 ONE_LAYER = 3.0

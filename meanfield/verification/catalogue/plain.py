@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from meanfield.verification import depth_growth, depth_laws, overlap_conservation
+from functools import partial
+
+from meanfield.verification import channel_corrections, depth_growth, depth_laws, overlap_conservation, stencil_slopes
+from meanfield.verification.channel_corrections import FINDINGS
 from meanfield.verification.claims import Check, Claim, of_rival
 
 CLAIMS = (
@@ -13,6 +16,7 @@ CLAIMS = (
         checks=(
             Check("overlap_recursion", of_rival(overlap_conservation.judge_mean)),
             Check("overlap_recursion", overlap_conservation.judge_conditional_mean),
+            Check("cnn_finite_channels", partial(overlap_conservation.judge_conditional_mean, findings=FINDINGS)),
         ),
         replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
         "given z^(l) it is the gated overlap over q that is conserved",
@@ -47,15 +51,23 @@ CLAIMS = (
         checks=(
             Check("learning_rate_scale", depth_laws.judge_asymptote),
             Check("learning_rate_scale", depth_laws.judge_power_law_in_use),
+            Check("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),
+            Check("cnn_finite_channels", stencil_slopes.judge_one_exponent),
+            Check("cnn_finite_channels", stencil_slopes.judge_one_prefactor),
         ),
-        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit",
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit, "
+        "for every stencil and grid; kappa is 1/taps times a function of the number of sites",
         premise="the limit of many layers is taken at depths of ten",
     ),
     Claim(
         id="A6",
         source="P0 section 3.3; P3 theorem 2",
         statement="finite channels correct by O(1/C), uniformly in depth",
-        checks=(Check("mlp_depth", depth_laws.judge_uniform_correction),),
+        checks=(
+            Check("mlp_depth", depth_laws.judge_uniform_correction),
+            Check("cnn_finite_channels", channel_corrections.judge_uniform_in_depth),
+            Check("cnn_finite_channels", of_rival(channel_corrections.judge_function_of_ratio)),
+        ),
         replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
         premise="corrections of order 1/C are made in every layer, and add up",
     ),
@@ -63,7 +75,10 @@ CLAIMS = (
         id="A11",
         source="P0 lemma 5, eq. 27",
         statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
-        checks=(Check("overlap_recursion", overlap_conservation.judge_added_variance),),
+        checks=(
+            Check("overlap_recursion", overlap_conservation.judge_added_variance),
+            Check("cnn_finite_channels", partial(overlap_conservation.judge_added_variance, findings=FINDINGS)),
+        ),
     ),
     Claim(
         id="A21",
