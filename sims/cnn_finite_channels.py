@@ -29,8 +29,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "channels": [48, 96, 192],
         "draws": 3072,
         "depths": [4, 8, 16],
-        "slope_channels": 512,
-        "slope_draws": 48,
+        "slope_channels": 384,
+        "slope_draws": 64,
     },
     "paper": {
         "channels": [64, 128, 256],
