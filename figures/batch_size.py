@@ -74,7 +74,7 @@ def _identity(axes: Axes, dataset: xr.Dataset) -> None:
     axes.plot(sizes, dataset["sampled_energy_limit"].values, "--", color=LAW, label="B = inf")
     energy, stderr = dataset["sampled_energy"].values, dataset["sampled_energy_stderr"].values
     axes.errorbar(sizes, energy, stderr, fmt="o", color=MEASURED, label="sampled batches")
-    axes.set(ylabel="mean square change outside the batch", title="mini-batch identity, one net")
+    axes.set(ylabel="mean square change", title="one net, outside the batch")
     axes.legend()
 
 

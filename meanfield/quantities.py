@@ -121,6 +121,15 @@ _ALL = (
         source="P0 appendix B.3",
     ),
     Quantity(
+        name="output_error",
+        symbol="|dL/dz_out|^2",
+        dims=(),
+        definition="squared error at the outputs, z_out - y or softmax(z_out) - y, summed over channels, mean over "
+        "samples and sites, averaged over labels",
+        scaling="M (1 + z^2) under squared loss; 1 - 1/C under cross-entropy where the softmax over C is uniform",
+        source="P0 section G",
+    ),
+    Quantity(
         name="overlap",
         symbol="T_l(mu1, mu2)",
         dims=("pair", "layer"),

@@ -66,6 +66,7 @@ def _convolutional(options: argparse.Namespace, images: Any) -> list[Case]:
         channels=options.channels, grid=options.image_grid, kernel=(3, 3), input_channels=images.shape[1], **shared
     )
     seen = {"net": plane, "largest": min(LARGEST_IMAGES, len(images)), "images": images}
+    shown = "photo" if options.images == "photo" else "images"
     for words, batch in (("mean 0", Batch()), ("teacher", Batch(labels="teacher"))):
-        found.append(Case(name=f"ConvNet, {options.images}, labels {words}", batch=batch, **seen))
+        found.append(Case(name=f"ConvNet, {shown}, labels {words}", batch=batch, **seen))
     return found

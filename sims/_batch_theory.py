@@ -43,9 +43,9 @@ def beside(case: Case, samples: int) -> dict[str, float]:
     label = known["label_term"].values
     copies = np.ones((samples, samples, 1)) if net.padding != "circular" or inputs is not None else np.ones((2, 2, 1))
     alike = correlated_term(net, inputs, rho, copies)
-    granted = finite_width_allowance(net, inputs, rho) * label
+    granted = finite_width_allowance(net, inputs, rho) * label + _wandering(net, rho)
     if case.batch.labels == "teacher" and inputs is None:
-        granted = granted + _taught_excess(net, rho)
+        granted += _taught_excess(net, rho)
     return {
         "label_term_mean_field": float(label.mean()),
         "label_term_allowance": float(granted.mean()),
@@ -54,13 +54,31 @@ def beside(case: Case, samples: int) -> dict[str, float]:
     }
 
 
+def _wandering(net: Sequential, rho: float) -> Any:
+    """What the squared kernels between samples gain at finite width, which counts where they are small themselves.
+
+    The correlation of two samples takes a random step of variance (1 - rho^2)^2 / C in every layer, and their kernel
+    rises by no more than that of one sample alone with it: B - 1 times l / C of that one's label term.
+    """
+    layers = np.arange(1, net.depth + 1)
+    return (net.inputs - 1) / net.inputs**2 * (1 - rho**2) ** 2 * layers / _fan_in(net) * _alone(net)
+
+
 def _taught_excess(net: Sequential, rho: float) -> Any:
     """Bound on what labels and kernel share by the fluctuation of one Gram matrix, x_r . x_j / C_0 of variance 1 / C_0.
 
     Among the terms of the label term 2 (B - 1) are Sigma_rj K_rr K_rj, and K_rj rises by K_rr at most with Sigma_rj.
     """
-    alone = predict(replace(net, inputs=1), level="mean_field")["label_term"].values  # type: ignore[type-var]
-    return 2 * (net.inputs - 1) / net.inputs**2 * (1 + rho) / net.channels_by_layer[0] * alone
+    return 2 * (net.inputs - 1) / net.inputs**2 * (1 + rho) / net.channels_by_layer[0] * _alone(net)
+
+
+def _fan_in(net: Sequential) -> int:
+    return net.channels_by_layer[-1] * net.taps
+
+
+def _alone(net: Sequential) -> Any:
+    """Label term of one sample with plain labels, by layer."""
+    return predict(replace(net, inputs=1), level="mean_field")["label_term"].values  # type: ignore[type-var]
 
 
 def floors(cases: list[Case]) -> xr.Dataset:

@@ -39,6 +39,17 @@ def output_gradients(
     return np.concatenate([label, own], axis=2) / averaged
 
 
+def error_at_output(architecture: Sequential, gradient: Array, loss: str) -> Array:
+    """|e|^2 of z_out - y, or of p - y, from both columns of `output_gradients`: one number per draw.
+
+    The cross term of the columns is left out, as it is in S = A + B: its mean over labels is 0.
+    """
+    places = gradient.shape[2] * gradient.shape[3] // 2
+    averaged = places * (1 if loss == "cross_entropy" else architecture.outputs)
+    flat = gradient.reshape(len(gradient), -1)
+    return np.asarray(np.square(flat).sum(axis=1) * averaged**2 / places)
+
+
 def drawn_labels(streams: Streams, inputs: Array, output: Array, batch: Batch) -> Array:
     """Labels of the batch's law, in the shape of the output."""
     if batch.labels == "teacher":

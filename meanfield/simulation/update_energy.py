@@ -14,7 +14,7 @@ from meanfield.architectures import Sequential
 from meanfield.batches import PLAIN, Batch
 from meanfield.seeds import stream
 from meanfield.simulation import passes
-from meanfield.simulation.errors import output_gradients
+from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
 from meanfield.simulation.weights import WeightMatrix, draw_weights
@@ -62,7 +62,7 @@ def draw_energies(
     batch: Batch = PLAIN,
     loss: str = "squared",
 ) -> dict[str, Array]:
-    """label_term, output_term and, under labels that are white, overlap_energy of every draw, each (D, L)."""
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1)."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
@@ -76,6 +76,7 @@ def draw_energies(
     method = overlap_method_under(architecture, batch, loss)
 
     gradient = output_gradients(architecture, streams, values, state.output, batch, loss)
+    error = error_at_output(architecture, gradient, loss)
     top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
         shape = state.hidden[-1].shape[1:]
@@ -86,7 +87,7 @@ def draw_energies(
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
     energies = _column_energies(architecture, matrices, state, top)
-    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
+    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
     if method == "probe":
         overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":

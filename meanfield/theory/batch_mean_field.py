@@ -9,8 +9,8 @@ both seen from r, at displacements between sites as there,
 
     V_ij <- Pk [ V_ij w_ij + h K_ri K_rj / (q^2 n) ] Pk^T / k^2     w_ij = E[s'(r)^2] E[s'(i) s'(j)] / q^2
                                                                     h = E[s'(r)^2 s'(i) s'(j)]
-    W_ij <- E[s'(i) s'(j)] / q  W_ij Pk / k                         (of E[J^T J], from the outputs down)
-    B_l = n_l places mean_{r,i} sum_j Sigma_ij W_ij (K_ri K_rj / n_l + V_ij) / (M B)^2
+    W_ij <- E[s'(i) s'(j)] / q  W_ij Pk / k                         (of E[J^T Sigma J], from W = Sigma at the outputs)
+    B_l = n_l places mean_{r,i} sum_j W_ij (K_ri K_rj / n_l + V_ij) / (M B)^2
 
 so that labels of mean 0 that are independent, Sigma = I, need i = j alone, and the plain label term returns. Averages
 over three gates are known for ReLU (an orthant probability) and linear units.
@@ -130,12 +130,12 @@ def _partner_terms(
         architecture.sigma.gate_product(*partner.variances(c), partner.joint(c)) / architecture.sigma.gain
         for _, c in mean_field.forward_moments(architecture, transport, product)
     ]
-    weights = mean_field.label_weights(architecture, gates)
+    weights = mean_field.label_weights(architecture, gates, covariance)
     places, outputs = architecture.inputs * architecture.sites, architecture.output_units * architecture.inputs
     layers = _overlaps(architecture, transport, product, partner, gates)
     return np.array(
         [
-            channels * places * partner.mean(pairs * weight * covariance) / outputs**2
+            channels * places * partner.mean(pairs * weight) / outputs**2
             for channels, pairs, weight in zip(architecture.channels_by_layer[1:], layers, weights, strict=True)
         ]
     )

@@ -22,12 +22,13 @@ def batch_values(architecture: Sequential, inputs: ArrayLike | None, batch: Batc
     overlap, label = mean_field.overlap_and_label_terms(architecture, inputs, layers, rho)
     classes = architecture.outputs
     output = _output_term(architecture, inputs, label, rho, loss)
+    means = {} if output is None else {"output_error": _output_error(architecture, inputs, batch, loss)}
     if loss == "cross_entropy":
         label = (classes - 1) * label
     elif not batch.has_plain_labels:
         label = correlated_term(architecture, inputs, rho, label_covariance(architecture, inputs, batch))
     values = {"overlap_energy": overlap, "label_term": label}
-    means = {"label_learning_rate_scale": label.mean() ** -0.5}
+    means["label_learning_rate_scale"] = label.mean() ** -0.5
     if output is not None:
         update = label + output
         values |= {"output_term": output, "update_energy": update}
@@ -69,6 +70,16 @@ def correlated_term(architecture: Sequential, inputs: ArrayLike | None, correlat
     return label_term(architecture, transport, product, errors)
 
 
+def _output_error(architecture: Sequential, inputs: ArrayLike | None, batch: Batch, loss: str) -> Array:
+    """E |z_out - y|^2, or E |p - y|^2 = 1 - 1/C + C (E p^2 - 1/C^2), for Gaussian outputs of a net of one site."""
+    outputs = output_covariance(architecture, inputs, batch.input_correlation)
+    classes = architecture.outputs
+    if loss == "cross_entropy":
+        return np.asarray(1 - 2 / classes + classes * mean_square_probability(classes, float(outputs[0, 0, 0])))
+    own = np.einsum("iis->is", outputs + label_covariance(architecture, inputs, batch))
+    return np.asarray(classes * own.mean())
+
+
 def _output_term(
     architecture: Sequential, inputs: ArrayLike | None, label: Array, correlation: float, loss: str
 ) -> Array | None:
@@ -83,7 +94,7 @@ def _output_term(
         if architecture.inputs > 1:
             return None
         classes = architecture.outputs
-        return label * classes * (classes * mean_square_probability(classes, float(covariance[0, 0, 0])) - 1)
+        return label * (classes**2 * mean_square_probability(classes, float(covariance[0, 0, 0])) - 1)
     if architecture.inputs == 1:
         return label * covariance[0, 0, 0]
     if architecture.sigma.gate_triple is None:

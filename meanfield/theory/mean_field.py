@@ -107,34 +107,35 @@ def gate_energies(architecture: Sequential, transport: Transport, input_product:
     return found
 
 
-def label_weights(architecture: Sequential, gates: list[Array]) -> list[Array]:
+def label_weights(architecture: Sequential, gates: list[Array], errors: Array | float = 1.0) -> list[Array]:
     """Per layer 1 .. N, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
     Only for a convolutional readout, where labels at different sites are independent and the matrix stays
     diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus w_m
     where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations n_l w_l is
-    the same constant at every layer and site: the top-layer reduction (P0 Lemma 1).
+    the same constant at every layer and site: the top-layer reduction (P0 Lemma 1). With ``errors``, the second moment
+    of what stands at every output site, it is that of J^T times them.
     """
     joins = {layer.skip: place for place, layer in enumerate(architecture.layers, start=1)}
     conserved: dict[int, Array] = {}
     for place in range(len(architecture.layers), 0, -1):
-        conserved[place] = gates[place - 1] * label_weight_above(architecture, place, conserved.get(place + 1))
+        conserved[place] = gates[place - 1] * label_weight_above(architecture, place, conserved.get(place + 1), errors)
         if place in joins:
             conserved[place] = conserved[place] + conserved[joins[place]]
     widths = architecture.channels_by_layer
     return [conserved[place] / widths[place] for place in range(1, len(widths))]
 
 
-def label_weight_above(architecture: Sequential, place: int, above: Array | None) -> Array:
+def label_weight_above(architecture: Sequential, place: int, above: Array | None, errors: Array | float = 1.0) -> Array:
     """n_l w_l that arrives at layer ``place`` through the one weight matrix above it, before the layer's own gates.
 
-    ``above`` is n w of the next layer, None where that is the readout.
+    ``above`` is n w of the next layer, None where that is the readout, with errors of this second moment.
     """
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
     layer = Layer()
     if above is None:
         gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
-        above = np.full(architecture.sites, gamma * architecture.outputs)
+        above = np.full(architecture.sites, gamma * architecture.outputs) * errors
     else:
         layer = architecture.layers[place]
     arriving = np.where(table == OUTSIDE, 0.0, above[..., table]).sum(axis=-2) / architecture.taps

@@ -96,7 +96,7 @@ def predict(
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level}
     if batch is not None or loss != "squared":
-        return _under_batch(architecture, inputs, batch or PLAIN, loss, attrs)
+        return _under_batch(architecture, inputs, PLAIN if batch is None else batch, loss, attrs)
     if level == "exact":
         return _exact(cast(MLP, architecture), pairs, spread, attrs)
     if pairs is not None or spread:
@@ -128,8 +128,9 @@ def _under_batch(
             f"batch and loss are predicted at level 'mean_field' of plain nets without pooling; this is level "
             f"{attrs['level']!r} of {type(architecture).__name__} with readout {architecture.readout!r}: leave them out"
         )
+    values = batch_values(architecture, inputs, batch, loss)
     attrs |= {"batch": json.dumps(batch.describe()), "loss": loss}
-    return predicted_dataset(architecture, batch_values(architecture, inputs, batch, loss), attrs)
+    return predicted_dataset(architecture, values, attrs)
 
 
 def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ def judge_square_root(dataset: xr.Dataset) -> Finding:
     theory = [theory_slope(dataset, name) for name in names]
     claim, rival = _slopes(laws, 0.5, NEAR), _slopes(laws, theory, NEAR)
     titles = (
-        "eta* of labels of mean 0 grows as sqrt(B) whatever the inputs (P0's remark)",
+        "eta* of labels of mean 0 grows as sqrt(B) at the batch's own inputs, whatever they are (P0's remark)",
         "B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one",
     )
     weights = [float(dataset["other_sample"].sel(case=name)) for name in names]

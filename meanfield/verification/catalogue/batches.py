@@ -23,7 +23,7 @@ CLAIMS = (
             Check("batch_size", batch_sizes.judge_printed),
             Check("batch_size", batch_sizes.judge_square_root),
         ),
-        replaced_by="B / sqrt(1 + (B - 1) f) for labels of mean 0, f the squared kernel between two samples over that of "
+        replaced_by="B / sqrt(1 + (B - 1) f) for labels of mean 0, f the squared kernel of two samples over that of "
         "one: sqrt(B) where f is small, B^0 .. B^(1/2) else. 1 + O(1/B) holds for labels with a mean, or of a teacher",
         premise="labels of mean 0, which the papers assume, make the 'degenerate' case the generic one",
     ),

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from meanfield.verification import channel_corrections, depth_growth, depth_laws, overlap_conservation, stencil_slopes
-from meanfield.verification.channel_corrections import FINDINGS
+from meanfield.verification import (
+    channel_corrections,
+    cross_entropies,
+    depth_growth,
+    depth_laws,
+    overlap_conservation,
+    stencil_slopes,
+)
 from meanfield.verification.claims import Check, Claim, of_rival
 
 CLAIMS = (
@@ -16,7 +22,10 @@ CLAIMS = (
         checks=(
             Check("overlap_recursion", of_rival(overlap_conservation.judge_mean)),
             Check("overlap_recursion", overlap_conservation.judge_conditional_mean),
-            Check("cnn_finite_channels", partial(overlap_conservation.judge_conditional_mean, findings=FINDINGS)),
+            Check(
+                "cnn_finite_channels",
+                channel_corrections.judge_conditional_mean,
+            ),
         ),
         replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
         "given z^(l) it is the gated overlap over q that is conserved",
@@ -26,8 +35,11 @@ CLAIMS = (
         id="A3",
         source="P0 eq. 22-23",
         statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor",
-        checks=(Check("cnn_overlap", depth_growth.judge_label_minima),),
-        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site",
+        checks=(
+            Check("cnn_overlap", depth_growth.judge_label_minima),
+            Check("cnn_finite_channels", stencil_slopes.judge_one_prefactor),
+        ),
+        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site; its prefactor goes as 1/taps",
         premise="a gate passes two tangents at one unit with chance 1/2 and at two units with 1/4; one factor is taken "
         "for both",
     ),
@@ -53,7 +65,6 @@ CLAIMS = (
             Check("learning_rate_scale", depth_laws.judge_power_law_in_use),
             Check("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),
             Check("cnn_finite_channels", stencil_slopes.judge_one_exponent),
-            Check("cnn_finite_channels", stencil_slopes.judge_one_prefactor),
         ),
         replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit, "
         "for every stencil and grid; kappa is 1/taps times a function of the number of sites",
@@ -77,8 +88,25 @@ CLAIMS = (
         statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
         checks=(
             Check("overlap_recursion", overlap_conservation.judge_added_variance),
-            Check("cnn_finite_channels", partial(overlap_conservation.judge_added_variance, findings=FINDINGS)),
+            Check(
+                "cnn_finite_channels",
+                channel_corrections.judge_added_variance,
+            ),
         ),
+    ),
+    Claim(
+        id="A18",
+        source="P0 section G",
+        statement="cross-entropy instead of squared error changes the prefactor of eta* alone; |p - y|^2 = 1 - 1/C",
+        checks=(
+            Check("cross_entropy", cross_entropies.judge_exponent),
+            Check("cross_entropy", cross_entropies.judge_exponent_with_outputs),
+            Check("cross_entropy", partial(cross_entropies.judge_error, head="mup")),
+            Check("cross_entropy", partial(cross_entropies.judge_error, head="he")),
+        ),
+        replaced_by="holds where outputs vanish (muP head); with outputs of order one |p - y|^2 exceeds 1 - 1/C, and "
+        "the squared loss alone has its slope steepened by them. The label term's prefactor is C - 1, exactly",
+        premise="the softmax is taken at vanishing outputs",
     ),
     Claim(
         id="A21",
