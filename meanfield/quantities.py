@@ -120,6 +120,7 @@ _ALL = (
         definition="label term of the last layer over its leading order in 1/channels, less 1",
         scaling="3 L / C for L much below C: a function of L / C",
         source="P0 section 3.3, P3 Theorem 2",
+        unpredicted="of a sweep; for one site it is exact by `theory.depth_scan.finite_width_excess`",
     ),
     Quantity(
         name="mean_update_energy",

@@ -43,13 +43,25 @@ def overlaps_conserved(runs):
     first = exact.isel(layer=begun.argmax("layer")).drop_vars("layer").where(begun)
     error = ERROR * abs(first).max()
     changed = {"overlap_given": given, "overlap": first, "overlap_stderr": 0 * first + error}
-    return {"overlap_recursion": dataset.assign(changed)}
+    return {
+        "overlap_recursion": dataset.assign(changed),
+        "cnn_finite_channels": _conserved_when_given(runs["cnn_finite_channels"]),
+    }
+
+
+def _conserved_when_given(dataset):
+    at = int(dataset.attrs["fixed_layers"])
+    drawn = dataset["overlap_given"]
+    return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
 
 
 def no_minima(runs):
     dataset = runs["cnn_overlap"]
-    deepest = dataset.isel(depth=-1)
-    return {"cnn_overlap": _put(dataset, "label_term", deepest["layer"] ** 6.0, depth=deepest["depth"].item())}
+    deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
+    return {
+        "cnn_overlap": _put(dataset, "label_term", deepest["layer"] ** 6.0, depth=deepest["depth"].item()),
+        "cnn_finite_channels": _put(stencils, SCALE, (0 * stencils[SCALE] + stencils[SCALE][0]).values),
+    }
 
 
 def outputs_negligible(runs):

@@ -23,6 +23,10 @@ CLAIMS = (
         checks=(
             Check("overlap_recursion", of_rival(overlap_conservation.judge_mean)),
             Check("overlap_recursion", overlap_conservation.judge_conditional_mean),
+            Check(
+                "cnn_finite_channels",
+                channel_corrections.judge_conditional_mean,
+            ),
         ),
         replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
         "given z^(l) it is the gated overlap over q that is conserved",
@@ -60,9 +64,11 @@ CLAIMS = (
         checks=(
             Check("learning_rate_scale", depth_laws.judge_asymptote),
             Check("learning_rate_scale", depth_laws.judge_power_law_in_use),
+            Check("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),
             Check("cnn_finite_channels", stencil_slopes.judge_one_exponent),
         ),
-        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit",
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit, "
+        "for every stencil and grid; kappa is 1/taps times a function of the number of sites",
         premise="the limit of many layers is taken at depths of ten",
     ),
     Claim(
@@ -101,7 +107,10 @@ CLAIMS = (
         statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
         checks=(
             Check("overlap_recursion", overlap_conservation.judge_added_variance),
-            Check("cnn_finite_channels", overlap_conservation.judge_added_variance),
+            Check(
+                "cnn_finite_channels",
+                channel_corrections.judge_added_variance,
+            ),
         ),
     ),
     Claim(
