@@ -126,7 +126,7 @@ class Run:
             "overlap_method": overlap_method(self.architecture),
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
-        return measured_dataset(self.architecture, _estimates(values), attrs)
+        return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
 class Plannable(Protocol):
@@ -149,7 +149,7 @@ def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceSto
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
 
-def _estimates(values: Pieces) -> dict[str, Estimate]:
+def energy_estimates(values: Pieces) -> dict[str, Estimate]:
     """Means and errors of the measured terms and of what follows from them draw by draw."""
     energy = values["label_term"] + values["output_term"]
     per_draw = {"update_energy": energy, **values, "mean_update_energy": energy.mean(axis=1, keepdims=True)}

@@ -54,18 +54,8 @@ def draw_energies(
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    matrices = draw_weights(architecture, streams("weights"), weights)
-    batch = (
-        draw_inputs(architecture, streams("inputs"))
-        if inputs is None
-        else repeated_inputs(architecture, inputs, len(draws))
-    )
-    state = passes.forward(architecture, matrices, batch)
+    matrices, state, top = drawn_passes(architecture, seed, draws, inputs, weights)
     method = overlap_method(architecture)
-
-    labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
-    gradient = np.concatenate([labels, state.output], axis=2) / (architecture.output_units * architecture.inputs)
-    top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
         shape = state.hidden[-1].shape[1:]
         top = np.concatenate([top, np.stack([g.standard_normal(shape) for g in streams("probe")])], axis=2)
@@ -74,13 +64,33 @@ def draw_energies(
         overlap = dense_overlap_energy(architecture, matrices, state)
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
-    energies = _column_energies(architecture, matrices, state, top)
+    energies = column_energies(architecture, matrices, state, top)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
     if method == "probe":
         overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":
         overlap = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found if method == "none" else found | {"overlap_energy": overlap}
+
+
+def drawn_passes(
+    architecture: Sequential, seed: int, draws: range, inputs: Array | None, weights: str
+) -> tuple[list[WeightMatrix], passes.Forward, Array]:
+    """Weights, pre-activations and U_L, the error at the last layer under the columns labels and outputs, per draw."""
+
+    def streams(purpose: str) -> list[Generator]:
+        return [stream(seed, purpose, draw) for draw in draws]
+
+    matrices = draw_weights(architecture, streams("weights"), weights)
+    batch = (
+        draw_inputs(architecture, streams("inputs"))
+        if inputs is None
+        else repeated_inputs(architecture, inputs, len(draws))
+    )
+    state = passes.forward(architecture, matrices, batch)
+    labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
+    gradient = np.concatenate([labels, state.output], axis=2) / (architecture.output_units * architecture.inputs)
+    return matrices, state, passes.through_readout(architecture, matrices, state, gradient)
 
 
 def _probed_overlap_energy(
@@ -104,7 +114,7 @@ def overlap_per_label_term(architecture: Sequential) -> float:
     return architecture.output_units * architecture.inputs / gamma
 
 
-def _column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
+def column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
     """Mean square over channels, samples and sites of every column's change: (D, L, r).
 
     The last look at a draw: what the tangent has passed is let go, so that its memory serves the layers above.
