@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
-from meanfield.verification.activation_drift import LABEL_SCALE, extrapolated
+from meanfield.verification.activation_drift import LABEL_SCALE
 from meanfield.verification.published import COMMON_SWEEP
+from meanfield.verification.width_extrapolation import extrapolated
 
 RULES = {"fan_in": MEAN_FIELD, "he": LAW, "energy": FURTHER[0]}
 LABELS = {"fan_in": "1/q", "he": "2 (He)", "energy": "1/E[$\\sigma^2$]"}
@@ -30,6 +31,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             above.set(title=name, yscale="log", xlabel="layer l", ylim=(0.01, 4))
             below.set(yscale="log", xscale="log", xlabel="depth L", ylim=(0.005, 50))
             layer_ticks(below, COMMON_SWEEP[-1])
+            below.set_xlim(left=0.9 * float(dataset["depth"][0]))
         panels[0, 0].set_ylabel("energy, mean z$^2$")
         panels[1, 0].set_ylabel("eta* of the label term,\nrelative to the first")
         handles, labels = panels[1, 0].get_legend_handles_labels()
@@ -51,6 +53,6 @@ def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) 
     shown = dataset.sel(case=case, layers=slice(depths[0], COMMON_SWEEP[-1]))
     theory = shown[f"{LABEL_SCALE}_mean_field"].values
     axes.plot(shown["layers"].values, theory / theory[0], color=color, label=label)
-    found = extrapolated(dataset, case)
+    found = extrapolated(dataset, case, LABEL_SCALE)
     scale = np.exp(found.log_scale) / theory[0]
     axes.errorbar(depths, scale, scale * found.stderr, fmt="o", color=color)

@@ -7,6 +7,7 @@ import xarray as xr
 
 from meanfield.verification import activation_drift as claims
 from meanfield.verification.published import COMMON_SWEEP
+from meanfield.verification.width_extrapolation import extrapolated
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
 
@@ -54,7 +55,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
     depths = dataset["depth"].values
     rows = []
     for case in map(str, dataset["case"].values):
-        found, cells = claims.extrapolated(dataset, case), [case]
+        found, cells = extrapolated(dataset, case, claims.LABEL_SCALE), [case]
         for place, depth in enumerate(depths):
             scale = float(np.exp(found.log_scale[place]))
             theory = float(dataset[f"{claims.LABEL_SCALE}_mean_field"].sel(case=case, layers=depth))
@@ -78,7 +79,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
                 measured(label.exponent, label.stderr),
                 f"{theory:.3f}",
                 f"{claims.theory_slope(dataset, case, COMMON_SWEEP):.3f}",
-                f"{_cnn_slope(dataset, case):.3f}",
+                number(_cnn_slope(dataset, case)),
                 f"{_far_rate(dataset, case):+.4f}",
                 f"{claims.rate_of_gain(claims.far_gain(dataset, case)):+.4f}",
             ]
@@ -94,6 +95,8 @@ _SCALES = ("learning_rate_scale", claims.LABEL_SCALE)
 
 def _cnn_slope(dataset: xr.Dataset, case: str) -> float:
     chosen = dataset["cnn_scale_mean_field"].sel(case=case, cnn_layers=list(COMMON_SWEEP)).values
+    if np.isnan(chosen).any():
+        return float("nan")
     return float(np.polyfit(np.log(COMMON_SWEEP), np.log(chosen), 1)[0])
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "activation_drift"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"depths": [3, 5, 8], "width": 1024, "draws": 32},
+    "smoke": {"depths": [3, 5, 8], "width": 1024, "draws": 64},
     "default": {"depths": [3, 5, 8, 12], "width": 8192, "draws": 128},
     "paper": {"depths": [3, 5, 8, 12, 18], "width": 32768, "draws": 1024},
 }
@@ -87,7 +87,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
         at = [[[float(measured[case, n, d][name + end]) for d in depths] for n in widths] for case in nets]
         variables[name + end] = (("case", "width", "depth"), at)
     deepest = [measured[case, options.width, depths[-1]] for case in nets]
-    for name, end in product(ENERGIES, ("", "_stderr")):
+    for name, end in product(ENERGIES, ("", "_stderr", "_largest_share")):
         variables[name + end] = (("case", "layer"), [one[name + end].values for one in deepest])
     layer = list(range(1, depths[-1] + 1))
     attrs = {name: getattr(options, name) for name in ("outputs", "draws", "seed")}

@@ -2,13 +2,11 @@
 
 Cases are an activation and a rule for sigma_W^2: "fan_in", 1/q; "he", 2; "energy", 1/E[sigma(G)^2], which keeps the
 mean energy of pre-activations (P3 aligns GELU with ReLU so). Scales are extrapolated in 1/width from two widths; what
-that leaves is granted as `left_by_extrapolation` says. Energies are held against the mean field with its derived
+that leaves is granted as `meanfield.verification.width_extrapolation` says. Energies are held against the mean field with its derived
 correction of order 1/width, and granted the square of it.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -16,7 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.estimates import PowerLaw, log_slope
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
-from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, effective_draws, judge, judge_computed
+from meanfield.verification.verdicts import (
+    Bands,
+    Deviation,
+    Finding,
+    effective_draws,
+    judge,
+    judge_computed,
+    unconverged,
+)
+from meanfield.verification.width_extrapolation import extrapolated
 
 Array = NDArray[np.float64]
 
@@ -46,35 +53,6 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
         judge_slightly_steeper(dataset, "energy"),
         judge_asymptote(dataset),
     ]
-
-
-@dataclass(frozen=True)
-class Extrapolated:
-    """log eta*_B by depth at infinite width, with its standard error and what extrapolation may leave."""
-
-    log_scale: Array
-    stderr: Array
-    left: Array
-
-
-def extrapolated(dataset: xr.Dataset, case: str, name: str = LABEL_SCALE) -> Extrapolated:
-    """log x + (log x - log y) / (f - 1) for x at width n and y at n/f: free of what is linear in 1/n.
-
-    Scales fall as n^(-1/2) before all else, so that y is brought to width n by f^(-1/2) first.
-    """
-    at = dataset.sel(case=case)
-    narrow, wide = np.log(at[name].transpose("width", "depth").values * np.sqrt(dataset["width"].values[:, None]))
-    wide_scale = np.log(float(dataset["width"][-1])) / 2
-    errors = [(at[f"{name}_stderr"] / at[name]).isel(width=end).values for end in (0, 1)]
-    factor = float(dataset["width"][1] / dataset["width"][0])
-    step = (wide - narrow) / (factor - 1)
-    stderr = np.hypot(factor * errors[1], errors[0]) / (factor - 1)
-    return Extrapolated(wide + step - wide_scale, stderr, left_by_extrapolation(step, factor))
-
-
-def left_by_extrapolation(step: ArrayLike, factor: float) -> Array:
-    """f (a/n)^2, where a/n is the part linear in 1/n: extrapolation leaves -f b/n^2, b taken to be a^2 at most."""
-    return np.asarray(factor * np.square(step))
 
 
 def drawn_slope(dataset: xr.Dataset, case: str, name: str = LABEL_SCALE) -> tuple[PowerLaw, float]:
@@ -113,7 +91,13 @@ def judge_gain(dataset: xr.Dataset) -> Finding:
     claim, rival = (_point(gain - value, stderr, PRINTED_GAIN) for value in (HE_GAIN, 1.0))
     titles = f"GELU under He's 2/fan_in has gain {HE_GAIN} per layer at unit variance (P0 appendix F)", "1, as ReLU has"
     exact = 2 * float(at["gain"])
-    return _drawn(dataset, titles, claim, rival, f"drawn {gain:.5f} +- {stderr:.2g}, exact {exact:.5f}")
+    return _drawn(
+        _energies_of(dataset, ["gelu, he"]),
+        titles,
+        claim,
+        rival,
+        f"drawn {gain:.5f} +- {stderr:.2g}, exact {exact:.5f}",
+    )
 
 
 def judge_constant_gain(dataset: xr.Dataset) -> Finding:
@@ -129,7 +113,8 @@ def judge_constant_gain(dataset: xr.Dataset) -> Finding:
         f"it falls with the variance of pre-activations: {float(expected[0]):.4f} at layer {layer}",
     )
     far = f"{far_gain(dataset, 'gelu, he'):.4f} in the limit of depth"
-    return _drawn(dataset, titles, claim, rival, f"drawn {gain:.4f} +- {stderr:.2g} at layer {layer}; {far}")
+    shown = f"drawn {gain:.4f} +- {stderr:.2g} at layer {layer}; {far}"
+    return _drawn(_energies_of(dataset, ["gelu, he"]), titles, claim, rival, shown)
 
 
 def judge_stationary(dataset: xr.Dataset) -> Finding:
@@ -144,14 +129,15 @@ def judge_stationary(dataset: xr.Dataset) -> Finding:
         "under 1/(q fan_in) GELU's pre-activations are stationary but for finite width and depth (P0 appendix F)",
         f"at infinite width too their energy drifts, to {expected - shift:.3f} at layer {layer} and on to 0",
     )
-    return _drawn(dataset, titles, claim, rival, f"drawn {energy:.3f} +- {stderr:.2g}; 1/n correction {shift:.3f}")
+    shown = f"drawn {energy:.3f} +- {stderr:.2g}; 1/n correction {shift:.3f}"
+    return _drawn(_energies_of(dataset, [case]), titles, claim, rival, shown)
 
 
 def judge_energies(dataset: xr.Dataset) -> Finding:
     """Energies of pre-activations and gates of all cases and layers by the mean field; rival: as at unit variance."""
-    layers = dataset["layer"].values[1:]
+    layers, cases = dataset["layer"].values[1:], [str(case) for case in dataset["case"].values]
     claims, rivals = [], []
-    for case in map(str, dataset["case"].values):
+    for case in cases:
         for name in ENERGIES:
             at = dataset.sel(case=case, layer=layers)
             values, stderr = at[name].values, at[f"{name}_stderr"].values
@@ -160,22 +146,24 @@ def judge_energies(dataset: xr.Dataset) -> Finding:
             claims.append(Deviation(values - expected, stderr, slack))
             rivals.append(Deviation(values - unit, stderr, slack))
     titles = "energies of pre-activations and gates drift as the mean field says", "they stay those of unit variance"
-    return _drawn(dataset, titles, _joined(claims), _joined(rivals), f"{len(claims)} profiles")
+    used = _energies_of(dataset, cases)
+    return _drawn(used, titles, _joined(claims), _joined(rivals), f"{len(claims)} profiles")
 
 
 def judge_scales(dataset: xr.Dataset) -> Finding:
     """eta*_B of all cases and depths by the mean field, no constant fitted; rival: ReLU's law times a free constant."""
-    depths = dataset["depth"].values
+    depths, cases = dataset["depth"].values, [str(case) for case in dataset["case"].values]
     law = _mean_field_logs(dataset, RELU, depths)
     claims, rivals = [], []
-    for case in map(str, dataset["case"].values):
-        found = extrapolated(dataset, case)
+    for case in cases:
+        found = extrapolated(dataset, case, LABEL_SCALE)
         expected = _mean_field_logs(dataset, case, depths)
         claims.append(Deviation(found.log_scale - expected, found.stderr, found.left))
         scaled = law + (found.log_scale - law)[0]
         rivals.append(Deviation(found.log_scale - scaled, np.hypot(found.stderr, found.stderr[0]), found.left))
     titles = "eta* of the label term follows the mean field of each activation", "ReLU's law, prefactor free"
-    return _drawn(dataset, titles, _joined(claims), _joined(rivals), f"{len(claims)} cases, depths {_span(depths)}")
+    used, shown = _scales_of(dataset, cases), f"{len(claims)} cases, depths {_span(depths)}"
+    return _drawn(used, titles, _joined(claims), _joined(rivals), shown)
 
 
 def judge_attenuation(dataset: xr.Dataset) -> Finding:
@@ -186,7 +174,7 @@ def judge_attenuation(dataset: xr.Dataset) -> Finding:
         "attenuation, a gain below 1, biases GELU's slope to be steeper than ReLU's (P0 appendix F)",
         "shallower: what attenuates gradients raises eta*",
     )
-    return _drawn(dataset, titles, claim, rival, shown)
+    return _drawn(_scales_of(dataset, [RELU, "gelu, he"]), titles, claim, rival, shown)
 
 
 def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Finding:
@@ -202,7 +190,7 @@ def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Finding:
         f"GELU with sigma_W^2 = {variance:.4f} ({rule}) is slightly steeper than ReLU, by {printed:+.3f} (P0 table 3)",
         f"by {expected:+.3f}, the mean field's",
     )
-    return _drawn(dataset, titles, claim, rival, shown)
+    return _drawn(_scales_of(dataset, [RELU, case]), titles, claim, rival, shown)
 
 
 def judge_asymptote(dataset: xr.Dataset) -> Finding:
@@ -258,11 +246,23 @@ def _joined(parts: list[Deviation]) -> Deviation:
     return Deviation(*map(np.concatenate, columns))
 
 
-def _drawn(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str) -> Finding:
-    bands = Bands.of(DRAWN * claim.difference.size, effective_draws(dataset, LABEL_SCALE, *ENERGIES))
-    verdict: Verdict = judge(claim, rival, bands, float(dataset[f"{LABEL_SCALE}_largest_share"].max()))
+def _drawn(used: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str) -> Finding:
+    """The finding on the means of the ``used`` cases: scales if it holds any, else energies."""
+    names = [name for name in (LABEL_SCALE, *ENERGIES) if name in used]
+    share = max(float(used[f"{name}_largest_share"].max()) for name in names)
+    bands = Bands.of(DRAWN * claim.difference.size, effective_draws(used, *names))
+    verdict = judge(claim, rival, bands, share)
     numbers = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, verdict, f"{shown}; {numbers}")
+    return Finding(*titles, verdict, f"{shown}; {numbers}{unconverged(share)}")
+
+
+def _energies_of(dataset: xr.Dataset, cases: list[str]) -> xr.Dataset:
+    ends = ("", "_stderr", "_largest_share")
+    return dataset[[f"{name}{end}" for name in ENERGIES for end in ends]].sel(case=cases)
+
+
+def _scales_of(dataset: xr.Dataset, cases: list[str]) -> xr.Dataset:
+    return dataset[[f"{LABEL_SCALE}{end}" for end in ("", "_stderr", "_largest_share")]].sel(case=cases)
 
 
 def _span(values: ArrayLike) -> str:
