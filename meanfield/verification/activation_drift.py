@@ -1,9 +1,9 @@
 """Claims of P0 appendix F on activations: gain per layer, drift of pre-activations, slope of eta* over finite depths.
 
 Cases are an activation and a rule for sigma_W^2: "fan_in", 1/q; "he", 2; "energy", 1/E[sigma(G)^2], which keeps the
-mean energy of pre-activations (P3 aligns GELU with ReLU so). Scales are extrapolated in 1/width from two widths; what
-that leaves is granted as `meanfield.verification.width_extrapolation` says. Energies are held against the mean field with its derived
-correction of order 1/width, and granted the square of it.
+mean energy of pre-activations (P3 aligns GELU with ReLU so). Scales are extrapolated in 1/width from two widths, and
+granted what that leaves. Energies are held against the mean field with its derived correction of order 1/width, and
+granted the square of it.
 """
 
 from __future__ import annotations
