@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 from meanfield.verification.activation_drift import LABEL_SCALE
 from meanfield.verification.published import COMMON_SWEEP
@@ -56,3 +59,7 @@ def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) 
     found = extrapolated(dataset, case, LABEL_SCALE)
     scale = np.exp(found.log_scale) / theory[0]
     axes.errorbar(depths, scale, scale * found.stderr, fmt="o", color=color)
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("activation_drift", draw))

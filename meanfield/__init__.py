@@ -12,6 +12,7 @@ from meanfield.version import __version__
 if TYPE_CHECKING:
     from meanfield.architectures import MLP as MLP
     from meanfield.architectures import ConvNet as ConvNet
+    from meanfield.batches import Batch as Batch
     from meanfield.estimates import fit_power_law as fit_power_law
     from meanfield.execution.loop_update_runs import simulate_loop_update as simulate_loop_update
     from meanfield.execution.overlap_runs import simulate_overlaps as simulate_overlaps
@@ -34,6 +35,7 @@ _HOME = {
     "ResidualMLP": "residual",
     "ResidualConvNet": "residual",
     "TiedLoop": "loops",
+    "Batch": "batches",
     "QUANTITIES": "quantities",
     "boundary_fraction": "lattice",
     "pre_activations": "simulation.one_step",

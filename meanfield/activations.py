@@ -20,6 +20,7 @@ from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
 GaussianAverage = Callable[[Array, Array, Array], Array]
+Variances = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Activation:
         gate_product: E[sigma'(u) sigma'(v)].
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
         square_product: E[sigma(u)^2 sigma(v)^2].
+        gate_triple: E[sigma'(u)^2 sigma'(v) sigma'(w)] of variances (c_u, c_v, c_w) and covariances (c_uv, c_uw, c_vw),
+            or None where no closed form is known.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Activation:
     gate_product: GaussianAverage
     gate_square_product: GaussianAverage
     square_product: GaussianAverage
+    gate_triple: Callable[[Variances, Variances], Array] | None = None
 
 
 def _relu_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
@@ -69,6 +73,19 @@ def _relu_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     scale, rho = correlation(c_u, c_v, c_uv)
     angle = np.pi - np.arccos(rho)
     return np.asarray(scale**2 * (3 * rho * np.sqrt(1 - rho * rho) + (1 + 2 * rho * rho) * angle) / (2 * np.pi))
+
+
+def _relu_gate_triple(variances: Variances, covariances: Variances) -> Array:
+    """Probability that three units are on, (1 + 2/pi sum arcsin rho) / 8; a unit of variance zero is off."""
+    u, v, w = variances
+    of_pairs = zip(((u, v), (u, w), (v, w)), covariances, strict=True)
+    (scale, first), (_, second), (other, third) = (correlation(*pair, shared) for pair, shared in of_pairs)
+    angles = np.arcsin(first) + np.arcsin(second) + np.arcsin(third)
+    return np.where((scale > 0) & (other > 0), np.maximum(1 / 8 + angles / (4 * np.pi), 0.0), 0.0)
+
+
+def _linear_gate_triple(variances: Variances, covariances: Variances) -> Array:
+    return np.ones(np.broadcast_shapes(*(np.shape(one) for one in (*variances, *covariances))))
 
 
 def _linear_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
@@ -93,6 +110,7 @@ RELU = Activation(
     gate_product=_relu_gate_product,
     gate_square_product=_relu_gate_product,
     square_product=_relu_square_product,
+    gate_triple=_relu_gate_triple,
 )
 
 LINEAR = Activation(
@@ -105,6 +123,7 @@ LINEAR = Activation(
     gate_product=_linear_gate_product,
     gate_square_product=_linear_gate_product,
     square_product=_linear_square_product,
+    gate_triple=_linear_gate_triple,
 )
 
 

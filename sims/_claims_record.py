@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from meanfield.execution.storage import write_text_whole
+from meanfield.files import write_text_whole
 from sims._claims_runs import Result
 
 FOLDER = Path(__file__).parent / "recorded_verdicts"

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from meanfield.execution.storage import write_text_whole
+from meanfield.files import write_text_whole
 from meanfield.verification.verdicts import Verdict
 from sims._claims_page import page
 from sims._claims_runs import Evidence, Result

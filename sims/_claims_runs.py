@@ -12,7 +12,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from meanfield.execution.storage import require_writable, write_text_whole
+from meanfield.files import require_writable, write_text_whole
 from meanfield.validation import require_choice
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import Claim, combined

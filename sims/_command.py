@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,35 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 REFUSED = 2
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that also keeps the command which makes the same numbers, as ``options.command``."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        options = super().parse_args(given, namespace)
+        options.command = " ".join([self.prog, *_that_change_numbers(given)])
+        return options
+
+
+def command_parser(name: str, description: str | None, epilog: str | None = None) -> CommandParser:
+    """The parser of `python -m sims.NAME`."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    return CommandParser(
+        prog=f"python -m sims.{name}", description=description, epilog=epilog, formatter_class=formatter
+    )
+
+
+def _that_change_numbers(given: Sequence[str]) -> list[str]:
+    """The arguments without those that say where to write and how many processes work."""
+    kept, words = [], iter(given)
+    for word in words:
+        if word in ("--out", "--workers"):
+            next(words, None)
+        elif word != "--force" and not word.startswith(("--out=", "--workers=")):
+            kept.append(shlex.quote(word))
+    return kept
 
 
 def add_output_options(parser: argparse._ActionsContainer) -> None:
@@ -68,13 +98,13 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
 class Results:
     """The dataset and the figure of one run: where they stand, and whether they are there already."""
 
-    def __init__(self, name: str, run_key: str, out: Path | None, force: bool) -> None:
+    def __init__(self, name: str, run_key: str, options: argparse.Namespace) -> None:
         self.run_key = run_key
-        self.dataset_path = out or Path("results") / f"{name}-{run_key}.nc"
+        self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
         if self.dataset_path.suffix != ".nc":
             raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
         self.figure_path = self.dataset_path.with_suffix(".png")
-        self._force = force
+        self._force, self._command = options.force, options.command
 
     @property
     def pieces(self) -> PieceStore:
@@ -94,13 +124,13 @@ class Results:
         else:
             print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
         print(text(dataset))
-        self.keep_figure(lambda: draw(dataset))
+        self.keep_figure(draw, dataset)
         print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
         return 0
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        from meanfield.execution.storage import require_writable
+        from meanfield.files import require_writable
 
         require_writable(self.dataset_path.parent)
         if self._force:
@@ -116,19 +146,19 @@ class Results:
 
     def keep(self, dataset: xr.Dataset) -> None:
         """Write the dataset whole, then forget the pieces it was made from."""
-        from meanfield.execution.storage import write_whole
+        from meanfield.files import write_whole
 
-        dataset.attrs["run"] = self.run_key
+        dataset.attrs |= {"run": self.run_key, "command": self._command}
         write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
 
-    def keep_figure(self, draw: Callable[[], Figure]) -> None:
-        """Draw and write the figure, whole, if it is not there; without a date, so that equal runs give equal bytes."""
-        from meanfield.execution.storage import write_whole
+    def keep_figure(self, draw: Callable[[xr.Dataset], Figure], dataset: xr.Dataset) -> None:
+        """Draw and write the figure if it is not there."""
+        from figures.render import save
 
         if not self.figure_path.exists():
-            write_whole(self.figure_path, lambda path: draw().savefig(path, metadata={"Software": None}))
+            save(draw, dataset, self.figure_path)
 
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:

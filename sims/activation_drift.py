@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,9 +37,7 @@ ENERGIES = ("pre_activation_energy", "gate_energy")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--depths", type=int, nargs="+", metavar="L", help="depths to draw, two or more")
     add("--width", type=int, metavar="N", help=f"units of a layer; a {NARROW}th as many are drawn too")
@@ -67,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     nets = theory.nets(options.width, options.outputs)
     described = [net.describe() for net in nets.values()]
     run_of = {"depths": depths, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, nets, depths, results), report.text, figure.draw)
 
 
@@ -91,7 +89,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
         variables[name + end] = (("case", "layer"), [one[name + end].values for one in deepest])
     layer = list(range(1, depths[-1] + 1))
     attrs = {name: getattr(options, name) for name in ("outputs", "draws", "seed")}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     coords = {"case": list(nets), "width": widths, "depth": depths, "layer": layer}
     return xr.merge(
         [xr.Dataset(variables, coords, attrs), theory.predicted(nets, depths[-1])], combine_attrs="override"

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from sims._command import run_command
+from sims._command import command_parser, run_command
 
 NAME = "claims"
 PRESETS = ("smoke", "default", "paper")
@@ -20,9 +20,7 @@ DIFFERENT = 1
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument
     add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
 from meanfield.simulation.activation_statistics import draw_activation_statistics
@@ -92,5 +93,7 @@ def compute_chunk(chunk: Chunk) -> Pieces:
 
 
 def _plain(value: Any) -> Any:
-    """An option as JSON can hold it; an array by a digest of its bytes."""
+    """An option as JSON can hold it: a spec by its values, an array by a digest of its bytes."""
+    if isinstance(value, Batch):
+        return value.describe()
     return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
+from meanfield.simulation.passes import through_readout
 from meanfield.simulation.update_energy import column_energies, drawn_passes
 
 Array = NDArray[np.float64]
@@ -19,13 +20,14 @@ def draw_activation_statistics(
     architecture: Sequential, seed: int, draws: range, inputs: Array | None = None, weights: str = "dense"
 ) -> dict[str, Array]:
     """pre_activation_energy, gate_energy, label_term and output_term of every draw, each (D, L)."""
-    matrices, state, top = drawn_passes(architecture, seed, draws, inputs, weights)
+    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights)
     layers = [state.hidden[place] for place in architecture.unit_ends]
     gate = architecture.sigma.gate
     found = {
         "pre_activation_energy": np.stack([_mean_square(values) for values in layers], axis=1),
         "gate_energy": np.stack([_mean_square(gate(values)) for values in layers], axis=1),
     }
+    top = through_readout(architecture, matrices, state, gradient)
     energies = column_energies(architecture, matrices, state, top)
     return found | {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
 

@@ -11,8 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
+from meanfield.batches import PLAIN, Batch
 from meanfield.seeds import stream
 from meanfield.simulation import passes
+from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
 from meanfield.simulation.weights import WeightMatrix, draw_weights
@@ -41,21 +43,35 @@ def overlap_method(architecture: Sequential) -> str:
     return "probe" if architecture.is_pooled else "reduction"
 
 
+def overlap_method_under(architecture: Sequential, batch: Batch, loss: str) -> str:
+    """`overlap_method` beside white labels; "none" beside others, which do not move F_l nor tell it."""
+    return overlap_method(architecture) if batch.has_plain_labels and loss == "squared" else "none"
+
+
 def error_columns(architecture: Sequential) -> int:
     """r: labels, outputs and, where the overlap energy needs its own, a probe."""
     return 3 if overlap_method(architecture) == "probe" else 2
 
 
 def draw_energies(
-    architecture: Sequential, seed: int, draws: range, inputs: Array | None = None, weights: str = "dense"
+    architecture: Sequential,
+    seed: int,
+    draws: range,
+    inputs: Array | None = None,
+    weights: str = "dense",
+    batch: Batch = PLAIN,
+    loss: str = "squared",
 ) -> dict[str, Array]:
-    """label_term, output_term and overlap_energy of every draw, each (D, L)."""
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1)."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    matrices, state, top = drawn_passes(architecture, seed, draws, inputs, weights)
-    method = overlap_method(architecture)
+    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss)
+    method = overlap_method_under(architecture, batch, loss)
+
+    error = error_at_output(architecture, gradient, loss)
+    top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
         shape = state.hidden[-1].shape[1:]
         top = np.concatenate([top, np.stack([g.standard_normal(shape) for g in streams("probe")])], axis=2)
@@ -65,7 +81,7 @@ def draw_energies(
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
     energies = column_energies(architecture, matrices, state, top)
-    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
+    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
     if method == "probe":
         overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":
@@ -74,23 +90,26 @@ def draw_energies(
 
 
 def drawn_passes(
-    architecture: Sequential, seed: int, draws: range, inputs: Array | None, weights: str
+    architecture: Sequential,
+    seed: int,
+    draws: range,
+    inputs: Array | None = None,
+    weights: str = "dense",
+    batch: Batch = PLAIN,
+    loss: str = "squared",
 ) -> tuple[list[WeightMatrix], passes.Forward, Array]:
-    """Weights, pre-activations and U_L, the error at the last layer under the columns labels and outputs, per draw."""
+    """Weights, pre-activations and the gradients at the outputs of every draw, under the columns labels and outputs."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
     matrices = draw_weights(architecture, streams("weights"), weights)
-    batch = (
-        draw_inputs(architecture, streams("inputs"))
-        if inputs is None
-        else repeated_inputs(architecture, inputs, len(draws))
-    )
-    state = passes.forward(architecture, matrices, batch)
-    labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
-    gradient = np.concatenate([labels, state.output], axis=2) / (architecture.output_units * architecture.inputs)
-    return matrices, state, passes.through_readout(architecture, matrices, state, gradient)
+    if inputs is None:
+        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
+    else:
+        values = repeated_inputs(architecture, inputs, len(draws))
+    state = passes.forward(architecture, matrices, values)
+    return matrices, state, output_gradients(architecture, streams, values, state.output, batch, loss)
 
 
 def _probed_overlap_energy(

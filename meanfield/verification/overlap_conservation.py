@@ -50,7 +50,7 @@ def judge_square(dataset: xr.Dataset) -> Finding:
     return finding(dataset, titles, claim, rival)
 
 
-def judge_added_variance(dataset: xr.Dataset) -> Finding:
+def judge_added_variance(dataset: xr.Dataset, findings: int = FINDINGS) -> Finding:
     """Var(T_h | layers below) = C0 / C_h (P0 Lemma 5), by its log-log slope in the width; rival: slope -1/2."""
     widths = dataset["width_above"].values
     slopes = []
@@ -62,7 +62,7 @@ def judge_added_variance(dataset: xr.Dataset) -> Finding:
     slope, error = (np.array([getattr(law, name) for law in slopes]) for name in ("exponent", "stderr"))
     claim, rival = (Deviation(slope - value, error, np.zeros_like(slope)) for value in (-1.0, -0.5))
     shown = ", ".join(f"{s:.3f} +- {e:.3f}" for s, e in zip(slope, error, strict=True))
-    bands = Bands.of(FINDINGS * len(slope), float(dataset.attrs["draws_given"]))
+    bands = Bands.of(findings * len(slope), float(dataset.attrs["draws_given"]))
     titles = "given the layers below, a layer of C units adds a variance of C0/C (P0 Lemma 5, eq. 27)", "C^(-1/2)"
     return Finding(*titles, judge(claim, rival, bands), f"slopes in C by pair: {shown}")
 

@@ -56,7 +56,8 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(run, tmp_path):
         assert np.isnan(dataset.label_term.sel(depth=2, layer=3))
         assert json.loads(dataset.attrs["architecture"])["depth"] == 4
         assert {"label_term_mean_field", "label_term_law", "finite_width_allowance"} <= set(dataset.data_vars)
-        assert "python -m sims.cnn_overlap" in dataset.attrs["provenance"]
+        assert dataset.attrs["command"].startswith("python -m sims.cnn_overlap --")
+        assert "--out" not in dataset.attrs["command"]
     assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.nc", "run.png"]
 

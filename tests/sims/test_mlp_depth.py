@@ -54,7 +54,7 @@ def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypa
 def test_the_dataset_says_what_made_it(finished):
     attrs = finished[1].attrs
     assert json.loads(attrs["architecture"])["width"] == 16
-    assert "python -m sims.mlp_depth" in attrs["provenance"]
+    assert attrs["command"].startswith("python -m sims.mlp_depth --")
 
 
 def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
