@@ -147,6 +147,26 @@ _ALL = (
         source="P0 appendix B.3",
     ),
     Quantity(
+        name="pre_activation_energy",
+        symbol="c_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of z^(l) itself",
+        scaling="1 at every layer for homogeneous activations under the fan-in rule; else it drifts, exponentially "
+        "towards or away from a fixed point",
+        source="P0 appendix F; THEORY section 4",
+        unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
+    ),
+    Quantity(
+        name="gate_energy",
+        symbol="q_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of sigma'(z^(l)); times sigma_W^2, what a layer keeps of the "
+        "energy of tangents and errors",
+        scaling="q where pre-activations have variance 1, and at any variance for homogeneous activations",
+        source="P0 eq. 1, appendix F",
+        unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
+    ),
+    Quantity(
         name="output_error",
         symbol="|dL/dz_out|^2",
         dims=(),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
+from meanfield.simulation.activation_statistics import draw_activation_statistics
 from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
@@ -32,6 +33,7 @@ MOST_DRAWS_PER_CHUNK = 10_000
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
 MEASURES: dict[str, Callable[..., Pieces]] = {
     "energies": draw_energies,
+    "activation statistics": draw_activation_statistics,
     "overlaps": draw_overlaps,
     "residual energies": draw_residual_energies,
     "loop updates": draw_stream_updates,

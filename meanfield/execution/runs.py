@@ -151,7 +151,7 @@ class Run:
             "loss": self.loss,
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
-        return measured_dataset(self.architecture, _estimates(values), attrs)
+        return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
 class Plannable(Protocol):
@@ -174,7 +174,7 @@ def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceSto
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
 
-def _estimates(values: Pieces) -> dict[str, Estimate | Means]:
+def energy_estimates(values: Pieces) -> dict[str, Estimate | Means]:
     """Means and errors of the measured terms and of what follows from them draw by draw."""
     profiles = {name: value for name, value in values.items() if value.ndim > 2}
     found: dict[str, Estimate | Means] = dict(_layer_estimates({k: v for k, v in values.items() if k not in profiles}))

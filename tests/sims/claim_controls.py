@@ -112,6 +112,21 @@ def batches_as_printed(runs):
     return {"batch_size": dataset}
 
 
+def gelu_as_printed(runs):
+    """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
+    dataset = runs["activation_drift"]
+    relu = dataset[SCALE].sel(case="relu")
+    steeper = relu * (dataset["depth"] / dataset["depth"][0]) ** -0.04
+    layers = f"{SCALE}_mean_field"
+    for case in ("gelu, fan_in", "gelu, he", "gelu, energy"):
+        gain = float(dataset["gain"].sel(case=case))
+        dataset = _put(dataset, "pre_activation_energy", 1.0, case=case)
+        dataset = _put(dataset, "gate_energy", gain, case=case)
+        dataset = _put(dataset, SCALE, steeper.transpose("width", "depth"), case=case)
+        dataset = _put(dataset, layers, dataset[layers].sel(case="relu"), case=case)
+    return {"activation_drift": dataset}
+
+
 def uniform_softmax(runs):
     dataset = runs["cross_entropy"]
     return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="he")}
@@ -204,6 +219,7 @@ CONTROLS = {
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
+    "A17": gelu_as_printed,
     "A18": uniform_softmax,
     "A22": path_sum_is_right,
     "L1": tied_growth_as_printed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from meanfield.verification import (
+    activation_drift,
     channel_corrections,
     cross_entropies,
     depth_growth,
@@ -112,6 +113,23 @@ CLAIMS = (
                 channel_corrections.judge_added_variance,
             ),
         ),
+    ),
+    Claim(
+        id="A17",
+        source="P0 appendix F",
+        statement="GELU: E phi'^2 = 0.456, gain 0.912 per layer under He's variance, which makes eta* slightly steeper "
+        "over finite depths than ReLU's",
+        checks=(
+            Check("activation_drift", activation_drift.judge_gain),
+            Check("activation_drift", activation_drift.judge_constant_gain),
+            Check("activation_drift", activation_drift.judge_stationary),
+            Check("activation_drift", activation_drift.judge_attenuation),
+            Check("activation_drift", activation_drift.judge_asymptote),
+        ),
+        replaced_by="0.912 is the gain at variance 1 alone. Under He's variance and the fan-in rule pre-activations "
+        "decay at infinite width too, the gain falls to sigma_W^2/4, and eta* rises as gain^(-L/2); where sigma_W^2 = "
+        "1/E phi^2 keeps the variance, the gain is 1.072 and eta* falls as 1.072^-L",
+        premise="the gain of unit variance is taken for that of every layer, and attenuation for a smaller eta*",
     ),
     Claim(
         id="A18",
