@@ -49,7 +49,7 @@ class Shampoo:
 
 def second_moments(left: Array | None, right: Array | None, slope: Factored, beta: float) -> tuple[Array, Array]:
     """Roots of the running means of G G^T and G^T G, their columns orthogonal and of descending length."""
-    above, below = (np.linalg.qr(side, mode="r") for side in (slope.left, slope.right))
+    above, below = (np.asarray(np.linalg.qr(side, mode="r")) for side in (slope.left, slope.right))
     fresh = (slope.left @ below.T, slope.right @ above.T)
     return _running(left, fresh[0], beta), _running(right, fresh[1], beta)
 

@@ -40,7 +40,7 @@ class SOAP:
 
     def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Factored, Moments]:
         before = (state.left, state.right) if state else (None, None)
-        left, right = second_moments(*before, gradient.slope, self.beta3)
+        left, right = second_moments(before[0], before[1], gradient.slope, self.beta3)
         mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
         bases = left / np.linalg.norm(left, axis=0), right / np.linalg.norm(right, axis=0)
         old = state.second if state else np.zeros((0, 0))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from meanfield.block_net import BlockNet
 from meanfield.optimizers.base import Gradient
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Parameters:
-    """Matrices W_0, W_1^(1) .. W_L^(k), W_{L+1}, and as columns the biases b_0, b_1^(1) .. b_L^(k), if there are any."""
+    """Matrices W_0, W_1^(1) .. W_L^(k), W_{L+1}, and as columns the biases b_0, b_1^(1) .. b_L^(k), if any."""
 
     matrices: list[Array]
     biases: list[Array]
@@ -85,7 +86,7 @@ def loss(output: Array, labels: Array) -> float:
 
 def gradients(net: BlockNet, given: Parameters, batch: Batch, made: Pass) -> tuple[list[Gradient], list[Gradient]]:
     """Gradients of all matrices, and of all biases, in the order of `Parameters`."""
-    pull = 1 / (1 + np.exp(batch.labels * made.output))
+    pull = expit(-batch.labels * made.output)
     weights = -batch.labels * pull / net.samples, pull * (1 - pull) / net.samples
     slopes = output_slopes(net, given, made)
     matrices = [_gradient(slope, seen, *weights) for slope, seen in zip(slopes, made.inputs, strict=True)]

@@ -95,7 +95,7 @@ def test_sso_meets_both_constraints(shape, rank, learning_rate):
 
 
 def test_sso_reaches_the_largest_alignment_where_the_gradient_leaves_room():
-    """Rank-one gradients leave most of the top direction free: <G, Phi> is then the nuclear norm, which none exceeds."""
+    """Rank-one gradients leave most of the top direction free: <G, Phi> is then the nuclear norm, the most."""
     gradient, weights = draw((40, 40), 1)
     slope = gradient.slope.dense()
     step = first("sso", gradient, weights, 0.01)
