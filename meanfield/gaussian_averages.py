@@ -12,6 +12,7 @@ E[f^2] - sum_{k<=K} a_k^2 bounds what is left out beyond K at every correlation,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,22 +67,45 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
     return total
 
 
+class HermiteBasis:
+    """As many Hermite polynomials as a function needs at every variance up to a largest one."""
+
+    def __init__(self, function: Function, largest: float) -> None:
+        nodes, weights = _trapezoid(largest)
+        orders = sum(1 for _ in _coefficients(function, np.array([largest])))
+        polynomials = list(islice(_hermite_functions(nodes, weights), orders))
+        self.largest, self._function, self._nodes = largest, function, nodes
+        self._projection = np.transpose(polynomials) * np.sqrt(weights)[:, None]
+
+    def coefficients(self, variances: Array) -> Array:
+        """a_k(c): (variances, orders)."""
+        return np.asarray(self._function(np.sqrt(variances)[:, None] * self._nodes) @ self._projection)
+
+
 def _coefficients(function: Function, variances: Array) -> Iterator[Array]:
     """Yield a_0, a_1, ... of every variance until the rest no longer counts for any of them."""
     nodes, weights = _trapezoid(float(variances.max()))
-    # Values and polynomials carry one root of the weights each, so that no polynomial overflows.
     values = function(np.sqrt(variances)[:, None] * nodes) * np.sqrt(weights)
-    below, hermite = np.zeros_like(nodes), np.sqrt(weights)
     energy = np.square(values).sum(axis=1)
     left = energy.copy()
-    for order in range(_resolved_orders(nodes)):
+    for hermite in _hermite_functions(nodes, weights):
         if np.all(left <= TOLERANCE * energy):
             return
         coefficient = values @ hermite
         yield coefficient
         left -= np.square(coefficient)
-        below, hermite = hermite, (nodes * hermite - np.sqrt(order) * below) / np.sqrt(order + 1)
     raise ArithmeticError("the Hermite series does not converge: the function is not smooth on the scale 1")
+
+
+def _hermite_functions(nodes: Array, weights: Array) -> Iterator[Array]:
+    """h_0, h_1, ... at the nodes, up to the last that they resolve.
+
+    They and the values that they meet carry one root of the weights each, so that no polynomial overflows.
+    """
+    below, hermite = np.zeros_like(nodes), np.sqrt(weights)
+    for order in range(_resolved_orders(nodes)):
+        yield hermite
+        below, hermite = hermite, (nodes * hermite - np.sqrt(order) * below) / np.sqrt(order + 1)
 
 
 def _trapezoid(variance: float) -> tuple[Array, Array]:

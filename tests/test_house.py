@@ -14,6 +14,14 @@ MODULES = sorted(path for folder in ("meanfield", "sims", "figures") for path in
 FORBIDDEN = {
     "meanfield/theory": ("meanfield.simulation", "meanfield.execution", "meanfield.verification", "sims", "figures"),
     "meanfield/simulation": ("meanfield.theory", "meanfield.execution", "meanfield.verification", "sims", "figures"),
+    "meanfield/parameterizations": (
+        "meanfield.theory",
+        "meanfield.simulation",
+        "meanfield.execution",
+        "meanfield.verification",
+        "sims",
+        "figures",
+    ),
     "meanfield/execution": ("meanfield.theory", "meanfield.verification", "sims", "figures"),
     "meanfield/verification": ("sims", "figures"),
     "meanfield": ("sims", "figures"),

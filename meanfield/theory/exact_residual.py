@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from meanfield.residual import ResidualMLP
 from meanfield.theory.closure import DepthUnit, derive_together
 from meanfield.theory.exact import OUTPUT_MOMENTS, OVERLAP, ExactTerms
-from meanfield.theory.iteration import iterate
+from meanfield.theory.kernels.iteration import iterate
 from meanfield.theory.recursion import Recursion
 
 Array = NDArray[np.float64]

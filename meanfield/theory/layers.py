@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.theory.iteration import iterate
+from meanfield.theory.kernels.iteration import iterate
 from meanfield.theory.recursion import Recursion
 
 Array = NDArray[np.float64]

@@ -29,12 +29,14 @@ def scales_by_depth(architecture: Sequential) -> Array:
     energy stands in for the label term, which has no prediction there.
 
     Raises:
-        ValueError: zero padding, or channels that vary with depth (a cut net is then another one).
+        ValueError: zero padding, or channels or branch scalings that vary with depth (a cut net is then another one).
 
     Source: P0 eq. 9; THEORY sections 2, 4.
     """
-    if not architecture.covers_evenly or len(set(architecture.channels_by_layer[1:])) > 1:
-        raise ValueError("depths share one recursion only on circular grids with equal layers; predict each by itself")
+    if not architecture.covers_evenly or architecture.has_skips or len(set(architecture.channels_by_layer[1:])) > 1:
+        raise ValueError(
+            "depths share one recursion only on circular grids with equal layers and no skips; predict each by itself"
+        )
     found = predict(architecture, level="mean_field")
     overlap, depths = found["overlap_energy"].values, np.arange(1, architecture.depth + 1)
     if architecture.is_pooled:

@@ -20,9 +20,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.activations import LINEAR, Activation
 from meanfield.gaussian_averages import LARGEST_VARIANCE
 from meanfield.loops import TiedLoop
+from meanfield.theory.loop_averages import Averages, pair_averages
 
 Array = NDArray[np.float64]
 
@@ -68,14 +68,14 @@ class Step:
     """Step s: what makes h_s of h_{s-1}, as logarithms over t = 0 .. s-1 (independent steps: t = s-1 alone).
 
     Attributes:
-        activation: phi.
+        averages: of pairs of steps.
         variances: H_t.
         covariance: Q_{s-1,t}.
         features: E[phi(h_{s-1}) phi(h_t)].
         correlation: Q_st - H_0 at t = 0 .. s (independent steps: t = s); its last element is C_s.
     """
 
-    activation: Activation
+    averages: Averages
     variances: Array
     covariance: Array
     features: Array
@@ -84,8 +84,7 @@ class Step:
     @property
     def gates(self) -> Array:
         """Logarithm of E[phi'(h_{s-1}) phi'(h_t)]."""
-        arguments, _ = _standardised(self.activation, self.variances, self.covariance)
-        return np.log(self.activation.gate_product(*arguments))
+        return self.averages.gates(self.variances, self.covariance)
 
 
 def steps(loop: TiedLoop, initial_energy: float = 1.0) -> Iterator[Step]:
@@ -95,13 +94,13 @@ def steps(loop: TiedLoop, initial_energy: float = 1.0) -> Iterator[Step]:
         ValueError: the variance of the stream of a smooth activation leaves what its averages are computed for.
     """
     start, sums, scale = log(initial_energy), pair_sum(loop), increment_scale(loop)
-    variances, covariance = np.full(loop.depth + 1, start), np.array([start])
+    variances, covariance, averages = np.full(loop.depth + 1, start), np.array([start]), pair_averages(loop)
     for step in range(1, loop.depth + 1):
         _require_averages(loop, step, covariance[-1])
         others = variances[step - len(covariance) : step]
-        features = log_product(loop.sigma, others, covariance)
+        features = averages.features(others, covariance)
         correlation = sums.add(scale + features)
-        yield Step(loop.sigma, others, covariance, features, correlation)
+        yield Step(averages, others, covariance, features, correlation)
         covariance = np.logaddexp(start, correlation)
         variances[step] = covariance[-1]
 
@@ -114,25 +113,6 @@ def increment_scale(loop: TiedLoop) -> float:
 def log_correlation_terms(loop: TiedLoop) -> Array:
     """ln C_s, s = 1 .. L, with C_s = H_s - H_0 at H_0 = 1: (L,)."""
     return np.array([step.correlation[-1] for step in steps(loop)])
-
-
-def log_product(activation: Activation, variances: Array, covariance: Array) -> Array:
-    """ln E[phi(u) phi(v)]; v has these variances, u the last of them."""
-    if activation is LINEAR:
-        return covariance  # also where the correlation is below the range of a float
-    arguments, scale = _standardised(activation, variances, covariance)
-    return scale + np.log(activation.product(*arguments))
-
-
-def _standardised(activation: Activation, variances: Array, covariance: Array) -> tuple[tuple[Array, ...], Array]:
-    """Arguments of a Gaussian average, and the logarithm of the scale that they leave out.
-
-    Homogeneous activations need the correlation alone, so that variances may lie outside the range of a float.
-    """
-    if not activation.homogeneous:
-        return (np.exp(variances[-1:]), np.exp(variances), np.exp(covariance)), np.zeros_like(covariance)
-    scale, ones = (variances[-1] + variances) / 2, np.ones_like(covariance)
-    return (ones, ones, np.exp(covariance - scale)), scale
 
 
 def _require_averages(loop: TiedLoop, step: int, log_variance: float) -> None:

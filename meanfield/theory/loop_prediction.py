@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from meanfield.loops import TiedLoop
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory.logarithms import with_logarithms
-from meanfield.theory.loop_covariance import log_product, steps
+from meanfield.theory.loop_averages import pair_averages
+from meanfield.theory.loop_covariance import steps
 from meanfield.theory.loop_laws import has_closed_energy, log_correlation_law
 
 Array = NDArray[np.float64]
@@ -55,4 +56,4 @@ def _mean_field(loop: TiedLoop, correlations: bool) -> dict[str, Array]:
 def _independent_features(loop: TiedLoop, terms: Array) -> Array:
     """ln E[phi(h_l) phi(h_t)], t = 0 .. l, where Q_lt = H_t, from ln C_1 .. ln C_l."""
     energies = np.logaddexp(0.0, np.concatenate([[-np.inf], terms]))
-    return log_product(loop.sigma, energies, energies)
+    return pair_averages(loop).features(energies, energies)

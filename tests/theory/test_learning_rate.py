@@ -65,3 +65,5 @@ def test_nets_that_a_rule_does_not_serve_are_refused():
         mf.transfer_learning_rate(0.1, *[mf.ConvNet(depth=d, channels=8) for d in (2, 4)], rule="exact")
     with pytest.raises(ValueError, match="circular grids"):
         scales_by_depth(mf.ConvNet(depth=2, channels=8, padding="zero"))
+    with pytest.raises(ValueError, match="no skips"):
+        scales_by_depth(mf.ResidualMLP(depth=2, width=8))

@@ -1,0 +1,101 @@
+"""What the sources of the tables take for granted, and where a net or an optimizer does not grant it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from meanfield.parameterizations.tables import table_of
+
+PREMISES = (
+    "derived for one step on one sample, linear branches of a fixed number of layers, no momentum, and dimensions of "
+    "input and output that stay fixed as the width grows"
+)
+
+# What P1 trained (section 5.1). Optimizers of matrices stepped hidden weights only, beside AdamW.
+LARGEST_TRAINED = {"width": 4096, "depth": 256}
+_TRAINED_ON_HIDDEN = ("muon", "muon_kimi", "shampoo")
+_TRAINED = ("adamw", "sophia")
+
+# Optimizer -> the role that this is about (None: all), and what the table leaves open.
+_OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
+    "adamw": (
+        None,
+        "the epsilon row holds for sqrt(v) + eps; P1 eq. 19 has epsilon under the root, where its powers double",
+    ),
+    "sophia": (
+        None,
+        "P1 gives no epsilon; the step is a sign only while epsilon stays below the gradient's entries, so scale it by "
+        "the epsilon row of AdamW",
+    ),
+    "soap": (
+        None,
+        "P1 gives no epsilon; SOAP adds it to singular values of the gradient, which scale as the square root of "
+        "Shampoo's row",
+    ),
+    "muon": (
+        "input",
+        "for the bare step U V^T; where it is multiplied by sqrt(max(1, n_out/n_in)), as in common implementations, "
+        "learning rate and weight decay of the input weights do not scale",
+    ),
+    "sso": (
+        "output",
+        "the output column contradicts SSO's own constraint |W|_2 = R = sqrt(n_out/n_in): P1's initial variance puts "
+        "these weights at r_n R, and the first step back to R shrinks the output by r_n; with weights that start at R "
+        "the initial variance scales as 1/r_n^2 and multiplier, learning rate and weight decay do not scale",
+    ),
+}
+
+
+def unmet_premises(
+    optimizer: str,
+    *,
+    width: int,
+    depth: int,
+    base_width: int,
+    base_depth: int,
+    block_depth: int,
+    parameterization: str = "spectral",
+    roles: Sequence[str] | None = None,
+    input_dimension: int | None = None,
+    output_dimension: int | None = None,
+) -> list[str]:
+    """One sentence for everything that the table's source does not cover in this use of it.
+
+    Args:
+        optimizer, width, depth, base_width, base_depth, block_depth, parameterization, roles: as for `resolve`.
+        input_dimension, output_dimension: d_0 and d_(L+1), where known; the output's is the vocabulary of a
+            language model.
+
+    Raises:
+        TypeError, ValueError: an unknown optimizer, a block depth that is no count.
+    """
+    table = table_of(optimizer, block_depth)
+    used = table.roles if roles is None else roles
+    if parameterization == "standard":
+        grown = "each hidden layer then multiplies the features by sqrt(r_n)"
+        return [f"as P1 prints it not even the initial variance of hidden weights falls with the width: {grown}"]
+    found = _sizes({"width": (base_width, width), "depth": (base_depth, depth)})
+    for role, dimension in (("input", input_dimension), ("output", output_dimension)):
+        if role in used and dimension is not None and dimension > (smallest := min(width, base_width)):
+            found.append(
+                f"{role} dimension {dimension} exceeds the width {smallest}: the {role} column is for dimensions that "
+                "are small beside the width"
+            )
+    if optimizer in _TRAINED_ON_HIDDEN and set(used) != {"hidden"}:
+        found.append(f"P1 trained {optimizer} on hidden weights only; AdamW stepped all other parameters")
+    elif optimizer not in (*_TRAINED, *_TRAINED_ON_HIDDEN):
+        found.append(f"P1 derives table {table.number} for {optimizer} but trains no language model with it")
+    if table.one_layer and "hidden" in used:
+        found.append("condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound")
+    about, sentence = _OF_OPTIMIZER.get(optimizer, ("", ""))
+    return found + [sentence] * (about is None or about in used)
+
+
+def _sizes(sizes: dict[str, tuple[int, int]]) -> list[str]:
+    found = []
+    for name, (base, size) in sizes.items():
+        if size < base:
+            found.append(f"{name} {size} is below the base's {base}: the exponents describe growing nets")
+        if size > LARGEST_TRAINED[name]:
+            found.append(f"{name} {size} is beyond what P1 trained, up to {LARGEST_TRAINED[name]}")
+    return found

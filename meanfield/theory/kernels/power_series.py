@@ -1,0 +1,17 @@
+"""Sums of the Hermite series of pairs of Gaussians."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def power_series(coefficients, correlations):
+    """sum_k a_k b_k rho^k for every row b of coefficients (rows, orders), a the last: (rows,)."""
+    count, orders = coefficients.shape
+    last, total = coefficients[count - 1], np.empty(count)
+    for row in range(count):
+        other, rho, value = coefficients[row], correlations[row], 0.0
+        for order in range(orders - 1, -1, -1):
+            value = value * rho + last[order] * other[order]
+        total[row] = value
+    return total

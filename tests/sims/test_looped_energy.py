@@ -1,0 +1,96 @@
+"""The command on residual energies of loops: verdicts, controls, figure, report, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import looped_energy as figure
+from meanfield.verification import loop_growth as claims
+from meanfield.verification.verdicts import Verdict
+from sims import looped_energy as simulation
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("loops") / "run.nc"
+    arguments = ["--preset", "smoke", "--draws", "128", "--workers", "1", "--far", "64", "--out", str(path)]
+    assert simulation.main(arguments) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_verdicts(finished):
+    assert claims.judge_mean_field(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_printed_growth(finished).verdict is Verdict.REFUTED
+    assert claims.judge_correlations(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_cross_term(finished).verdict is Verdict.CONFIRMED
+    assert len(claims.findings(finished)) == claims.FINDINGS
+
+
+def test_tied_loops_treated_as_independent_are_refuted(finished):
+    """Negative control: the prediction of stacks in place of that of loops."""
+    name = "log_energy_mean_field"
+    deep = finished[name].sel(model=["deep", "deep"]).assign_coords(model=finished["model"])
+    assert claims.judge_mean_field(finished.assign({name: deep})).verdict is Verdict.REFUTED
+
+
+def test_an_exponent_off_by_a_twentieth_is_told_apart(finished):
+    """Negative control: predictions at alpha + 0.05, that is of C_L lower by a factor of L^-0.1, at the most loops."""
+    name = "log_energy_mean_field"
+    shifted = finished[name].copy()
+    for scaling in ("sqrt", "linear"):
+        correlation = np.expm1(finished[name].sel(scaling=scaling)) * finished["loops"] ** -0.1
+        shifted.loc[{"scaling": scaling}] = np.log1p(correlation).transpose("model", "loops")
+    assert claims.judge_mean_field(finished.assign({name: shifted})).verdict is not Verdict.CONFIRMED
+
+
+def test_growth_as_printed_is_not_refuted(finished):
+    """Negative control: correlation terms that do grow as L."""
+    drawn = finished["correlation_term"].copy()
+    printed = drawn.sel(model="looped", scaling="sqrt")[0] * finished["loops"] / finished["loops"][0]
+    factor = printed / drawn.sel(model="looped", scaling="sqrt")
+    drawn.loc[{"model": "looped", "scaling": "sqrt"}] = printed.values
+    stderr = finished["correlation_term_stderr"].copy()
+    stderr.loc[{"model": "looped", "scaling": "sqrt"}] *= factor.values
+    found = claims.judge_printed_growth(finished.assign(correlation_term=drawn, correlation_term_stderr=stderr))
+    assert found.verdict is Verdict.CONFIRMED
+
+
+def test_correlated_stacks_are_seen(finished):
+    """Negative control: models exchanged."""
+    swapped = finished.sel(model=["deep", "looped"]).assign_coords(model=finished["model"])
+    assert claims.judge_correlations(swapped).verdict is not Verdict.CONFIRMED
+
+
+def test_figure_shows_the_numbers(finished):
+    axes = figure.draw(finished).axes
+    for panel, (model, scaling) in {0: ("deep", "none"), 2: ("deep", "linear"), 6: ("looped", "linear")}.items():
+        _, points = axes[panel].lines[:2]
+        np.testing.assert_allclose(points.get_ydata(), finished["log_energy"].sel(model=model, scaling=scaling))
+
+
+def test_printed_report(tmp_path, capsys):
+    arguments = ["--loops", "1", "2", "4", "--width", "32", "--draws", "4", "--far", "8", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("Looped: one matrix", "Deep: a matrix", "far up", "Correlation of increments", "Verdicts", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--loops", "4", "8"], "three numbers of loops or more"),
+        (["--loops", "0", "1", "2"], "--loops is 0"),
+        (["--far", "3"], "--far is 3"),
+        (["--width", "0"], "width is 0"),
+        (["--weight-variance", "-1"], "weight_variance is -1"),
+        (["--activation", "step"], "activation is 'step'"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
