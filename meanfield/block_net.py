@@ -31,7 +31,8 @@ class BlockNet:
         block_depth: transformations k of a block.
         block_width: units inside a block; n if left out.
         input_width: d_0.
-        samples: inputs in a batch, N(0, I), with random labels +-1 and the logistic loss, averaged over the batch.
+        samples: inputs in a batch, each uniform on the sphere |x|^2 = d_0, with random labels +-1; the loss is the
+            logistic one, averaged over the batch.
         activation: phi, "linear" or "relu".
         biases: whether input and hidden matrices have biases (P1 B.3).
         multipliers: a_0, a_l, a_{L+1}.

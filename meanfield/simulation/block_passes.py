@@ -58,9 +58,10 @@ def draw_parameters(net: BlockNet, seed: int, draw: int) -> Parameters:
 
 
 def draw_batch(net: BlockNet, seed: int, draw: int) -> Batch:
-    """Inputs N(0, I) and labels of one draw."""
+    """Inputs of one draw, uniform on the sphere |x|^2 = d_0, and their labels."""
     source = stream(seed, "batch", draw)
     inputs = source.standard_normal((net.input_width, net.samples))
+    inputs *= np.sqrt(net.input_width) / np.linalg.norm(inputs, axis=0)
     return Batch(inputs, source.choice([-1.0, 1.0], net.samples))
 
 

@@ -93,17 +93,18 @@ def draw_trained_streams(
     def one(draw: int) -> Iterator[tuple[list[float], list[float]]]:
         training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
         start = forward(net, training.parameters, training.batch.inputs).streams
-        yield [_size(h) for h in start], [0.0] * len(start)
+        yield [root_mean_square(h) for h in start], [0.0] * len(start)
         for _ in range(steps):
             training.step()
             streams = forward(net, training.parameters, training.batch.inputs).streams
-            changes = [_size(now - before) for now, before in zip(streams, start, strict=True)]
-            yield [_size(h) for h in streams], changes
+            changes = [root_mean_square(now - before) for now, before in zip(streams, start, strict=True)]
+            yield [root_mean_square(h) for h in streams], changes
 
     with np.errstate(all="ignore"):  # nets that a table lets diverge are told by what is not finite
         found = np.array([list(one(draw)) for draw in draws])
     return {"feature_norm": found[:, :, 0], "feature_update_norm": found[:, :, 1]}
 
 
-def _size(values: Array) -> float:
+def root_mean_square(values: Array) -> float:
+    """|a|_R over all numbers of an array."""
     return float(np.sqrt(np.mean(np.square(values))))
