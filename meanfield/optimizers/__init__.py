@@ -13,6 +13,9 @@ from meanfield.optimizers.soap import SOAP
 from meanfield.optimizers.sophia import Sophia
 from meanfield.optimizers.sso import SSO
 
+# How well runs of many steps keep to SSO's sphere; the constraint costs a norm of every matrix at every trial.
+SPHERE = 1e-5
+
 # As they are run: with momentum.
 OPTIMIZERS: dict[str, Optimizer] = {
     "sgd": SGD(),
@@ -23,7 +26,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "muon_kimi": MuonKimi(),
     "shampoo": Shampoo(),
     "soap": SOAP(),
-    "sso": SSO(),
+    "sso": SSO(tolerance=SPHERE),
 }
 
 # As P1 analyses them: the first step, without momentum; an epsilon of zero goes with it.
@@ -36,7 +39,7 @@ FIRST_STEPS: dict[str, Optimizer] = {
     "muon_kimi": MuonKimi(0.0, None),
     "shampoo": Shampoo(0.0, 0.0),
     "soap": SOAP(0.0, 0.0, 0.0),
-    "sso": SSO(0.0),
+    "sso": SSO(0.0, SPHERE),
 }
 
 # Optimizers that take every element by itself, and so biases too; the others leave biases to AdamW, as P1 has it.

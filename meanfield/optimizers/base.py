@@ -47,5 +47,17 @@ class Optimizer(Protocol):
         ...
 
 
+def scaled(direction: Direction, factor: float) -> Direction:
+    """factor times a matrix, kept as it is kept."""
+    return direction.times(factor) if isinstance(direction, Factored) else factor * direction
+
+
+def times(direction: Direction, columns: Array) -> Array:
+    """A matrix times columns."""
+    if isinstance(direction, Factored):
+        return direction.left @ (direction.right.T @ columns)
+    return direction @ columns
+
+
 def dense(direction: Direction) -> Array:
     return direction.dense() if isinstance(direction, Factored) else direction

@@ -45,8 +45,7 @@ class SSO:
         family, reach = _family(moved, u, v), place.learning_rate * radius
 
         def excess(mix: float) -> float:
-            stepped = place.weights - reach * family(mix).dense()
-            return (top_singular(stepped, self.tolerance, v)[1] - norm) / norm
+            return (top_singular(place.weights, self.tolerance, v, family(mix).times(-reach))[1] - norm) / norm
 
         mix = self._balanced(excess, lambda mix: float(_between(u, family(mix), v)))
         return family(mix).times(radius), moved
@@ -60,11 +59,24 @@ class SSO:
         while width < STRONGEST:
             low, high = excess(tangent - width), excess(tangent + width)
             if low * high <= 0:
-                return float(brentq(excess, tangent - width, tangent + width, xtol=1e-15, rtol=1e-14))
+                return self._bisected(excess, tangent - width, tangent + width, low, high)
             width *= 10
         raise ValueError(
             "no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate"
         )
+
+    def _bisected(self, excess: Callable[[float], float], a: float, b: float, low: float, high: float) -> float:
+        """A zero of the excess between a and b by regula falsi with halved ends (Illinois), to the tolerance."""
+        while True:
+            middle = (a * high - b * low) / (high - low)
+            found = excess(middle)
+            if abs(found) <= self.tolerance or abs(b - a) <= 1e-15 * max(1.0, abs(a)):
+                return middle
+            if found * high < 0:
+                a, low = b, high
+            else:
+                low /= 2
+            b, high = middle, found
 
 
 def _family(slope: Factored, u: Array, v: Array) -> Callable[[float], Factored]:

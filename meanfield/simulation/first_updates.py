@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meanfield.block_net import BlockNet
 from meanfield.optimizers import ELEMENTWISE
+from meanfield.optimizers.base import Direction, scaled, times
 from meanfield.optimizers.spectrum import rms_operator_norm
 from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward
 from meanfield.simulation.block_training import Hyperparameters, Training, root_mean_square
@@ -60,7 +61,7 @@ def _one(net: BlockNet, start: Parameters, batch: Batch, of: Mapping[str, Hyperp
 def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: Hyperparameters, norms: bool) -> Found:
     """One optimizer's step from ``start``, which is left as it is."""
     training = Training(net, start.copy(), batch, name, given, momentum=False)
-    training.step()
+    directions = training.step()
     before = forward(net, start, batch.inputs)
     after = forward(net, training.parameters, batch.inputs).streams
     changes = [root_mean_square(now - then) for now, then in zip(after, before.streams, strict=True)]
@@ -70,7 +71,8 @@ def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: H
         found["order_norm"] = np.array([root_mean_square(order) for order in orders[:, -1]])
     if not norms:
         return found
-    moves = [now - then for now, then in zip(training.parameters.matrices, start.matrices, strict=True)]
+    rates = [given[role]["learning_rate"] for role in net.roles]
+    moves = [scaled(direction, rate) for direction, rate in zip(directions, rates, strict=True)]
     found |= _norms(moves, before.inputs, "update")
     if net.biases:
         pairs = zip(training.parameters.biases, start.biases, strict=True)
@@ -79,8 +81,8 @@ def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: H
     return found
 
 
-def _norms(matrices: Sequence[Array], seen: Sequence[Array], name: str) -> Found:
+def _norms(matrices: Sequence[Direction], seen: Sequence[Array], name: str) -> Found:
     norms = np.array([rms_operator_norm(matrix) for matrix in matrices])
     images = zip(matrices, seen, strict=True)
-    gains = np.array([root_mean_square(matrix @ z) / root_mean_square(z) for matrix, z in images])
+    gains = np.array([root_mean_square(times(matrix, z)) / root_mean_square(z) for matrix, z in images])
     return {f"{name}_norm": norms, f"{name}_alignment": gains / norms}

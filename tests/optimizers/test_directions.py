@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.optimizers import FIRST_STEPS
+from meanfield.optimizers import FIRST_STEPS, SSO
 from meanfield.optimizers.base import Gradient, Place, dense
 from meanfield.optimizers.factored import Factored
 from meanfield.optimizers.polar import newton_schulz, polar_factor
@@ -22,7 +22,8 @@ def draw(shape, rank, seed=0):
 
 
 def first(name, gradient, weights, learning_rate=0.1):
-    return dense(FIRST_STEPS[name].step(None, gradient, Place(weights, learning_rate))[0])
+    optimizer = SSO(0.0) if name == "sso" else FIRST_STEPS[name]
+    return dense(optimizer.step(None, gradient, Place(weights, learning_rate))[0])
 
 
 def compact(matrix):
