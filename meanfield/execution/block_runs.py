@@ -27,6 +27,7 @@ ARRAYS = 8
 # Dims of what the measures give, behind the draw.
 DIMS: dict[str, dict[str, tuple[str, ...]]] = {
     "trained streams": {"feature_norm": ("step", "block"), "feature_update_norm": ("step", "block")},
+    "update orders": {"order_norm": ("step", "order"), "feature_update_norm": ("step",)},
     "first updates": {
         "feature_norm": ("block",),
         "feature_update_norm": ("optimizer", "block"),
@@ -43,7 +44,7 @@ DIMS: dict[str, dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class BlockRun:
-    """One net to train: which of the measures "trained streams" and "first updates" is taken, with what options.
+    """One net to train: which of the measures in `DIMS` is taken, with what options.
 
     Its dataset keeps every draw, as slopes over sizes are taken draw by draw: NAME over ``draw`` and what the measure
     has (`DIMS`), from ``block`` 0, the stream below all blocks, and ``step`` 0, before the first step.
@@ -63,7 +64,7 @@ class BlockRun:
         """The checked plan of this run."""
         require_choice("measure", self.measure, DIMS)
         draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
-        visits = self.options.get("steps") or len(self.options["hyperparameters"])
+        visits = np.max(self.options.get("steps", len(self.options["hyperparameters"])))
         cost = OPERATIONS_PER_ELEMENT * self._numbers + OPERATIONS_PER_MATRIX * len(self.net.shapes)
         whole = Chunk(self.net, self.measure, self.options, checked_seed(self.seed), 0, draws, "dense", 1)
         return plan(whole, visits * cost)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
-from meanfield.simulation.block_training import draw_trained_streams
+from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
 from meanfield.simulation.first_updates import draw_first_updates
 from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
@@ -38,6 +38,7 @@ MEASURES: dict[str, Callable[..., Pieces]] = {
     "loop updates": draw_stream_updates,
     "trained streams": draw_trained_streams,
     "first updates": draw_first_updates,
+    "update orders": draw_update_orders,
 }
 
 

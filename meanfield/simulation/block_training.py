@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from meanfield.optimizers import ELEMENTWISE, FIRST_STEPS, OPTIMIZERS
 from meanfield.optimizers.base import Direction, Gradient, Place
 from meanfield.optimizers.factored import Factored
 from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward, gradients
+from meanfield.simulation.update_orders import split_by_order
 
 Array = NDArray[np.float64]
 Hyperparameters = Mapping[str, Mapping[str, float]]
@@ -108,3 +109,29 @@ def draw_trained_streams(
 def root_mean_square(values: Array) -> float:
     """|a|_R over all numbers of an array."""
     return float(np.sqrt(np.mean(np.square(values))))
+
+
+def draw_update_orders(
+    net: BlockNet,
+    *,
+    seed: int,
+    draws: range,
+    weights: str,
+    optimizer: str,
+    hyperparameters: Hyperparameters,
+    momentum: bool,
+    steps: Sequence[int],
+) -> dict[str, Array]:
+    """|epsilon_j(L)|_R, (draws, steps, k + 1), and |Delta h_L|_R, (draws, steps), of the change since the start."""
+    orders, changes = [], []
+    for draw in draws:
+        training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
+        start, inputs = training.parameters.copy(), training.batch.inputs
+        for step in range(1, max(steps) + 1):
+            training.step()
+            if step in steps:
+                first, terms = split_by_order(net, start, training.parameters, inputs)
+                orders.append([root_mean_square(term) for term in terms[:, -1]])
+                changes.append(root_mean_square(first + terms[:, -1].sum(axis=0)))
+    shape = (len(draws), len(steps))
+    return {"order_norm": np.reshape(orders, (*shape, -1)), "feature_update_norm": np.reshape(changes, shape)}

@@ -175,6 +175,6 @@ def _finding(dataset: xr.Dataset, claim: str, rows: list[Row], comparisons: int)
     shown = (
         f"{len(rows)} slopes, farthest {worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for "
         f"{worst.condition:+g} ({worst.name}{', ' * bool(worst.optimizer)}{worst.optimizer}, in {worst.direction}); "
-        f"worst {inside.worst:.1f} s.e. beyond that, rival {rival.worst:.1f} or more, band {bands.alarm:.3g}"
+        f"worst {inside.worst:.1f} s.e. beyond that, rival {rival.worst:.3g} or more, band {bands.alarm:.3g}"
     )
     return Finding(claim, "half a power of width or depth off", judge(inside, rival, bands), shown)
