@@ -24,7 +24,7 @@ def text(dataset: xr.Dataset) -> str:
 def _heading(dataset: xr.Dataset) -> str:
     nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
     run = "{width}; {steps} steps, {draws} draws, seed {seed}; |.| root mean squares over units and samples"
-    how = "slope s of log y = a + s log x + c / x, draw by draw; in brackets the plain slope, without c / x"
+    how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets without corrections"
     return "\n".join([nets + run, how]).format_map(dataset.attrs)
 
 

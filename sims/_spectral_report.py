@@ -25,7 +25,7 @@ def text(dataset: xr.Dataset) -> str:
 def _heading(dataset: xr.Dataset) -> str:
     nets = "L blocks of {block_depth} matrices, linear; widths {widths} at L = {depth}, L = {depths} at width {width}"
     run = "first update of every optimizer under P1's tables, {draws} draws, seed {seed}; |.| are RMS operator norms"
-    how = "slopes: log y = a + s log x + c / x, draw by draw; weights over what finite Gaussian matrices have"
+    how = "slopes: log y = a + s log x + c / x (depths: + d / L^2), draw by draw; weights over finite Gaussian norms"
     return "\n".join([nets, run, how]).format_map(dataset.attrs)
 
 

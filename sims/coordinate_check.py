@@ -35,7 +35,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
-        "draws": 16,
+        "draws": 24,
         "optimizers": ["muon_kimi"],
     },
     "paper": {

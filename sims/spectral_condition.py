@@ -31,11 +31,11 @@ NAME = "spectral_condition"
 
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {"widths": [64, 128, 256], "depths": [2, 4, 8], "draws": 4, "optimizers": ["all"]},
-    "default": {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "draws": 16, "optimizers": ["all"]},
+    "default": {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "draws": 48, "optimizers": ["all"]},
     "paper": {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
-        "draws": 32,
+        "draws": 64,
         "optimizers": ["all"],
     },
 }

@@ -25,6 +25,7 @@ def newton_schulz(matrix: Factored, steps: int) -> Factored:
     """
     left, x, right = matrix.core()
     a, b, c = QUINTIC
+    x = x / max(float(np.abs(x).max(initial=0.0)), SMALLEST)  # squares of the smallest numbers would vanish
     x = x / max(float(np.linalg.norm(x)), SMALLEST)
     for _ in range(steps):
         square = x @ x.T

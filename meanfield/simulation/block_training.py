@@ -13,7 +13,7 @@ from meanfield.block_net import BlockNet
 from meanfield.optimizers import ELEMENTWISE, FIRST_STEPS, OPTIMIZERS
 from meanfield.optimizers.base import Direction, Gradient, Place
 from meanfield.optimizers.factored import Factored
-from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward, gradients
+from meanfield.simulation.block_passes import Batch, Parameters, Pass, draw_batch, draw_parameters, forward, gradients
 from meanfield.simulation.update_orders import split_by_order
 
 Array = NDArray[np.float64]
@@ -40,11 +40,18 @@ class Training:
     hyperparameters: Hyperparameters
     momentum: bool = True
     states: dict[int, Any] = field(default_factory=dict)
+    _seen: Pass | None = None
+
+    def look(self) -> Pass:
+        """The forward pass of the net as it stands, made once."""
+        if self._seen is None:
+            self._seen = forward(self.net, self.parameters, self.batch.inputs)
+        return self._seen
 
     def step(self) -> list[Direction]:
         """Delta W = -eta (A + lambda W) in every matrix and bias (P1 C.1); returns the A of the matrices."""
-        made = forward(self.net, self.parameters, self.batch.inputs)
-        slopes, bias_slopes = gradients(self.net, self.parameters, self.batch, made)
+        slopes, bias_slopes = gradients(self.net, self.parameters, self.batch, self.look())
+        self._seen = None
         roles = self.net.roles
         directions = [
             self._move(index, role, matrix, slope, self.optimizer)
@@ -93,11 +100,11 @@ def draw_trained_streams(
 
     def one(draw: int) -> Iterator[tuple[list[float], list[float]]]:
         training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
-        start = forward(net, training.parameters, training.batch.inputs).streams
+        start = training.look().streams
         yield [root_mean_square(h) for h in start], [0.0] * len(start)
         for _ in range(steps):
             training.step()
-            streams = forward(net, training.parameters, training.batch.inputs).streams
+            streams = training.look().streams
             changes = [root_mean_square(now - before) for now, before in zip(streams, start, strict=True)]
             yield [root_mean_square(h) for h in streams], changes
 

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+# Below this size corrections of order 1/x^2 are a hundredth or more.
+COARSE = 10
+
 
 @dataclass(frozen=True)
 class LadderSlope:
@@ -16,9 +19,9 @@ class LadderSlope:
 
     Attributes:
         plain, plain_stderr: of a straight line.
-        settled, settled_stderr: of log y = a + s log x + c / x, s: what the slope tends to if the leading correction
-            is of order 1/x.
-        allowance: what leaving out the smallest size changes in the settled slope; for corrections of higher order.
+        settled, settled_stderr: of log y = a + s log x + c / x, s: the slope's limit if finite sizes correct it in powers
+            of 1/x; on ladders of five or more that start below `COARSE`, with d / x^2 besides.
+        allowance: what leaving out the smallest size, with c / x alone, changes in it: for what is left of corrections.
         sizes: those at which all draws are finite and positive; the slopes are nan where fewer than three are.
     """
 
@@ -41,9 +44,11 @@ def ladder_slope(sizes: ArrayLike, values: ArrayLike) -> LadderSlope:
     count = len(x)
     if count < 3:
         return LadderSlope(np.nan, np.nan, np.nan, np.nan, np.nan, count)
-    line, curve = np.stack([np.log(x), np.ones(count)]), np.stack([np.log(x), np.ones(count), 1 / x])
+    line = np.stack([np.log(x), np.ones(count)])
+    first = np.vstack([line, 1 / x])
+    curve = np.vstack([first, 1 / x**2]) if count > 4 and x.min() < COARSE else first
     plain, settled = _slopes(line, logs), _slopes(curve, logs)
-    reference = _slopes(curve[:, 1:], logs[1:]) if count > 3 else plain
+    reference = _slopes(first[:, 1:], logs[1:]) if count > 3 else plain
     allowance = abs(float(settled.mean() - reference.mean()))
     return LadderSlope(*_summary(plain), *_summary(settled), allowance, count)
 

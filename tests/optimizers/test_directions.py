@@ -122,3 +122,10 @@ def test_sophia_needs_curvature():
     gradient, weights = draw((4, 4), 2)
     with pytest.raises(ValueError, match="curvature"):
         first("sophia", Gradient(gradient.slope), weights)
+
+
+def test_newton_schulz_of_the_smallest_numbers():
+    gradient, _ = draw((6, 6), 2)
+    tiny = gradient.slope.times(1e-250)
+    np.testing.assert_allclose(newton_schulz(tiny, 5).dense(), newton_schulz(gradient.slope, 5).dense(), atol=1e-12)
+    assert not newton_schulz(gradient.slope.times(0.0), 5).dense().any()

@@ -46,7 +46,7 @@ def test_nets_that_leave_the_floats_are_not_flat(finished):
     name = "feature_update_norm_by_width"
     gone = finished.assign({name: finished[name].where(finished["width"] < 64)})
     assert claims.judge_flat(gone, "muon", "many").verdict is Verdict.REFUTED
-    assert "leaves the floats" in claims.judge_standard(gone, "muon").evidence
+    assert "leaves the floats or stands still" in claims.judge_standard(gone, "muon").evidence
 
 
 def test_figure_shows_the_numbers(finished):
