@@ -36,7 +36,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "widths": [64, 128, 256, 512],
         "depths": [2, 4, 8, 16, 32],
-        "draws": 16,
+        "draws": 32,
         "optimizers": ["sgd", "adamw", "muon"],
     },
     "paper": {

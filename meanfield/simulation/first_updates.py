@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.block_net import BlockNet
-from meanfield.optimizers import ELEMENTWISE
 from meanfield.optimizers.base import Direction, scaled, times
 from meanfield.optimizers.spectrum import rms_operator_norm
 from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward
@@ -39,7 +38,7 @@ def draw_first_updates(
         feature_norm (L + 1,), |h_l|_R before the step, and feature_update_norm (O, L + 1), |Delta h_l|_R;
         order_norm (O, k + 1), |epsilon_j(L)|_R, in linear nets;
         weight_norm (M,) and update_norm (O, M), RMS operator norms, with bias_norm (L k + 1,) and
-        bias_update_norm (O, L k + 1) where there are biases (zero for optimizers of matrices);
+        bias_update_norm (O, L k + 1) where there are biases;
         weight_alignment (M,) and update_alignment (O, M): |A z|_R / (|A|_R |z|_R), A the matrix or its update and z
         what it read before the step, which P1's claims F.1 and F.2 say are of order one.
     """
@@ -77,7 +76,7 @@ def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: H
     if net.biases:
         pairs = zip(training.parameters.biases, start.biases, strict=True)
         sizes = np.array([root_mean_square(now - then) for now, then in pairs])
-        found["bias_update_norm"] = sizes * (name in ELEMENTWISE)
+        found["bias_update_norm"] = sizes
     return found
 
 

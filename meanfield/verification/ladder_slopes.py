@@ -19,8 +19,8 @@ class LadderSlope:
 
     Attributes:
         plain, plain_stderr: of a straight line.
-        settled, settled_stderr: of log y = a + s log x + c / x, s: the slope's limit if finite sizes correct it in powers
-            of 1/x; on ladders of five or more that start below `COARSE`, with d / x^2 besides.
+        settled, settled_stderr: of log y = a + s log x + c / x, s: the slope's limit if finite sizes correct it in
+            powers of 1/x; on ladders of five or more that start below `COARSE`, with d / x^2 besides.
         allowance: what leaving out the smallest size, with c / x alone, changes in it: for what is left of corrections.
         sizes: those at which all draws are finite and positive; the slopes are nan where fewer than three are.
     """
