@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
@@ -17,7 +18,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     """Columns: initial products, products with updates, orders one and up; rows: width and depth, relative."""
     names = [str(name) for name in dataset["update_product_name"].values]
     with styled():
-        figure = Figure(figsize=(2.1 * (len(names) + 1), 4.6))
+        figure = Figure(figsize=(2.2 * (len(names) + 1), 4.6))
         grid = figure.subplots(2, len(names) + 1, squeeze=False)
         for row, direction in zip(grid, ("width", "depth"), strict=True):
             sizes = dataset[direction].values
@@ -39,9 +40,11 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 def _finish(axes: Axes, sizes: np.ndarray, direction: str, name: str) -> None:
-    if direction == "depth":
-        axes.plot(sizes, sizes[0] / sizes, "--", color=LAW, label="1/L", zorder=0)
+    asked = sizes[0] / sizes if direction == "depth" and name.startswith("a_l") else np.ones(len(sizes))
+    axes.plot(sizes, asked, "--", color=LAW, label="condition", zorder=9)
     axes.set_xscale("log", base=2)
-    axes.set(yscale="log", xlabel=direction, title=name)
+    axes.set(yscale="log", xlabel=direction)
+    axes.set_title(name, fontsize=8)
     low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.5), max(high, 2.0))
+    axes.set_ylim(min(low, 0.3), max(high, 3.0))
+    axes.yaxis.set_minor_formatter(NullFormatter())
