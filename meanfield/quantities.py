@@ -6,28 +6,8 @@ channels n, the depth L and the layer l in nets with a "he" head, at leading ord
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantity:
-    """One variable of a dataset: its public name, the papers' letter, its dims, meaning, scaling and source.
-
-    ``unpredicted`` says why `predict` gives it at no level, and where its theory is; empty if it does.
-    """
-
-    name: str
-    symbol: str
-    dims: tuple[str, ...]
-    definition: str
-    scaling: str
-    source: str
-    unpredicted: str = ""
-
-    @property
-    def long_name(self) -> str:
-        return self.name.replace("_", " ")
-
+from meanfield.block_quantities import BLOCK_QUANTITIES
+from meanfield.quantity import Quantity
 
 _ALL = (
     Quantity(
@@ -308,4 +288,4 @@ def _logarithm(quantity: Quantity) -> Quantity:
     )
 
 
-QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *map(_logarithm, _ALL))}
+QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *map(_logarithm, _ALL), *BLOCK_QUANTITIES)}

@@ -18,6 +18,8 @@ from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
 from meanfield.simulation.activation_statistics import draw_activation_statistics
+from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
+from meanfield.simulation.first_updates import draw_first_updates
 from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
@@ -39,6 +41,9 @@ MEASURES: dict[str, Callable[..., Pieces]] = {
     "overlaps": draw_overlaps,
     "residual energies": draw_residual_energies,
     "loop updates": draw_stream_updates,
+    "trained streams": draw_trained_streams,
+    "first updates": draw_first_updates,
+    "update orders": draw_update_orders,
 }
 
 
