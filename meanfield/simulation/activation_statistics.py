@@ -28,7 +28,7 @@ def draw_activation_statistics(
         "gate_energy": np.stack([_mean_square(gate(values)) for values in layers], axis=1),
     }
     top = through_readout(architecture, matrices, state, gradient)
-    energies = column_energies(architecture, matrices, state, top)
+    energies, _ = column_energies(architecture, matrices, state, top, by_site=False)
     return found | {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
 
 

@@ -61,8 +61,12 @@ def draw_energies(
     weights: str = "dense",
     batch: Batch = PLAIN,
     loss: str = "squared",
+    by_site: bool = False,
 ) -> dict[str, Array]:
-    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1)."""
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
+
+    With ``by_site`` the first two at every site too, as NAME_by_site (D, L, S).
+    """
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
@@ -80,8 +84,10 @@ def draw_energies(
         overlap = dense_overlap_energy(architecture, matrices, state)
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
-    energies = column_energies(architecture, matrices, state, top)
+    energies, profiles = column_energies(architecture, matrices, state, top, by_site)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
+    if by_site:
+        found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
     if method == "probe":
         overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":
@@ -133,13 +139,16 @@ def overlap_per_label_term(architecture: Sequential) -> float:
     return architecture.output_units * architecture.inputs / gamma
 
 
-def column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
-    """Mean square over channels, samples and sites of every column's change: (D, L, r).
+def column_energies(
+    architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array, by_site: bool
+) -> tuple[Array, Array]:
+    """Mean square over channels and samples of every column's change: (D, L, r), and at each site (D, L, r, S).
 
-    The last look at a draw: what the tangent has passed is let go, so that its memory serves the layers above.
+    The second is empty unless asked for. The last look at a draw: what the tangent has passed is let go, so that its
+    memory serves the layers above.
     """
     errors = passes.backward(architecture, weights, state, top, len(architecture.layers))
-    energies = []
+    energies, profiles = [], []
     for layer, change in enumerate(passes.tangent(architecture, weights, state, errors)):
         for kept in (weights, errors, state.hidden):
             kept[layer] = None  # type: ignore[call-overload]
@@ -149,4 +158,6 @@ def column_energies(architecture: Sequential, weights: list[WeightMatrix], state
         columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
         flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(np.vecdot(flat, flat) / flat.shape[2])
-    return np.stack(energies, axis=1)
+        if by_site:
+            profiles.append(np.square(flat.reshape(*flat.shape[:2], -1, architecture.sites)).mean(axis=2))
+    return np.stack(energies, axis=1), np.stack(profiles, axis=1) if by_site else np.empty(0)
