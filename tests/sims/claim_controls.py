@@ -55,6 +55,11 @@ def _conserved_when_given(dataset):
     return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
 
 
+def prefactor_as_printed(runs):
+    dataset = runs["identities"]
+    return {"identities": dataset.assign(kernel_term=dataset["label_term"])}
+
+
 def no_minima(runs):
     dataset = runs["cnn_overlap"]
     deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
@@ -206,6 +211,7 @@ def updates_as_printed(runs):
 
 CONTROLS = {
     "A1": overlaps_conserved,
+    "A2": prefactor_as_printed,
     "A3": no_minima,
     "A4": outputs_negligible,
     "A5": power_law_at_all_depths,
