@@ -85,6 +85,20 @@ def uniform_correction(runs):
     return {"mlp_depth": dataset.assign(excess_at_share=0 * dataset["excess_at_share"] + 1 / dataset["width"])}
 
 
+def padding_as_printed(runs):
+    """Scales off by one factor at every depth, and a share lost that is the boundary fraction at every layer."""
+    dataset = runs["cnn_padding"]
+    circular = dataset[SCALE].sel(padding="circular")
+    dataset = _put(dataset, SCALE, 1.2 * circular, padding="zero")
+    lost = 0 * dataset["far_ratio"] + dataset["far_boundary_fraction"]
+    return {"cnn_padding": dataset.assign(far_ratio=1 - lost)}
+
+
+def more_is_missing(runs):
+    dataset = runs["cnn_padding"]
+    return {"cnn_padding": dataset.assign(missing_largest=dataset["missing_largest"] * dataset["set_taps"])}
+
+
 def no_correction_for_batches(runs):
     dataset = runs["batch_size"]
     return {"batch_size": dataset.assign(enumerated_gap=dataset["uncorrected_gap"])}
@@ -96,6 +110,21 @@ def batches_as_printed(runs):
     for case in map(str, dataset["case"].values):
         dataset = _put(dataset, name, 0 * dataset[name].sel(case=case) + 1.0, case=case)
     return {"batch_size": dataset}
+
+
+def gelu_as_printed(runs):
+    """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
+    dataset = runs["activation_drift"]
+    relu = dataset[SCALE].sel(case="relu")
+    steeper = relu * (dataset["depth"] / dataset["depth"][0]) ** -0.04
+    layers = f"{SCALE}_mean_field"
+    for case in ("gelu, fan_in", "gelu, he", "gelu, energy"):
+        gain = float(dataset["gain"].sel(case=case))
+        dataset = _put(dataset, "pre_activation_energy", 1.0, case=case)
+        dataset = _put(dataset, "gate_energy", gain, case=case)
+        dataset = _put(dataset, SCALE, steeper.transpose("width", "depth"), case=case)
+        dataset = _put(dataset, layers, dataset[layers].sel(case="relu"), case=case)
+    return {"activation_drift": dataset}
 
 
 def uniform_softmax(runs):
@@ -181,6 +210,8 @@ CONTROLS = {
     "A4": outputs_negligible,
     "A5": power_law_at_all_depths,
     "A6": uniform_correction,
+    "A7": padding_as_printed,
+    "A8": more_is_missing,
     "A9": no_correction_for_batches,
     "A10": batches_as_printed,
     "A11": variance_of_another_power,
@@ -188,6 +219,7 @@ CONTROLS = {
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
+    "A17": gelu_as_printed,
     "A18": uniform_softmax,
     "A22": path_sum_is_right,
     "L1": tied_growth_as_printed,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from meanfield.verification import (
+    activation_drift,
     channel_corrections,
     cross_entropies,
     depth_growth,
     depth_laws,
     overlap_conservation,
+    padding,
     stencil_slopes,
 )
 from meanfield.verification.claims import Check, Claim, of_rival
@@ -83,6 +85,24 @@ CLAIMS = (
         premise="corrections of order 1/C are made in every layer, and add up",
     ),
     Claim(
+        id="A7",
+        source="P0 remark B, section E.2",
+        statement="zero padding corrects eta* by O(boundary fraction) and leaves its exponent",
+        checks=(
+            Check("cnn_padding", partial(padding.judge_exponent, place=0)),
+            Check("cnn_padding", padding.judge_uniform_correction),
+        ),
+        replaced_by="a correction of the boundary fraction times about l^(1/2), as the boundary layer grows inwards; "
+        "at a depth of the order of N^2 growth turns into the decay lambda^(2 l) of overlap energies",
+        premise="the error of one layer is taken for that of all; what leaves the grid is lost at every layer",
+    ),
+    Claim(
+        id="A8",
+        source="P0 lemma 3, eq. 24",
+        statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
+        checks=(Check("cnn_padding", padding.judge_missing_terms),),
+    ),
+    Claim(
         id="A11",
         source="P0 lemma 5, eq. 27",
         statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
@@ -93,6 +113,23 @@ CLAIMS = (
                 channel_corrections.judge_added_variance,
             ),
         ),
+    ),
+    Claim(
+        id="A17",
+        source="P0 appendix F",
+        statement="GELU: E phi'^2 = 0.456, gain 0.912 per layer under He's variance, which makes eta* slightly steeper "
+        "over finite depths than ReLU's",
+        checks=(
+            Check("activation_drift", activation_drift.judge_gain),
+            Check("activation_drift", activation_drift.judge_constant_gain),
+            Check("activation_drift", activation_drift.judge_stationary),
+            Check("activation_drift", activation_drift.judge_attenuation),
+            Check("activation_drift", activation_drift.judge_asymptote),
+        ),
+        replaced_by="0.912 is the gain at variance 1 alone. Under He's variance and the fan-in rule pre-activations "
+        "decay at infinite width too, the gain falls to sigma_W^2/4, and eta* rises as gain^(-L/2); where sigma_W^2 = "
+        "1/E phi^2 keeps the variance, the gain is 1.072 and eta* falls as 1.072^-L",
+        premise="the gain of unit variance is taken for that of every layer, and attenuation for a smaller eta*",
     ),
     Claim(
         id="A18",
