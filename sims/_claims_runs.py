@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +10,14 @@ from pathlib import Path
 
 import xarray as xr
 
-from meanfield.files import require_writable, write_text_whole
+from meanfield.execution.team import Workers
+from meanfield.files import require_writable
 from meanfield.validation import require_choice
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import Claim, combined
 from meanfield.verification.verdicts import Finding, Verdict
+from sims._command import worker_arguments
+from sims._finished import finished
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class RunOptions:
 
     preset: str
     seed: int
-    workers: int
+    workers: Workers
     force: bool
 
 
@@ -73,7 +74,7 @@ def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str
     found = {}
     for place, name in enumerate(names, start=1):
         print(f"[{place}/{len(names)}] sims.{name}", file=sys.stderr)
-        found[name] = _finished(name, run, folder)
+        found[name] = _evidence(name, run, folder)
     return found
 
 
@@ -83,21 +84,13 @@ def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
     return Result(claim, findings, tuple(found[name].command for name in claim.simulations))
 
 
-def _finished(name: str, run: RunOptions, folder: Path) -> Evidence:
-    """Run one simulation, or read what an equal run has written; its printed report goes beside its dataset.
-
-    Where it refuses or is interrupted it has said why, and its status becomes that of the whole command.
-    """
+def _evidence(name: str, run: RunOptions, folder: Path) -> Evidence:
+    """Run one simulation, or read what an equal run has written."""
     module = import_module(f"sims.{name}")
     path = folder / f"{name}.nc"
     # A simulation that draws nothing has neither sizes nor seeds.
     sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
-    split = ["--workers", str(run.workers)] if sizes else []
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        status = module.main([*sizes, *split, *["--force"] * run.force, "--out", str(path)])
-    if status:
-        raise SystemExit(status)
-    write_text_whole(path.with_suffix(".txt"), printed.getvalue())
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return Evidence(name, " ".join([f"python -m sims.{name}", *sizes]), path, stored.load())
+    split = worker_arguments(run.workers) if sizes else []
+    arguments = [*sizes, *split, *["--force"] * run.force]
+    command = " ".join([f"python -m sims.{name}", *sizes])
+    return Evidence(name, command, path, finished(name, arguments, path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,17 +14,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meanfield.execution.storage import PieceStore
+    from meanfield.execution.team import Workers
 
 INTERRUPTED = 130
 REFUSED = 2
+# Options with a value that say where to write and who computes; no number depends on them.
+PLACES = ("--out", "--workers", "--scheduler")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that also keeps the command which makes the same numbers, as ``options.command``."""
+    """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
         options = super().parse_args(given, namespace)
+        options.parser = self
         options.command = " ".join([self.prog, *_that_change_numbers(given)])
         return options
 
@@ -39,19 +42,19 @@ def command_parser(name: str, description: str | None, epilog: str | None = None
 
 
 def _that_change_numbers(given: Sequence[str]) -> list[str]:
-    """The arguments without those that say where to write and how many processes work."""
+    """The arguments without those that say where to write and who computes."""
     kept, words = [], iter(given)
     for word in words:
-        if word in ("--out", "--workers"):
+        if word in PLACES:
             next(words, None)
-        elif word != "--force" and not word.startswith(("--out=", "--workers=")):
+        elif word != "--force" and not word.startswith(tuple(f"{place}=" for place in PLACES)):
             kept.append(shlex.quote(word))
     return kept
 
 
-def add_output_options(parser: argparse._ActionsContainer) -> None:
+def add_output_options(parser: argparse._ActionsContainer, beside: str = "the figure goes") -> None:
     """Options of every simulation: where to write."""
-    out = "dataset to write, ending in .nc; the figure goes beside it (default: results/NAME-HASH.nc)"
+    out = f"dataset to write, ending in .nc; {beside} beside it (default: results/NAME-HASH.nc)"
     parser.add_argument("--out", type=Path, help=out)
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
 
@@ -67,13 +70,22 @@ def add_run_options(parser: argparse.ArgumentParser, presets: Sequence[str] = ("
     )
     group.add_argument("--draws", type=int, help="independent networks drawn, at least 2")
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
-    group.add_argument(
-        "--workers",
-        type=int,
-        default=os.cpu_count() or 1,
-        help="processes; results do not depend on it (default: all cores)",
-    )
+    add_worker_options(group)
     add_output_options(group)
+
+
+def add_worker_options(parser: argparse._ActionsContainer) -> None:
+    """Options that say who computes; `run_command` makes one `meanfield.Workers` of them, ``options.workers``."""
+    count = "processes; results do not depend on it (default: all cores)"
+    parser.add_argument("--workers", type=int, metavar="N", help=count)
+    where = "Dask scheduler whose workers compute, or local: --workers processes under one (needs the extra cluster)"
+    parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help=where)
+
+
+def worker_arguments(workers: Workers) -> list[str]:
+    """The options that give another simulation the same workers."""
+    count = [] if workers.processes is None else ["--workers", str(workers.processes)]
+    return count if workers.scheduler is None else [*count, "--scheduler", workers.scheduler]
 
 
 def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> None:
@@ -85,9 +97,13 @@ def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> Non
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a simulation; refuse bad input in one line, and leave whole files behind an interrupt."""
+    from meanfield.execution.team import Workers
+
     try:
+        if "scheduler" in options:
+            options.workers = Workers(options.workers, options.scheduler)
         return run(options)
-    except (ValueError, TypeError, MemoryError, OSError) as error:
+    except (ValueError, TypeError, MemoryError, OSError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:

@@ -8,11 +8,10 @@ status is 1 where a verdict differs from the recorded one of this preset, which 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
-from sims._command import command_parser, run_command
+from sims._command import add_worker_options, command_parser, run_command
 
 NAME = "claims"
 PRESETS = ("smoke", "default", "paper")
@@ -25,7 +24,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
     add("--seed", type=int, default=0, help="root of all random streams (default: 0)")
-    add("--workers", type=int, default=os.cpu_count() or 1, help="processes; no verdict depends on it")
+    add_worker_options(parser)
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
     add("--record", action="store_true", help="make these verdicts the recorded ones of the preset")
@@ -40,7 +39,6 @@ def run(options: argparse.Namespace) -> int:
     from sims._claims_runs import RunOptions, chosen_claims, evidence, judged
 
     require_count("--seed", options.seed, minimum=0)
-    require_count("--workers", options.workers)
     claims = chosen_claims(options.only)
     folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}"
     shared = RunOptions(options.preset, options.seed, options.workers, options.force)

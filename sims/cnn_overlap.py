@@ -100,7 +100,6 @@ def _check_numbers(options: argparse.Namespace) -> None:
             require_count(name, value)
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     require_count("--seed", options.seed, minimum=0)
-    require_count("--workers", options.workers)
 
 
 def depth_ladder(depth: int) -> list[int]:
@@ -186,7 +185,7 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
     from meanfield.execution.provenance import code_digest, digest
     from meanfield.simulation.cost import chosen_weights, require_memory
 
-    require_memory(nets[-1], options.workers, chosen_weights(nets[-1], "auto"))
+    require_memory(nets[-1], options.workers.here, chosen_weights(nets[-1], "auto"))
     key = digest(
         nets=[net.describe() for net in nets],
         draws=options.draws,

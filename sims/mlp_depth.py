@@ -88,9 +88,8 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
     from sims._mlp_report import plan
 
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
-    require_count("--workers", options.workers)
     require_count("--seed", options.seed, minimum=0)
-    require_memory(net, options.workers, chosen_weights(net, "auto"))
+    require_memory(net, options.workers.here, chosen_weights(net, "auto"))
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)

@@ -20,7 +20,14 @@ NETS = (
     mf.ResidualMLP(depth=2, width=4, activation="linear"),
     mf.TiedLoop(depth=2, width=4),
 )
-EXTRAS = ({}, {"spread": True}, {"correlations": True}, {"by_site": True}, {"pairs": [((1, 1), (2, 1))]})
+EXTRAS = (
+    {},
+    {"batch": mf.Batch()},
+    {"spread": True},
+    {"by_site": True},
+    {"correlations": True},
+    {"pairs": [((1, 1), (2, 1))]},
+)
 
 
 def _simulations():

@@ -20,6 +20,7 @@ from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
+from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
 from meanfield.loops import TiedLoop
 from meanfield.seeds import checked_seed
@@ -41,7 +42,7 @@ def simulate(
     loss: str = "squared",
     correlations: bool = False,
     by_site: bool = False,
-    workers: int = 1,
+    workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
     """Measure update energy, label term, output term and overlap energy of every layer over independent draws.
@@ -67,7 +68,7 @@ def simulate(
             y - 1/C, the output term that of the softmax less 1/C, and still S = A + B.
         correlations: whether to measure, of a loop, how increments and features of all pairs of steps overlap.
         by_site: whether to measure, of a net, label term, output term and update energy at every site, too.
-        workers: processes; 1 stays in this one.
+        workers: processes, 1 stays in this one; or `meanfield.Workers`, for the workers of a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
 
     Returns:
@@ -151,7 +152,7 @@ class Run:
             "loss": self.loss,
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
-        return measured_dataset(self.architecture, _estimates(values), attrs)
+        return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
 class Plannable(Protocol):
@@ -164,17 +165,19 @@ class Plannable(Protocol):
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset: ...
 
 
-def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
+def simulate_all(
+    runs: Sequence[Plannable], *, workers: int | Workers = 1, store: PieceStore | None = None
+) -> list[xr.Dataset]:
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
-    workers = require_count("workers", workers)
+    workers = Workers.of(workers)
     plans = [run.chunks() for run in runs]
     for run in runs:
-        run.require_memory(workers)
+        run.require_memory(workers.here)
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
 
-def _estimates(values: Pieces) -> dict[str, Estimate | Means]:
+def energy_estimates(values: Pieces) -> dict[str, Estimate | Means]:
     """Means and errors of the measured terms and of what follows from them draw by draw."""
     profiles = {name: value for name, value in values.items() if value.ndim > 2}
     found: dict[str, Estimate | Means] = dict(_layer_estimates({k: v for k, v in values.items() if k not in profiles}))

@@ -71,15 +71,9 @@ def draw_energies(
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    matrices = draw_weights(architecture, streams("weights"), weights)
-    if inputs is None:
-        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
-    else:
-        values = repeated_inputs(architecture, inputs, len(draws))
-    state = passes.forward(architecture, matrices, values)
+    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss)
     method = overlap_method_under(architecture, batch, loss)
 
-    gradient = output_gradients(architecture, streams, values, state.output, batch, loss)
     error = error_at_output(architecture, gradient, loss)
     top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
@@ -90,7 +84,7 @@ def draw_energies(
         overlap = dense_overlap_energy(architecture, matrices, state)
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
-    energies, profiles = _column_energies(architecture, matrices, state, top, by_site)
+    energies, profiles = column_energies(architecture, matrices, state, top, by_site)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
     if by_site:
         found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
@@ -99,6 +93,29 @@ def draw_energies(
     elif method == "reduction":
         overlap = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found if method == "none" else found | {"overlap_energy": overlap}
+
+
+def drawn_passes(
+    architecture: Sequential,
+    seed: int,
+    draws: range,
+    inputs: Array | None = None,
+    weights: str = "dense",
+    batch: Batch = PLAIN,
+    loss: str = "squared",
+) -> tuple[list[WeightMatrix], passes.Forward, Array]:
+    """Weights, pre-activations and the gradients at the outputs of every draw, under the columns labels and outputs."""
+
+    def streams(purpose: str) -> list[Generator]:
+        return [stream(seed, purpose, draw) for draw in draws]
+
+    matrices = draw_weights(architecture, streams("weights"), weights)
+    if inputs is None:
+        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
+    else:
+        values = repeated_inputs(architecture, inputs, len(draws))
+    state = passes.forward(architecture, matrices, values)
+    return matrices, state, output_gradients(architecture, streams, values, state.output, batch, loss)
 
 
 def _probed_overlap_energy(
@@ -122,7 +139,7 @@ def overlap_per_label_term(architecture: Sequential) -> float:
     return architecture.output_units * architecture.inputs / gamma
 
 
-def _column_energies(
+def column_energies(
     architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array, by_site: bool
 ) -> tuple[Array, Array]:
     """Mean square over channels and samples of every column's change: (D, L, r), and at each site (D, L, r, S).

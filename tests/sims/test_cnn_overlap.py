@@ -161,7 +161,7 @@ def test_shallow_and_padded_nets(run, arguments):
         (["--activation", "swish"], "choose one of 'relu', 'linear', 'gelu', 'tanh', 'silu'"),
         (["--draws", "1"], "one draw has no standard error"),
         (["--seed", "-3"], "--seed is -3"),
-        (["--workers", "0"], "--workers is 0"),
+        (["--workers", "0"], "workers is 0"),
         (["--channels", "200000000"], "GiB"),
         (["--input", "nowhere.npy"], "neither 'gaussian' nor 'photo' nor a file"),
         (["--input", "photo", "--input-channels", "2"], "1 (grey) or 3 (RGB)"),

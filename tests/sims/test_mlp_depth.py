@@ -78,7 +78,7 @@ def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
         (["--depth", "0"], "depth is 0"),
         (["--outputs", "0"], "outputs is 0"),
         (["--draws", "1"], "one draw has no standard error"),
-        (["--workers", "0"], "--workers is 0"),
+        (["--workers", "0"], "workers is 0"),
         (["--seed", "-1"], "--seed is -1"),
         (["--head", "x"], "'he', 'fan_in', 'mup'"),
         (["--activation", "gelu"], "'relu', 'linear'"),
