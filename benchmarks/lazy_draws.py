@@ -6,6 +6,9 @@ A draw of an MLP: its weights, and every layer's one-step change for a column of
 is the time of its random numbers alone; both are timed by turns, so that a machine whose speed drifts slows both, and
 the medians are printed. Where JAX or PyTorch is installed, the same draw is made with it (see `autodiff`), in single
 and double precision. Everything runs on one processor.
+
+Convolutional nets of as many and twice as many channels follow, on small grids, where few columns meet large matrices:
+one line each, beside a dense draw where that fits.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from math import prod
 
 import autodiff
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architectures import MLP
+from meanfield.architectures import MLP, ConvNet, Sequential
 from meanfield.memory import require_bytes
 from meanfield.seeds import stream
 from meanfield.simulation.cost import draw_bytes, draws_per_batch
@@ -32,6 +38,10 @@ from meanfield.simulation.weights import NormalSource, draw_weights
 # Weights, two steps, and what differentiation keeps of them at once.
 AUTODIFF_MATRICES = 4
 
+# Grids and stencils of the convolutional nets, and their layers.
+CONVOLUTIONS = (((4,), (3,)), ((8,), (3,)), ((2, 2), (2, 2)))
+CONVOLUTION_DEPTH = 8
+
 
 def seconds(work: Callable[[], object]) -> float:
     """Time that one call takes."""
@@ -40,30 +50,37 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def numbers_per_draw(net: MLP) -> int:
-    """Fresh normals: a column forward, two back and two along per layer, and the readout's."""
-    first, others = net.width, 5 * net.width * (net.depth - 1)
-    return first + others + net.outputs + 2 * net.width
+def numbers_per_draw(net: Sequential) -> int:
+    """Fresh normals: per site a column forward, two back and two along per layer, and the readout's."""
+    (first, _), *others = [(shape[0], prod(shape[1:])) for shape in net.weight_shapes[:-1]]
+    hidden = first + sum(3 * rows + 2 * fan_in for rows, fan_in in others)
+    return net.sites * (hidden + net.outputs + 2 * net.head_fan_in)
 
 
-def lazy_draws(net: MLP, draws: int) -> None:
+def lazy_draws(net: Sequential, draws: int) -> None:
     """Draw in the batches that `simulate` uses."""
     size = draws_per_batch(net, "lazy")
     for start in range(0, draws, size):
         draw_energies(net, 0, range(start, min(start + size, draws)), weights="lazy")
 
 
-def time_lazy(net: MLP, draws: int, repeats: int) -> float:
-    """Print what a lazy draw takes, and its floor; return its seconds."""
+def paced(net: Sequential, draws: int, repeats: int) -> tuple[float, float]:
+    """Median seconds of one normal and of one lazy draw, timed by turns."""
     buffer, generator = np.empty(NormalSource.BLOCK), stream(0, "benchmark", 0)
     fills = max(1, 4_000_000 // buffer.size)
     fill_normal(generator, buffer, 1.0)
-    lazy_draws(MLP(depth=2, width=200), 2)
+    lazy_draws(replace(net, depth=2), 2)
     pairs = []
     for _ in range(repeats):
         filling = seconds(lambda: [fill_normal(generator, buffer, 1.0) for _ in range(fills)])
         pairs.append((filling / fills / buffer.size, seconds(lambda: lazy_draws(net, draws)) / draws))
-    per_number, per_draw = np.median(pairs, axis=0)
+    per_number, per_draw = map(float, np.median(pairs, axis=0))
+    return per_number, per_draw
+
+
+def time_lazy(net: MLP, draws: int, repeats: int) -> float:
+    """Print what a lazy draw takes, and its floor; return its seconds."""
+    per_number, per_draw = paced(net, draws, repeats)
     numbers = numbers_per_draw(net)
     floor = numbers * per_number
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -83,6 +100,22 @@ def time_dense(net: MLP, lazy: float) -> None:
         return
     dense = min(seconds(lambda: draw_energies(net, 0, range(1), weights="dense")) for _ in range(3))
     print(f"dense draw          {dense * 1e3:10.2f} ms  ({dense / lazy:.0f} times the lazy draw)")
+
+
+def time_convolutions(width: int, draws: int, repeats: int) -> None:
+    """Print a lazy draw, its floor and a dense draw for convolutional nets on small grids."""
+    print("\nchannels    grid  stencil    lazy ms   floor ms  draw / floor   dense ms  dense / lazy")
+    for channels, (grid, kernel) in product((width, 2 * width), CONVOLUTIONS):
+        net = ConvNet(depth=CONVOLUTION_DEPTH, channels=channels, grid=grid, kernel=kernel, readout="convolution")
+        per_number, lazy = paced(net, max(2, draws // 16), repeats)
+        floor = numbers_per_draw(net) * per_number
+        try:
+            require_bytes(draw_bytes(net), "a dense draw", "width")
+            dense = min(seconds(lambda net=net: draw_energies(net, 0, range(1), weights="dense")) for _ in range(2))
+        except MemoryError:
+            dense = float("nan")
+        times = f"{lazy * 1e3:9.2f}  {floor * 1e3:9.2f}  {lazy / floor:12.2f}  {dense * 1e3:9.1f}  {dense / lazy:12.0f}"
+        print(f"{channels:8d}  {'x'.join(map(str, grid)):>6s}  {'x'.join(map(str, kernel)):>7s}  {times}")
 
 
 def time_autodiff(net: MLP, lazy: float) -> None:
@@ -129,6 +162,7 @@ def main() -> None:
         lazy = time_lazy(net, options.draws, options.repeats)
         time_dense(net, lazy)
         time_autodiff(net, lazy)
+        time_convolutions(options.width, options.draws, options.repeats)
 
 
 if __name__ == "__main__":

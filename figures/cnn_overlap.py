@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
@@ -66,3 +68,7 @@ def _caption(dataset: xr.Dataset) -> str:
     first = f"{net['activation']} net, {net['channels']} channels, grid {size} ({net['padding']}), kernel {taps}"
     second = f"{net['readout']} readout, input {dataset.attrs['inputs']}"
     return f"{first}\n{second}, {dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("cnn_overlap", draw))

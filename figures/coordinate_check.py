@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import LAW, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
@@ -45,3 +48,7 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
     axes.set(yscale="log", xlabel=direction)
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 0.03), max(high, 3.0))
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("coordinate_check", draw))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 from meanfield.verification.depth_laws import TRANSFER_EXPONENT, local_slopes
 from meanfield.verification.published import MeasuredSlope, measured_slopes
@@ -49,3 +51,7 @@ def _measured(axes: Axes, found: MeasuredSlope, place: int) -> None:
     style = {"color": MEASURED, "markerfacecolor": "white", "elinewidth": 0.6, "capsize": 0.0}
     label = found.source.removeprefix("P0 ")
     axes.errorbar(middle, found.slope, found.stderr, across, MARKERS[place], label=label, **style)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("learning_rate_scale", draw))

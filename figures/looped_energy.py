@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import MEAN_FIELD, MEASURED, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one matrix"}
@@ -48,3 +51,7 @@ def _draw_heatmap(figure: Figure, axes: Axes, correlation: np.ndarray) -> None:
     axes.set_title("correlation of increments", fontsize=8)
     axes.set(xlabel="step", ylabel="step")
     figure.colorbar(image, ax=axes, shrink=0.8)
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("looped_energy", draw))

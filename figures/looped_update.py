@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 COLORS = {"isotropic": MEASURED, "aligned": FURTHER[0], "gradient": FURTHER[1]}
@@ -37,3 +40,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("looped_update", draw))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 from meanfield.verification.convergence import is_converged
 
@@ -92,3 +94,7 @@ def _draw_slope(axes: Axes, dataset: xr.Dataset) -> None:
         axes.annotate(text, (depth[place], level), textcoords="offset points", xytext=(0, shift), fontsize=8, color=LAW)
     axes.set(xscale="log", xlabel="depth L", ylabel="local slope of eta*(L)")
     axes.legend()
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("mlp_depth", draw))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
@@ -36,3 +38,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         title = f"{net['activation']} net, width {net['width']}; points: {dataset.attrs['draws']} draws, lines: exact"
         figure.axes[0].set_title(title, fontsize=8, loc="left")
     return figure
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("overlap_recursion", draw))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,6 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 
 COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
@@ -52,3 +54,7 @@ def _pairs(axes: Axes, dataset: xr.Dataset, chosen: Iterable[int], law: xr.DataA
         axes.plot(layer, law.isel(pair=index).values, color=color)
         drawn = at["overlap"].values, at["overlap_stderr"].values
         axes.errorbar(layer, *drawn, fmt="o", color=color, label=str(at["pair"].values))
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("residual_overlap", draw))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 MARKERS = "osv^D<>P*"
@@ -48,3 +51,7 @@ def _finish(axes: Axes, sizes: np.ndarray, direction: str, name: str) -> None:
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 0.3), max(high, 3.0))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("spectral_condition", draw))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from meanfield.validation import require_choice
 
 # Okabe and Ito's palette, in the order: measured, mean field, papers' law, further series.
 MEASURED = "#000000"
@@ -32,9 +37,29 @@ _STYLE = {
 }
 
 
+# What a style changes of it: for screens, and for two-column pages.
+STYLES: dict[str, dict[str, Any]] = {
+    "light": {},
+    "print": {"font.family": "serif", "axes.grid": False, "savefig.dpi": 300, "lines.linewidth": 1.0},
+}
+
+_chosen = ContextVar("style", default="light")
+
+
 def styled() -> AbstractContextManager[None]:
     """The context in which figures are drawn."""
-    return matplotlib.rc_context(_STYLE)  # type: ignore[arg-type]
+    return matplotlib.rc_context(_STYLE | STYLES[_chosen.get()])  # type: ignore[arg-type]
+
+
+@contextmanager
+def chosen_style(name: str) -> Iterator[None]:
+    """Within, `styled` means this style; ValueError naming the choices if there is none of that name."""
+    require_choice("style", name, STYLES)
+    token = _chosen.set(name)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
 
 
 def layer_ticks(axes: Axes, last: int) -> None:

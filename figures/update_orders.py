@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
@@ -35,3 +38,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) // 2)
     return figure
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("update_orders", draw))

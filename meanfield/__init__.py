@@ -12,10 +12,12 @@ from meanfield.version import __version__
 if TYPE_CHECKING:
     from meanfield.architectures import MLP as MLP
     from meanfield.architectures import ConvNet as ConvNet
+    from meanfield.batches import Batch as Batch
     from meanfield.estimates import fit_power_law as fit_power_law
     from meanfield.execution.loop_update_runs import simulate_loop_update as simulate_loop_update
     from meanfield.execution.overlap_runs import simulate_overlaps as simulate_overlaps
     from meanfield.execution.runs import simulate as simulate
+    from meanfield.execution.team import Workers as Workers
     from meanfield.lattice import boundary_fraction as boundary_fraction
     from meanfield.loops import TiedLoop as TiedLoop
     from meanfield.quantities import QUANTITIES as QUANTITIES
@@ -34,6 +36,7 @@ _HOME = {
     "ResidualMLP": "residual",
     "ResidualConvNet": "residual",
     "TiedLoop": "loops",
+    "Batch": "batches",
     "QUANTITIES": "quantities",
     "boundary_fraction": "lattice",
     "pre_activations": "simulation.one_step",
@@ -41,6 +44,7 @@ _HOME = {
     "simulate": "execution.runs",
     "simulate_overlaps": "execution.overlap_runs",
     "simulate_loop_update": "execution.loop_update_runs",
+    "Workers": "execution.team",
     "predict": "theory.prediction",
     "derive": "theory.closure",
     "transfer_learning_rate": "theory.learning_rate",

@@ -12,9 +12,10 @@ from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar
 
-from meanfield.activations import ACTIVATIONS, Activation, activation_named
+from meanfield.activations import ACTIVATIONS
 from meanfield.lattice import PADDINGS, require_same_dimension
 from meanfield.validation import require_choice, require_count, require_counts
+from meanfield.weight_scale import WeightScale
 
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution")
@@ -36,7 +37,7 @@ class Layer:
     variance_factor: float = 1.0
 
 
-class Sequential(ABC):
+class Sequential(WeightScale, ABC):
     """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
 
     Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
@@ -45,7 +46,6 @@ class Sequential(ABC):
     """
 
     depth: int
-    activation: str
     outputs: int
     head: str
     inputs: int
@@ -53,9 +53,6 @@ class Sequential(ABC):
     kernel: tuple[int, ...]
     padding: str
     readout: str
-
-    # Whether default inputs are scaled to |sigma(x)|^2 = q n, sample by sample, or left white of unit variance.
-    normalised_inputs: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -65,7 +62,16 @@ class Sequential(ABC):
     @property
     def layers(self) -> tuple[Layer, ...]:
         """How layers 1 .. N join the net: in plain nets one after the other."""
-        return (Layer(),) * (len(self.channels_by_layer) - 1)
+        return (Layer(variance_factor=self.variance_factor),) * (len(self.channels_by_layer) - 1)
+
+    @property
+    def reduces_to_top(self) -> bool:
+        """Whether labels reach every layer with the same energy, so that one column measures overlaps at all of them.
+
+        The top-layer reduction (P0 Lemma 1): no signal is lost at edges, gates keep their mean square at any variance,
+        and weights make up for it exactly.
+        """
+        return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
 
     @property
     def unit_ends(self) -> tuple[int, ...]:
@@ -76,10 +82,6 @@ class Sequential(ABC):
     def has_skips(self) -> bool:
         """Whether some layer adds an earlier one to its own branch."""
         return any(layer.skip is not None for layer in self.layers)
-
-    @property
-    def sigma(self) -> Activation:
-        return activation_named(self.activation)
 
     @property
     def sites(self) -> int:
@@ -112,9 +114,11 @@ class Sequential(ABC):
 
     @property
     def head_variance(self) -> float:
-        """Variance of the readout's weights: 1/(q fan_in), 1/fan_in or 1/fan_in^2 (P0 sections 3.1, 3.3)."""
+        """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (P0 sections 3.1, 3.3)."""
         fan_in = self.head_fan_in
-        return 1.0 / {"he": self.sigma.gain * fan_in, "fan_in": fan_in, "mup": fan_in**2}[self.head]
+        if self.head == "he":
+            return self.variance_factor / (self.sigma.gain * fan_in)
+        return 1.0 / {"fan_in": fan_in, "mup": fan_in**2}[self.head]
 
     @property
     def weight_variances(self) -> list[float]:
@@ -151,6 +155,7 @@ class Sequential(ABC):
         self._set("inputs", require_count("inputs", self.inputs, why="samples in the batch"))
         require_choice("activation", self.activation, ACTIVATIONS)
         require_choice("head", self.head, HEADS)
+        self._check_weight_variance()
 
     def _check_width(self, name: str) -> None:
         counts = require_counts(name, getattr(self, name), why="one number, or one per layer")
@@ -181,14 +186,18 @@ class MLP(Sequential):
     Args:
         depth: hidden layers L, at least 1.
         width: n, one number or one per layer.
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)) or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
         outputs: M.
         head: "he", "fan_in" or "mup".
-        inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n.
+        inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n, or n/sigma_W^2: z^(1) has
+            variance 1.
         input_width: channels of x; as the first layer's width if not given.
+        weight_variance: sigma_W^2 where weights have variance sigma_W^2/fan_in, such as 2 (He) for any activation;
+            1/q, the fan-in rule, if not given. A "he" head follows it.
 
     Raises:
-        TypeError, ValueError: a count that is not whole or below 1, a wrong number of widths, an unknown name.
+        TypeError, ValueError: a count that is not whole or below 1, a wrong number of widths, an unknown name, a
+            variance that is not positive or at which no input gives z^(1) variance 1.
     """
 
     depth: int
@@ -198,6 +207,7 @@ class MLP(Sequential):
     head: str = "he"
     inputs: int = 1
     input_width: int | None = None
+    weight_variance: float | None = None
 
     # The empty grid: one site, one tap, a readout that is one more layer. Fixed for the family, not fields.
     grid: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
@@ -228,17 +238,18 @@ class ConvNet(Sequential):
         grid: lengths of the one or two axes.
         kernel: taps along each axis, odd or even.
         padding: "circular" (the grid is a torus) or "zero".
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)) or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
         outputs: output channels.
         head: "he", "fan_in" or "mup".
         readout: "pooled" averages over sites before a linear map (the papers' head); "convolution" is one more
             convolutional layer, for which the top-layer reduction is exact.
         input_channels: channels of x; as the first layer's if not given.
         inputs: samples in the batch; drawn white Gaussian of unit variance over channels and sites.
+        weight_variance: sigma_W^2, as for `MLP`.
 
     Raises:
-        TypeError, ValueError: a count that is not whole or below 1, a wrong number of channels, an unknown name,
-            grid and kernel of different dimension, a kernel larger than a circular grid.
+        TypeError, ValueError: a count that is not whole or below 1, a wrong number of channels, an unknown name, a
+            variance that is not positive, grid and kernel of different dimension, a kernel larger than a circular grid.
     """
 
     depth: int
@@ -252,6 +263,7 @@ class ConvNet(Sequential):
     readout: str = "pooled"
     input_channels: int | None = None
     inputs: int = 1
+    weight_variance: float | None = None
 
     def __post_init__(self) -> None:
         self._check_counts_and_names()

@@ -29,6 +29,11 @@ def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair,
     Raises:
         TypeError, ValueError: no pair, one that does not read so, or a layer or unit that the net does not have.
     """
+    if architecture.weight_variance is not None:
+        raise ValueError(
+            f"weight_variance is {architecture.weight_variance:g}; overlaps of pairs are followed under the fan-in "
+            "rule 1/q, which conserves them: leave it out"
+        )
     found = tuple(_checked_pair(architecture, pair) for pair in pairs)
     if not found:
         raise ValueError(

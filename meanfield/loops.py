@@ -8,12 +8,10 @@ With ``tied=False`` every step has a matrix of its own: the deep stack that loop
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 from meanfield.activations import ACTIVATIONS, Activation, activation_named
-from meanfield.validation import require_choice, require_count
+from meanfield.validation import require_choice, require_count, require_finite, require_positive
 
 # The papers' names of residual scalings, by their exponent alpha.
 NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
@@ -50,10 +48,9 @@ class TiedLoop:
         if isinstance(self.alpha, str):
             require_choice("alpha", self.alpha, NAMED_SCALINGS)
             self._set("alpha", NAMED_SCALINGS[self.alpha])
-        self._set("alpha", _finite("alpha", self.alpha, "a real number, or 'none', 'sqrt', 'linear'"))
-        self._set("weight_variance", _finite("weight_variance", self.weight_variance, "a positive number"))
-        if self.weight_variance <= 0:
-            raise ValueError(f"weight_variance is {self.weight_variance}; it must be positive: it is sigma_W^2")
+        self._set("alpha", require_finite("alpha", self.alpha, "a real number, or 'none', 'sqrt', 'linear'"))
+        variance = require_positive("weight_variance", self.weight_variance, why="it is sigma_W^2")
+        self._set("weight_variance", variance)
         if not isinstance(self.tied, bool):
             raise TypeError(f"tied is {self.tied!r}; it must be True (one matrix) or False (one for every step)")
 
@@ -79,11 +76,3 @@ class TiedLoop:
     def _set(self, name: str, value: Any) -> None:
         """Store a normalised value on the frozen spec (construction only)."""
         object.__setattr__(self, name, value)
-
-
-def _finite(name: str, value: Any, allowed: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} is {value!r}; it must be {allowed}")
-    if not isfinite(value):
-        raise ValueError(f"{name} is {value}; it must be {allowed}")
-    return float(value)

@@ -43,6 +43,32 @@ _ALL = (
         source="P0 eq. 13; THEORY section 2",
     ),
     Quantity(
+        name="update_energy_by_site",
+        symbol="S_l(p)",
+        dims=("layer", "site"),
+        definition="update energy at each site of the grid, sites row by row; its mean over sites is the update energy",
+        scaling="as the update energy; under zero padding less within l^(1/2) sites of an edge",
+        source="P0 eq. 8, before its average over sites; THEORY section 4",
+        unpredicted="the mean field gives the label term by site alone",
+    ),
+    Quantity(
+        name="label_term_by_site",
+        symbol="B_l(p)",
+        dims=("layer", "site"),
+        definition="label term at each site of the grid, sites row by row; its mean over sites is the label term",
+        scaling="as the label term; under zero padding less within l^(1/2) sites of an edge",
+        source="P0 eq. 19, before its average over sites; THEORY section 4",
+    ),
+    Quantity(
+        name="output_term_by_site",
+        symbol="A_l(p)",
+        dims=("layer", "site"),
+        definition="output term at each site of the grid, sites row by row; its mean over sites is the output term",
+        scaling="as the output term; under zero padding less within l^(1/2) sites of an edge",
+        source="P0 eq. 20, before its average over sites; THEORY section 4",
+        unpredicted="the mean field gives the label term by site alone",
+    ),
+    Quantity(
         name="overlap_energy_relative_spread",
         symbol="sd(F_l) / E F_l",
         dims=("layer",),
@@ -65,6 +91,16 @@ _ALL = (
         definition="relative deviation from the mean field that verdicts grant to a net of finite width",
         scaling="3 l / n for ReLU and l much below n",
         source="THEORY section 3",
+        unpredicted="is itself computed, for verdicts alone",
+    ),
+    Quantity(
+        name="finite_channel_correction",
+        symbol="B_L / B_L(mean field) - 1",
+        dims=("channels", "depth_over_channels"),
+        definition="label term of the last layer over its leading order in 1/channels, less 1",
+        scaling="3 L / C for L much below C: a function of L / C",
+        source="P0 section 3.3, P3 Theorem 2",
+        unpredicted="of a sweep; for one site it is exact by `theory.depth_scan.finite_width_excess`",
     ),
     Quantity(
         name="mean_update_energy",
@@ -91,6 +127,35 @@ _ALL = (
         source="P0 appendix B.3",
     ),
     Quantity(
+        name="pre_activation_energy",
+        symbol="c_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of z^(l) itself",
+        scaling="1 at every layer for homogeneous activations under the fan-in rule; else it drifts, exponentially "
+        "towards or away from a fixed point",
+        source="P0 appendix F; THEORY section 4",
+        unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
+    ),
+    Quantity(
+        name="gate_energy",
+        symbol="q_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of sigma'(z^(l)); times sigma_W^2, what a layer keeps of the "
+        "energy of tangents and errors",
+        scaling="q where pre-activations have variance 1, and at any variance for homogeneous activations",
+        source="P0 eq. 1, appendix F",
+        unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
+    ),
+    Quantity(
+        name="output_error",
+        symbol="|dL/dz_out|^2",
+        dims=(),
+        definition="squared error at the outputs, z_out - y or softmax(z_out) - y, summed over channels, mean over "
+        "samples and sites, averaged over labels",
+        scaling="M (1 + z^2) under squared loss; 1 - 1/C under cross-entropy where the softmax over C is uniform",
+        source="P0 section G",
+    ),
+    Quantity(
         name="overlap",
         symbol="T_l(mu1, mu2)",
         dims=("pair", "layer"),
@@ -114,6 +179,7 @@ _ALL = (
         definition="overlap of the gated tangents over the gain: the mean of the next layer's overlap, given this one",
         scaling="as the overlap",
         source="P0 eq. 15",
+        unpredicted="its mean is that of the next layer's overlap",
     ),
     Quantity(
         name="overlap_innovation",
@@ -122,6 +188,7 @@ _ALL = (
         definition="what an overlap has beyond its mean given the layers below",
         scaling="mean 0; n^(-1/2) in a draw",
         source="P0 Lemma 1, Lemma 6",
+        unpredicted="its mean is 0",
     ),
     Quantity(
         name="gate_deviation",
@@ -130,6 +197,7 @@ _ALL = (
         definition="overlap of the gated tangents, less that of the tangents times the gain",
         scaling="mean 1 / n, 0 in linear nets; n^(-1/2) in a draw, 1 for a direction with itself",
         source="P0 section C.1, epsilon",
+        unpredicted="its law in residual streams is `theory.stream_overlaps`",
     ),
     Quantity(
         name="overlap_excess",
@@ -138,6 +206,7 @@ _ALL = (
         definition="overlap, less that where it began times its growth under gates that average to the gain",
         scaling="mean 1 / n, 0 in linear nets and in plain nets for directions of one layer",
         source="P0 eqs. 14, 35",
+        unpredicted="its mean is at most of order 1/n, which no recursion here resolves",
     ),
     Quantity(
         name="overlap_variance",
@@ -202,6 +271,7 @@ _ALL = (
         definition="mean square over units of the first-order change of the stream under one update of the weights",
         scaling="(eta eps L)^2 for isotropic updates of a tied loop while H is O(1)",
         source="P2 Theorem 2, appendix D",
+        unpredicted="depends on the update as well as on the loop; `theory.loop_update` has isotropic ones",
     ),
 )
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """One variable of a dataset: its public name, the papers' letter, its dims, meaning, scaling and source."""
+    """One variable of a dataset: its public name, the papers' letter, its dims, meaning, scaling and source.
+
+    ``unpredicted`` says why `predict` gives it at no level, and where its theory is; empty if it does.
+    """
 
     name: str
     symbol: str
@@ -15,6 +18,7 @@ class Quantity:
     definition: str
     scaling: str
     source: str
+    unpredicted: str = ""
 
     @property
     def long_name(self) -> str:

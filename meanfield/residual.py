@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from meanfield.architectures import MLP, ConvNet, Layer, Sequential
 from meanfield.validation import require_choice, require_count
@@ -22,13 +23,24 @@ from meanfield.validation import require_choice, require_count
 SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Residual(Sequential):
-    """What residual nets share: where their layers lie, and how branches are scaled."""
+    """What residual nets share: where their layers lie, and how branches are scaled.
 
-    block_depth: int
-    scaling: str
-    stem: int
-    tail: int
+    ``STREAM`` and ``INPUT`` name the fields with the channels of the stream and of the input.
+    """
+
+    STREAM: ClassVar[str]
+    INPUT: ClassVar[str]
+
+    block_depth: int = 1
+    scaling: str = "init"
+    stem: int = 0
+    tail: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        self._check_blocks()
 
     @property
     def blocks(self) -> int:
@@ -62,12 +74,12 @@ class Residual(Sequential):
         }
         return tuple(place for place in range(1, len(self.layers) + 1) if place not in inside)
 
-    def _channels(self, name: str, given: int | None) -> tuple[int, ...]:
-        """The stream's channels at every layer, above the input's."""
-        stream = getattr(self, name)
-        return (given or stream, *(stream,) * len(self.layers))
+    @cached_property
+    def channels_by_layer(self) -> tuple[int, ...]:
+        stream = getattr(self, self.STREAM)
+        return (getattr(self, self.INPUT) or stream, *(stream,) * len(self.layers))
 
-    def _check_blocks(self, name: str, given: int | None) -> None:
+    def _check_blocks(self) -> None:
         """Counts of blocks, and a stream that can be added to: one width, which the input has too without a stem."""
         for count, minimum, why in (
             ("block_depth", 1, "layers of a branch"),
@@ -76,9 +88,14 @@ class Residual(Sequential):
         ):
             self._set(count, require_count(count, getattr(self, count), minimum=minimum, why=why))
         require_choice("scaling", self.scaling, SCALINGS)
-        stream = getattr(self, name)
+        if self.weight_variance is not None:
+            raise ValueError(
+                f"weight_variance is {self.weight_variance:g}; residual nets keep to the fan-in rule 1/q, which "
+                "their scalings refer to: leave it out, or take a plain net"
+            )
+        stream, given = getattr(self, self.STREAM), getattr(self, self.INPUT)
         if isinstance(stream, tuple):
-            raise ValueError(f"{name} is {stream}; blocks add to one stream, so give one number")
+            raise ValueError(f"{self.STREAM} is {stream}; blocks add to one stream, so give one number")
         if self.stem == 0 and given not in (None, stream):
             raise ValueError(
                 f"the input has {given} channels and the stream {stream}: blocks cannot add to it; give stem=1 or more"
@@ -104,18 +121,8 @@ class ResidualMLP(Residual, MLP):
             another width than the stream without a stem.
     """
 
-    block_depth: int = 1
-    scaling: str = "init"
-    stem: int = 0
-    tail: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_blocks("width", self.input_width)
-
-    @cached_property
-    def channels_by_layer(self) -> tuple[int, ...]:
-        return self._channels("width", self.input_width)
+    STREAM = "width"
+    INPUT = "input_width"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +139,5 @@ class ResidualConvNet(Residual, ConvNet):
         TypeError, ValueError: as for `ConvNet` and `ResidualMLP`.
     """
 
-    block_depth: int = 1
-    scaling: str = "init"
-    stem: int = 0
-    tail: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_blocks("channels", self.input_channels)
-
-    @cached_property
-    def channels_by_layer(self) -> tuple[int, ...]:
-        return self._channels("channels", self.input_channels)
+    STREAM = "channels"
+    INPUT = "input_channels"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -32,6 +33,23 @@ def require_counts(name: str, values: Any, *, minimum: int = 1, why: str = "") -
         raise TypeError(f"{name} is {values!r}; it must be a whole number or a sequence of them{_because(why)}")
     items = (values,) if isinstance(values, Real) else tuple(values)
     return tuple(require_count(name, item, minimum=minimum, why=why) for item in items)
+
+
+def require_finite(name: str, value: Any, allowed: str) -> float:
+    """Return ``value`` as a float, or raise: TypeError if it is no real number, ValueError if it is not finite."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {value!r}; it must be {allowed}")
+    if not isfinite(value):
+        raise ValueError(f"{name} is {value}; it must be {allowed}")
+    return float(value)
+
+
+def require_positive(name: str, value: Any, *, why: str) -> float:
+    """Return ``value`` as a float, or raise TypeError or ValueError unless it is a positive number."""
+    number = require_finite(name, value, "a positive number")
+    if number <= 0:
+        raise ValueError(f"{name} is {number:g}; it must be positive: {why}")
+    return number
 
 
 def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,14 +14,47 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meanfield.execution.storage import PieceStore
+    from meanfield.execution.team import Workers
 
 INTERRUPTED = 130
 REFUSED = 2
+# Options with a value that say where to write and who computes; no number depends on them.
+PLACES = ("--out", "--workers", "--scheduler")
 
 
-def add_output_options(parser: argparse._ActionsContainer) -> None:
+class CommandParser(argparse.ArgumentParser):
+    """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        options = super().parse_args(given, namespace)
+        options.parser = self
+        options.command = " ".join([self.prog, *_that_change_numbers(given)])
+        return options
+
+
+def command_parser(name: str, description: str | None, epilog: str | None = None) -> CommandParser:
+    """The parser of `python -m sims.NAME`."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    return CommandParser(
+        prog=f"python -m sims.{name}", description=description, epilog=epilog, formatter_class=formatter
+    )
+
+
+def _that_change_numbers(given: Sequence[str]) -> list[str]:
+    """The arguments without those that say where to write and who computes."""
+    kept, words = [], iter(given)
+    for word in words:
+        if word in PLACES:
+            next(words, None)
+        elif word != "--force" and not word.startswith(tuple(f"{place}=" for place in PLACES)):
+            kept.append(shlex.quote(word))
+    return kept
+
+
+def add_output_options(parser: argparse._ActionsContainer, beside: str = "the figure goes") -> None:
     """Options of every simulation: where to write."""
-    out = "dataset to write, ending in .nc; the figure goes beside it (default: results/NAME-HASH.nc)"
+    out = f"dataset to write, ending in .nc; {beside} beside it (default: results/NAME-HASH.nc)"
     parser.add_argument("--out", type=Path, help=out)
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
 
@@ -37,13 +70,22 @@ def add_run_options(parser: argparse.ArgumentParser, presets: Sequence[str] = ("
     )
     group.add_argument("--draws", type=int, help="independent networks drawn, at least 2")
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
-    group.add_argument(
-        "--workers",
-        type=int,
-        default=os.cpu_count() or 1,
-        help="processes; results do not depend on it (default: all cores)",
-    )
+    add_worker_options(group)
     add_output_options(group)
+
+
+def add_worker_options(parser: argparse._ActionsContainer) -> None:
+    """Options that say who computes; `run_command` makes one `meanfield.Workers` of them, ``options.workers``."""
+    count = "processes; results do not depend on it (default: all cores)"
+    parser.add_argument("--workers", type=int, metavar="N", help=count)
+    where = "Dask scheduler whose workers compute, or local: --workers processes under one (needs the extra cluster)"
+    parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help=where)
+
+
+def worker_arguments(workers: Workers) -> list[str]:
+    """The options that give another simulation the same workers."""
+    count = [] if workers.processes is None else ["--workers", str(workers.processes)]
+    return count if workers.scheduler is None else [*count, "--scheduler", workers.scheduler]
 
 
 def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> None:
@@ -55,9 +97,13 @@ def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> Non
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a simulation; refuse bad input in one line, and leave whole files behind an interrupt."""
+    from meanfield.execution.team import Workers
+
     try:
+        if "scheduler" in options:
+            options.workers = Workers(options.workers, options.scheduler)
         return run(options)
-    except (ValueError, TypeError, MemoryError, OSError) as error:
+    except (ValueError, TypeError, MemoryError, OSError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
@@ -68,13 +114,13 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
 class Results:
     """The dataset and the figure of one run: where they stand, and whether they are there already."""
 
-    def __init__(self, name: str, run_key: str, out: Path | None, force: bool) -> None:
+    def __init__(self, name: str, run_key: str, options: argparse.Namespace) -> None:
         self.run_key = run_key
-        self.dataset_path = out or Path("results") / f"{name}-{run_key}.nc"
+        self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
         if self.dataset_path.suffix != ".nc":
             raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
         self.figure_path = self.dataset_path.with_suffix(".png")
-        self._force = force
+        self._force, self._command = options.force, options.command
 
     @property
     def pieces(self) -> PieceStore:
@@ -94,13 +140,13 @@ class Results:
         else:
             print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
         print(text(dataset))
-        self.keep_figure(lambda: draw(dataset))
+        self.keep_figure(draw, dataset)
         print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
         return 0
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        from meanfield.execution.storage import require_writable
+        from meanfield.files import require_writable
 
         require_writable(self.dataset_path.parent)
         if self._force:
@@ -116,19 +162,19 @@ class Results:
 
     def keep(self, dataset: xr.Dataset) -> None:
         """Write the dataset whole, then forget the pieces it was made from."""
-        from meanfield.execution.storage import write_whole
+        from meanfield.files import write_whole
 
-        dataset.attrs["run"] = self.run_key
+        dataset.attrs |= {"run": self.run_key, "command": self._command}
         write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
 
-    def keep_figure(self, draw: Callable[[], Figure]) -> None:
-        """Draw and write the figure, whole, if it is not there; without a date, so that equal runs give equal bytes."""
-        from meanfield.execution.storage import write_whole
+    def keep_figure(self, draw: Callable[[xr.Dataset], Figure], dataset: xr.Dataset) -> None:
+        """Draw and write the figure if it is not there."""
+        from figures.render import save
 
         if not self.figure_path.exists():
-            write_whole(self.figure_path, lambda path: draw().savefig(path, metadata={"Software": None}))
+            save(draw, dataset, self.figure_path)
 
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:

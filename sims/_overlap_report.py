@@ -18,7 +18,7 @@ TITLES = {"overlap": "mean T", "squared_overlap": "mean T^2", "overlap_variance"
 def text(dataset: xr.Dataset) -> str:
     """Tables by pair and layer, given a layer, and by width; then the verdicts."""
     verdicts = [finding.sentence() for finding in overlap_conservation.findings(dataset)]
-    tables = [_heading(dataset), _layer_table(dataset), _given_table(dataset), _width_table(dataset)]
+    tables = [_heading(dataset), _layer_table(dataset), _given_table(dataset), width_table(dataset)]
     return "\n\n".join([*tables, "\n".join(["Verdicts", *verdicts])])
 
 
@@ -69,7 +69,7 @@ def _given_table(dataset: xr.Dataset) -> str:
     return table(header, rows, f"Layers 1 .. {fixed} and the input fixed, layers above redrawn")
 
 
-def _width_table(dataset: xr.Dataset) -> str:
+def width_table(dataset: xr.Dataset) -> str:
     widths = dataset["width_above"].values
     rows = []
     for pair in dataset["pair"].values:

@@ -47,15 +47,16 @@ def _read(text: str) -> tuple[tuple[int, int], ...]:
     return (first_layer, first_unit), (second_layer, second_unit)
 
 
-def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int) -> int:
+def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, weights: str = "auto") -> int:
     """The first seed after the given one whose fixed layers let every direction through to the layers above.
 
-    Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow.
+    Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow. Dense ``weights``
+    and lazily revealed ones of a seed are different nets.
     """
     import meanfield as mf
 
     for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
-        found = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, fixed_layers=fixed)
+        found = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, weights=weights, fixed_layers=fixed)
         if (found["overlap_variance"].isel(layer=fixed) > 0).all():
             return candidate
     raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")

@@ -8,7 +8,7 @@ import xarray as xr
 from meanfield.estimates import fit_power_law
 from meanfield.verification import depth_laws
 from meanfield.verification.depth_laws import TRANSFER_EXPONENT, fitted_slope, local_slopes
-from meanfield.verification.published import COMMON_SWEEP, measured_slopes
+from meanfield.verification.published import COMMON_SWEEP, judged_slopes, measured_slopes
 from sims._table import from_log, measured, table
 
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
@@ -16,9 +16,6 @@ SHOWN = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 # Depths at which a rate is tuned, and factors by which depth then grows; the deepest net of the run ends each row.
 STARTS = (3, 6, 12, 24)
 FACTORS = (2, 4, 8)
-
-# The measured slopes that are judged: the mean of table 1 and the two sweeps whose depths are printed.
-JUDGED = ("P0 table 1, all nine", "P0 table 5, ViT", "P0 table 6, audio")
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(found.depths[-1] for found in measured_slopes())
@@ -87,7 +84,7 @@ def _transfer_table(dataset: xr.Dataset) -> str:
 
 
 def _verdicts(dataset: xr.Dataset) -> str:
-    judged = [found for found in measured_slopes() if found.source in JUDGED]
+    judged = judged_slopes()
     findings = [depth_laws.judge_asymptote(dataset)]
     if _reached(dataset, COMMON_SWEEP):
         findings.append(depth_laws.judge_power_law_in_use(dataset))

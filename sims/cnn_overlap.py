@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._beside import predictions
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,12 +32,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="presets:\n" + "\n".join(f"  {name:8} {_sizes(preset)}" for name, preset in PRESETS.items()),
-    )
+    presets = "presets:\n" + "\n".join(f"  {name:8} {_sizes(preset)}" for name, preset in PRESETS.items())
+    parser = command_parser(NAME, __doc__, presets)
     _add_network_options(parser)
     _add_input_options(parser)
     add_run_options(parser)
@@ -104,7 +100,6 @@ def _check_numbers(options: argparse.Namespace) -> None:
             require_count(name, value)
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     require_count("--seed", options.seed, minimum=0)
-    require_count("--workers", options.workers)
 
 
 def depth_ladder(depth: int) -> list[int]:
@@ -133,12 +128,11 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
         for found, predicted in zip(measured, beside, strict=True)
     ]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
-    command = " ".join([f"python -m sims.{NAME}", *sys.argv[1:]])
     dataset.attrs |= {
         "architecture": json.dumps(nets[-1].describe()),
         "seed": options.seed,
         "inputs": options.input,
-        "provenance": provenance(command=command, seed=options.seed, seeds=seeds, draws=options.draws),
+        "provenance": provenance(seed=options.seed, seeds=seeds, draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
 
@@ -191,7 +185,7 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
     from meanfield.execution.provenance import code_digest, digest
     from meanfield.simulation.cost import chosen_weights, require_memory
 
-    require_memory(nets[-1], options.workers, chosen_weights(nets[-1], "auto"))
+    require_memory(nets[-1], options.workers.here, chosen_weights(nets[-1], "auto"))
     key = digest(
         nets=[net.describe() for net in nets],
         draws=options.draws,
@@ -199,7 +193,7 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
         inputs=None if inputs is None else sha256(inputs.tobytes()).hexdigest(),
         code=code_digest(),
     )
-    return Results(NAME, key[:8], options.out, options.force)
+    return Results(NAME, key[:8], options)
 
 
 def main(argv: list[str] | None = None) -> int:

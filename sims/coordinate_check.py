@@ -21,7 +21,7 @@ from sims._block_ladders import (
     ladder_options,
 )
 from sims._block_nets import TABLES, block_net, hyperparameters
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,9 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add_ladder_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, default=10, help="steps of training (default: 10)")
@@ -71,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     check_ladders(options)
     require_count("--steps", options.steps)
     run_key = digest(**_described(options), code=code_digest())[:8]
-    results = Results(NAME, run_key, options.out, options.force)
+    results = Results(NAME, run_key, options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 
@@ -116,7 +114,7 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     sizes = {direction: getattr(options, f"{direction}s") for direction in DIRECTIONS}
     coords = {"optimizer": options.optimizers, "table": list(TABLES), "step": range(options.steps + 1), **sizes}
     attrs = attributes(_described(options))
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return xr.Dataset(parts, coords, attrs)
 
 

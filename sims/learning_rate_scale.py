@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_output_options, run_command
+from sims._command import Results, add_output_options, command_parser, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,9 +24,7 @@ NAME = "learning_rate_scale"
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument
     add("--depth", type=int, default=1000, metavar="L", help="deepest net (default: 1000)")
     add("--width", type=int, default=1024, metavar="N", help="channels of every layer (default: 1024)")
@@ -69,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
     nets = families(options.depth, options.width, options.outputs)
     key = digest(nets=[net.describe() for net in nets.values()], code=code_digest())[:8]
-    results = Results(NAME, key, options.out, options.force)
+    results = Results(NAME, key, options)
     return results.deliver(lambda: _scales(nets), report.text, figure.draw)
 
 
@@ -89,10 +87,9 @@ def _scales(nets: dict[str, Any]) -> xr.Dataset:
     attributes = {"long_name": label.long_name, "source": label.source}
     depths = np.arange(1, nets["mlp"].depth + 1)
     columns = {label.name: (("family", "depth"), scales, attributes)}
-    command = " ".join(["python -m sims." + NAME, *sys.argv[1:]])
     attrs = {
         "architectures": json.dumps([net.describe() for net in nets.values()]),
-        "provenance": provenance(command=command),
+        "provenance": provenance(),
     }
     families = xr.Dataset(columns, {"family": list(nets), "depth": depths}, attrs)
     return xr.merge([families, _exact_scale(nets["mlp"])], combine_attrs="override")

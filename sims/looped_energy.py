@@ -12,7 +12,7 @@ import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,9 +33,7 @@ CROSS_WIDTHS = (64, 128, 256, 512)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("loop").add_argument
     add("--loops", type=int, nargs="+", metavar="L", help="numbers of loops to draw, three or more")
     add("--far", type=int, metavar="L", help="loops to which theory is followed, by doubling")
@@ -61,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     require_count("--far", options.far, minimum=loops[-1], why="theory goes at least as far as the draws")
     described = _loop(options, loops[-1]).describe()
     run_of = {"loops": loops, "far": options.far, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, loops, results), report.text, figure.draw)
 
 
@@ -103,7 +101,7 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
         _cross_terms(rest[2:], options.draws),
     ]
     attrs = {name: getattr(options, name) for name in ("width", "activation", "weight_variance", "draws", "seed")}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return xr.merge(parts).assign_attrs(attrs)
 
 

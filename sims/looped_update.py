@@ -13,7 +13,7 @@ import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,9 +30,7 @@ WIDTH_FACTORS = (0.25, 0.5, 1, 2)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("loop").add_argument
     add("--loops", type=int, nargs="+", metavar="L", help="numbers of loops to draw, two or more")
     add("--width", type=int, metavar="N", help="units of the stream")
@@ -56,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--loops {loops} is one number; a slope needs two or more")
     described = _loop(options, loops[-1], 1.0, options.width).describe()
     run_of = {"loops": loops, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, loops, results), report.text, figure.draw)
 
 
@@ -112,7 +110,7 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
     coords = {"update": list(UPDATES), "alpha": list(ALPHAS), "loops": loops, "width": widths}
     attrs = {name: getattr(options, name) for name in ("activation", "weight_variance", "draws", "seed")}
     attrs |= {"ladder_width": options.width, "width_loops": loops[0]}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)
 
 

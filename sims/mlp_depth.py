@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._beside import predictions
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,9 +42,7 @@ SHARE_DEPTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--depth", type=int, metavar="L", help="hidden layers")
     add("--width", type=int, metavar="N", help="units of every layer")
@@ -72,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         head=options.head,
     )
     key = digest(net=net.describe(), draws=options.draws, seed=options.seed, code=code_digest())[:8]
-    results = Results(NAME, key, options.out, options.force)
+    results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, net, results), report.text, figure.draw)
 
 
@@ -90,9 +88,8 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
     from sims._mlp_report import plan
 
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
-    require_count("--workers", options.workers)
     require_count("--seed", options.seed, minimum=0)
-    require_memory(net, options.workers, chosen_weights(net, "auto"))
+    require_memory(net, options.workers.here, chosen_weights(net, "auto"))
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)
@@ -100,11 +97,10 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
     runs = [Run(net, options.draws, options.seed), *swept]
     measured, *rows = simulate_all(runs, workers=options.workers, store=results.pieces)
     parts = [measured, *beside, *_exact_only(net), sweep.sweep_dataset(swept, rows)]
-    command = " ".join([f"python -m sims.{NAME}", *sys.argv[1:]])
     attrs = {
         "width": net.width,
         "sweep_width": sweep.WIDTH,
-        "provenance": provenance(command=command, seed=options.seed, draws=options.draws),
+        "provenance": provenance(seed=options.seed, draws=options.draws),
     }
     return xr.merge(parts, combine_attrs="override").assign_attrs(attrs)
 

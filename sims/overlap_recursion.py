@@ -12,7 +12,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 from sims._pairs import add_pair_option, chosen_pairs, open_seed
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ WIDTH_FACTORS = (0.5, 1, 2, 4)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--depth", type=int, metavar="L", help="hidden layers")
     add("--width", type=int, metavar="N", help="units of every layer")
@@ -62,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     pairs = chosen_pairs(net, options.pair)
     fixed = _fixed_layers(options.fixed, net, pairs)
     run_of = {"net": net.describe(), "pairs": pairs, "fixed": fixed, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, net, pairs, fixed, results), report.text, figure.draw)
 
 
@@ -94,12 +92,14 @@ def _measure(
     below = net.channels_by_layer[1 : fixed + 1]
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
     varied = [replace(net, depth=fixed + 1, width=(*below, width)) for width in widths]
-    beyond = open_seed(varied[-1], pairs, fixed, options.seed)
+    # Dense and lazily revealed weights of a seed are different nets: one kind for all widths above the same layers.
+    kind = OverlapRun(varied[0], pairs, options.draws, options.seed).kind
+    beyond = open_seed(varied[-1], pairs, fixed, options.seed, kind)
     # With all below fixed, overlaps spread far less: a quarter of the draws tells their means and variances.
     fewer = max(2, options.draws // 4)
     runs = [
         OverlapRun(net, pairs, options.draws, options.seed),
-        *(OverlapRun(each, pairs, fewer, beyond, fixed_layers=fixed) for each in (net, *varied)),
+        *(OverlapRun(each, pairs, fewer, beyond, kind, fixed) for each in (net, *varied)),
     ]
     free, given, *by_width = simulate_all(runs, workers=options.workers, store=results.pieces)
     exact = mf.predict(net, level="exact", pairs=pairs)[["overlap", "squared_overlap", "overlap_variance"]]

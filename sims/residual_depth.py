@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +36,7 @@ SCALES = ("learning_rate_scale", "label_learning_rate_scale")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--blocks", type=int, nargs="+", metavar="K", help="numbers of blocks to draw, two or more")
     add("--far", type=int, metavar="K", help="blocks to which theory follows the slopes")
@@ -64,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     nets = _nets(options.width, options.outputs)
     described = [net.describe() for net in nets]
     run_of = {"blocks": blocks, "far": options.far, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, nets, blocks, results), report.text, figure.draw)
 
 
@@ -110,7 +108,7 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
         "scaling": list(SCALINGS),
     }
     attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "seed", "far")}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     dataset = xr.Dataset(variables, coords | {"blocks": blocks}, attrs)
     return xr.merge([dataset, theory.mixed_backbones(options.outputs), theory.papers_net()], combine_attrs="override")
 

@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 from sims._pairs import add_pair_option, chosen_pairs, open_seed
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ MOST_FIXED = 3
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add = parser.add_argument_group("network").add_argument
     add("--depth", type=int, metavar="K", help="residual blocks")
     add("--width", type=int, metavar="N", help="units of every layer")
@@ -69,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     pairs = chosen_pairs(net, options.pair)
     fixed = _fixed_units(net, pairs)
     run_of = {"net": net.describe(), "pairs": pairs, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options.out, options.force)
+    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, net, pairs, fixed, results), report.text, figure.draw)
 
 

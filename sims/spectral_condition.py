@@ -20,7 +20,7 @@ from sims._block_ladders import (
     ladder_options,
 )
 from sims._block_nets import block_net, hyperparameters
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,9 +42,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add_ladder_options(parser)
     parser.add_argument("--biases", action="store_true", help="nets with biases (P1 B.3), optimizers of elements only")
     add_run_options(parser)
@@ -64,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         options.optimizers = list(ELEMENTWISE)
     check_ladders(options)
     run_key = digest(**_described(options), code=code_digest())[:8]
-    results = Results(NAME, run_key, options.out, options.force)
+    results = Results(NAME, run_key, options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 
@@ -101,7 +99,7 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
         joined = xr.concat(rungs, dim=direction).assign_coords({direction: getattr(options, f"{direction}s")})
         parts |= {f"{name!s}_by_{direction}": variable for name, variable in joined.items()}
     attrs = attributes(_described(options))
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return xr.Dataset(parts, {"optimizer": options.optimizers}, attrs)
 
 

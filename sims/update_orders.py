@@ -21,7 +21,7 @@ from sims._block_ladders import (
     ladder_options,
 )
 from sims._block_nets import block_net, hyperparameters
-from sims._command import Results, add_run_options, fill_from_preset, run_command
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,9 +49,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m sims.{NAME}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(NAME, __doc__)
     add_ladder_options(parser)
     parser.add_argument(
         "--steps", type=int, default=10, help="steps after which the change is split again (default 10)"
@@ -72,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     check_ladders(options)
     require_count("--steps", options.steps, minimum=2, why="one step is split in any case")
     run_key = digest(**ladder_options(options), steps=options.steps, code=code_digest())[:8]
-    results = Results(NAME, run_key, options.out, options.force)
+    results = Results(NAME, run_key, options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 
@@ -113,7 +111,7 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     sizes = {direction: getattr(options, f"{direction}s") for direction in DIRECTIONS}
     coords = {"optimizer": options.optimizers, "table": list(TABLES), "step": [1, options.steps], **sizes}
     attrs = attributes(ladder_options(options)) | {"steps": options.steps}
-    attrs["provenance"] = provenance(command=" ".join([f"python -m sims.{NAME}", *sys.argv[1:]]))
+    attrs["provenance"] = provenance()
     return xr.Dataset(parts, coords | {"order": range(options.block_depth + 1)}, attrs)
 
 

@@ -23,12 +23,14 @@ SIGMA = {
     "linear": lambda z: z,
     "gelu": lambda z: z * _normal_below(z),
     "tanh": lambda z: 2 / (1 + np.exp(-2 * z)) - 1,
+    "silu": lambda z: z / (1 + np.exp(-z)),
 }
 GATE = {
     "relu": lambda z: (z > 0).astype(float),
     "linear": np.ones_like,
     "gelu": lambda z: _normal_below(z) + z * _normal_density(z),
     "tanh": lambda z: 1 / np.cosh(z) ** 2,
+    "silu": lambda z: (1 + np.exp(-z) * (1 + z)) / (1 + np.exp(-z)) ** 2,
 }
 
 

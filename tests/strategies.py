@@ -11,6 +11,7 @@ from meanfield.loops import TiedLoop
 from meanfield.residual import SCALINGS, ResidualConvNet, ResidualMLP
 
 activations = st.sampled_from(tuple(ACTIVATIONS))
+weight_variances = st.sampled_from((None, 1.5, 3.0))
 
 
 @st.composite
@@ -24,6 +25,7 @@ def mlps(draw: st.DrawFn) -> MLP:
         head=draw(st.sampled_from(HEADS)),
         inputs=draw(st.integers(1, 2)),
         input_width=draw(st.one_of(st.none(), st.integers(1, 4))),
+        weight_variance=draw(weight_variances),
     )
 
 
@@ -45,6 +47,7 @@ def conv_nets(draw: st.DrawFn) -> ConvNet:
         readout=draw(st.sampled_from(READOUTS)),
         input_channels=draw(st.one_of(st.none(), st.integers(1, 3))),
         inputs=draw(st.integers(1, 2)),
+        weight_variance=draw(weight_variances),
     )
 
 

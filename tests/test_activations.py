@@ -86,5 +86,5 @@ def test_two_dimensional_quadrature_agrees_with_the_angle():
 
 
 def test_unknown_names_list_the_choices():
-    with pytest.raises(ValueError, match="'relu', 'linear', 'gelu', 'tanh'"):
+    with pytest.raises(ValueError, match="'relu', 'linear', 'gelu', 'tanh', 'silu'"):
         activation_named("swish")

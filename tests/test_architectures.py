@@ -45,11 +45,13 @@ def test_a_spec_survives_json():
         ({"grid": (8, 8, 8), "kernel": (1, 1, 1)}, "give 1 or 2"),
         ({"padding": "reflect"}, "padding is 'reflect'; choose one of 'circular', 'zero'"),
         ({"head": "lecun"}, "choose one of 'he', 'fan_in', 'mup'"),
-        ({"activation": "swish"}, "choose one of 'relu', 'linear', 'gelu', 'tanh'"),
+        ({"activation": "swish"}, "choose one of 'relu', 'linear', 'gelu', 'tanh', 'silu'"),
         ({"readout": "max"}, "choose one of 'pooled', 'convolution'"),
         ({"inputs": 0}, "inputs is 0"),
         ({"input_channels": 0}, "input_channels is 0"),
         ({"outputs": 0}, "outputs is 0"),
+        ({"weight_variance": 0}, "weight_variance is 0; it must be positive"),
+        ({"weight_variance": float("nan")}, "weight_variance is nan"),
     ],
 )
 def test_bad_values_are_refused(options, message):
@@ -61,6 +63,27 @@ def test_bad_values_are_refused(options, message):
 def test_counts_must_be_whole_numbers(depth):
     with pytest.raises(TypeError, match="must be a whole number"):
         mf.MLP(depth=depth, width=4)
+
+
+def test_weight_variances_off_the_fan_in_rule():
+    """He's 2/fan_in for any activation; q sigma_W^2 = 1 is the rule itself, and inputs give z^(1) variance 1."""
+    gain = mf.MLP(depth=1, width=8, activation="gelu").sigma.gain
+    he = mf.MLP(depth=2, width=8, activation="gelu", weight_variance=2)
+    assert he.weight_variances == pytest.approx([2 / 8] * 3)
+    assert he.input_energy == pytest.approx(1 / 2)
+    same = mf.MLP(depth=2, width=8, activation="gelu", weight_variance=1 / gain)
+    assert same.weight_variances == pytest.approx(mf.MLP(depth=2, width=8, activation="gelu").weight_variances)
+
+
+def test_a_bounded_activation_cannot_give_every_variance():
+    with pytest.raises(ValueError, match=r"takes E\[sigma\(x\)\^2\] = 1, and tanh reaches 0.97"):
+        mf.MLP(depth=1, width=8, activation="tanh", weight_variance=1.0)
+    mf.ConvNet(depth=1, channels=8, activation="tanh", weight_variance=1.0)  # white inputs are taken as they are
+
+
+def test_residual_nets_keep_to_the_fan_in_rule():
+    with pytest.raises(ValueError, match="leave it out, or take a plain net"):
+        mf.ResidualMLP(depth=1, width=8, weight_variance=2.0)
 
 
 def test_specs_take_keywords_only():

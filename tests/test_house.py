@@ -1,6 +1,7 @@
 """The rules of the house that a machine can check."""
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,8 @@ def test_unknown_public_names_list_the_known_ones():
 @pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES.keys())
 def test_every_quantity_is_fully_described(quantity):
     assert all([quantity.symbol, quantity.definition, quantity.scaling, quantity.source])
+
+
+def test_every_folder_of_code_is_a_package_that_is_installed():
+    declared = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    assert declared == {".".join(path.parent.relative_to(ROOT).parts) for path in MODULES}

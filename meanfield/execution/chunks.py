@@ -1,4 +1,4 @@
-"""A chunk: a range of draws worth about a second, the unit of parallel work and of what is kept on disk.
+"""A chunk: draws worth a second (more in long runs), the unit of parallel work and of what is kept on disk.
 
 Its numbers depend on (what is measured, spec, seed, draw) alone, so chunks can be computed anywhere and in any order.
 Workers import this module, so it stays free of everything that only the main process needs.
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
+from meanfield.simulation.activation_statistics import draw_activation_statistics
 from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
 from meanfield.simulation.first_updates import draw_first_updates
 from meanfield.simulation.loop_update import draw_stream_updates
@@ -28,11 +30,14 @@ Pieces = dict[str, Array]
 
 OPERATIONS_PER_CHUNK = 4e10
 MOST_DRAWS_PER_CHUNK = 10_000
+# A scheduler hands out some 600 tasks a second (docs/cluster.md): chunks of long runs grow, so as to keep more cores.
+MOST_CHUNKS = 10_000
 
 
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
 MEASURES: dict[str, Callable[..., Pieces]] = {
     "energies": draw_energies,
+    "activation statistics": draw_activation_statistics,
     "overlaps": draw_overlaps,
     "residual energies": draw_residual_energies,
     "loop updates": draw_stream_updates,
@@ -73,8 +78,9 @@ class Chunk:
 
 
 def plan(chunk: Chunk, operations: float) -> list[Chunk]:
-    """Split the draws of one large chunk into chunks of about a second, at so many operations per draw."""
-    size = int(min(max(1, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
+    """Split the draws of one large chunk into chunks of about a second, fewer in long runs, by operations per draw."""
+    fewest = -(-(chunk.stop - chunk.start) // MOST_CHUNKS)
+    size = int(min(max(1, fewest, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
     starts = range(chunk.start, chunk.stop, size)
     return [replace(chunk, start=start, stop=min(start + size, chunk.stop)) for start in starts]
 
@@ -95,5 +101,7 @@ def compute_chunk(chunk: Chunk) -> Pieces:
 
 
 def _plain(value: Any) -> Any:
-    """An option as JSON can hold it; an array by a digest of its bytes."""
+    """An option as JSON can hold it: a spec by its values, an array by a digest of its bytes."""
+    if isinstance(value, Batch):
+        return value.describe()
     return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value

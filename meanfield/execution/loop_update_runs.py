@@ -15,6 +15,7 @@ from meanfield.execution.chunks import Chunk, Pieces
 from meanfield.execution.loop_runs import checked_start, loop_attrs, loop_chunks
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
+from meanfield.execution.team import Workers
 from meanfield.loops import TiedLoop
 from meanfield.simulation.loop_cost import LoopCost, stream_update_cost
 from meanfield.simulation.loop_update import UPDATES
@@ -30,7 +31,7 @@ def simulate_loop_update(
     update: str = "isotropic",
     weights: str = "auto",
     inputs: ArrayLike | None = None,
-    workers: int = 1,
+    workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
     """Measure |dh_l|^2 / N, the first-order change of a loop's stream under one update at learning rate eta = 1.

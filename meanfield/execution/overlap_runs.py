@@ -19,6 +19,7 @@ from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.provenance import provenance
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
+from meanfield.execution.team import Workers
 from meanfield.seeds import checked_seed
 from meanfield.simulation.cost import draws_per_batch, require_memory
 from meanfield.simulation.pair_overlaps import cheaper_weights, overlap_operations
@@ -34,7 +35,7 @@ def simulate_overlaps(
     seed: int,
     weights: str = "auto",
     fixed_layers: int = 0,
-    workers: int = 1,
+    workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
     """Measure the overlaps T_h of pairs of parameter directions from where they begin to the top layer.

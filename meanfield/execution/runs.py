@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
-from meanfield.estimates import Estimate, summarise
+from meanfield.estimates import Estimate, Means, summarise, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
+from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
 from meanfield.loops import TiedLoop
 from meanfield.seeds import checked_seed
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
-from meanfield.simulation.update_energy import overlap_method
+from meanfield.simulation.update_energy import overlap_method_under
 from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_array, require_choice, require_count
 
@@ -35,14 +38,18 @@ def simulate(
     weights: str = "auto",
     backend: str = "numpy",
     inputs: ArrayLike | None = None,
+    batch: Batch = PLAIN,
+    loss: str = "squared",
     correlations: bool = False,
-    workers: int = 1,
+    by_site: bool = False,
+    workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
     """Measure update energy, label term, output term and overlap energy of every layer over independent draws.
 
-    Every draw takes new weights, labels y ~ N(0, 1) and (unless given) inputs, and computes the exact one-step
-    change of every pre-activation at learning rate 1 by one forward, backward and tangent pass.
+    Every draw takes new weights, labels (y ~ N(0, 1) unless ``batch`` or ``loss`` say otherwise) and (unless given)
+    inputs, and computes the exact one-step change of every pre-activation at learning rate 1 by one forward, backward
+    and tangent pass.
 
     Of a loop, measure the residual energy of every step and its split H_l = H_0 + B_l + C_l instead, by walking it.
 
@@ -55,16 +62,24 @@ def simulate(
         backend: "numpy".
         inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law; of a loop, the start
             h_0 of all draws, (width,).
+        batch: how the samples of a net's batch hang together: correlated inputs, labels with a mean or of a teacher.
+        loss: "squared", |z_out - y|^2 / (2 M), or "cross_entropy", with the outputs of a site as logits and a class
+            drawn uniformly for every sample and site; both mean over the samples. The label term is then that of
+            y - 1/C, the output term that of the softmax less 1/C, and still S = A + B.
         correlations: whether to measure, of a loop, how increments and features of all pairs of steps overlap.
-        workers: processes; 1 stays in this one.
+        by_site: whether to measure, of a net, label term, output term and update energy at every site, too.
+        workers: processes, 1 stays in this one; or `meanfield.Workers`, for the workers of a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
 
     Returns:
         Dataset over ``layer`` = 1 .. L with the variables of `meanfield.QUANTITIES`, each with NAME_stderr,
-        NAME_largest_share and, per layer, NAME_covariance. Of a loop, over ``step`` = 1 .. L: residual_energy,
-        initial_energy, cross_term and correlation_term, and with ``correlations`` increment_correlation and
-        feature_overlap over pairs of steps. Streams may outgrow the floats: such a mean and its error read inf, and
-        log_residual_energy, the logarithm of the mean of H_l with its relative error, stays finite.
+        NAME_largest_share and, per layer, NAME_covariance; with ``by_site``, over ``layer`` and ``site`` (row by row),
+        label_term_by_site, output_term_by_site and update_energy_by_site, without covariance. The overlap energy, which
+        no label moves, is measured beside plain labels and squared loss only.
+        Of a loop, over ``step`` = 1 .. L: residual_energy, initial_energy, cross_term and correlation_term, and with
+        ``correlations`` increment_correlation and feature_overlap over pairs of steps. Streams may outgrow the floats:
+        such a mean and its error read inf, and log_residual_energy, the logarithm of the mean of H_l with its relative
+        error, stays finite.
 
     Raises:
         TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
@@ -78,11 +93,15 @@ def simulate(
     store = None if resume_in is None else PieceStore(Path(resume_in))
     run: Plannable
     if isinstance(architecture, TiedLoop):
+        if batch != PLAIN or loss != "squared":
+            raise ValueError("batch and loss are those of nets; a loop has neither samples nor labels: leave them out")
+        if by_site:
+            raise ValueError("by_site is for nets on grids; a TiedLoop has no sites: leave the option out")
         run = LoopRun(architecture, draws, seed, inputs, weights, correlations)
     elif correlations:
         raise ValueError(f"correlations are those of the steps of a TiedLoop; this is a {type(architecture).__name__}")
     else:
-        run = Run(architecture, draws, seed, inputs, weights)
+        run = Run(architecture, draws, seed, inputs, weights, batch, loss, by_site)
     return simulate_all([run], workers=workers, store=store)[0]
 
 
@@ -95,6 +114,9 @@ class Run:
     seed: int
     inputs: ArrayLike | None = None
     weights: str = "auto"
+    batch: Batch = PLAIN
+    loss: str = "squared"
+    by_site: bool = False
 
     @property
     def kind(self) -> str:
@@ -104,10 +126,12 @@ class Run:
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
         draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
-        batch = self.inputs
-        if batch is not None:
-            batch = require_array("inputs", batch, self.architecture.input_shape, INPUT_LAYOUT)
-        options, together = {"inputs": batch}, draws_per_batch(self.architecture, self.kind)
+        require_batch(self.batch, self.loss, self.inputs is not None)
+        inputs = self.inputs
+        if inputs is not None:
+            inputs = require_array("inputs", inputs, self.architecture.input_shape, INPUT_LAYOUT)
+        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": self.by_site}
+        together = draws_per_batch(self.architecture, self.kind)
         whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
         return plan(whole, draw_operations(self.architecture, self.kind))
 
@@ -123,10 +147,12 @@ class Run:
             "seed": self.seed,
             "draws": self.draws,
             "weights": self.kind,
-            "overlap_method": overlap_method(self.architecture),
+            "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss),
+            "batch": json.dumps(self.batch.describe()),
+            "loss": self.loss,
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
-        return measured_dataset(self.architecture, _estimates(values), attrs)
+        return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
 class Plannable(Protocol):
@@ -139,18 +165,28 @@ class Plannable(Protocol):
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset: ...
 
 
-def simulate_all(runs: Sequence[Plannable], *, workers: int = 1, store: PieceStore | None = None) -> list[xr.Dataset]:
+def simulate_all(
+    runs: Sequence[Plannable], *, workers: int | Workers = 1, store: PieceStore | None = None
+) -> list[xr.Dataset]:
     """`simulate` several networks on one set of workers, with one progress bar; checks all before any starts."""
-    workers = require_count("workers", workers)
+    workers = Workers.of(workers)
     plans = [run.chunks() for run in runs]
     for run in runs:
-        run.require_memory(workers)
+        run.require_memory(workers.here)
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
 
-def _estimates(values: Pieces) -> dict[str, Estimate]:
+def energy_estimates(values: Pieces) -> dict[str, Estimate | Means]:
     """Means and errors of the measured terms and of what follows from them draw by draw."""
+    profiles = {name: value for name, value in values.items() if value.ndim > 2}
+    found: dict[str, Estimate | Means] = dict(_layer_estimates({k: v for k, v in values.items() if k not in profiles}))
+    if profiles:
+        profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
+    return found | {name: summarise_each(value) for name, value in profiles.items()}
+
+
+def _layer_estimates(values: Pieces) -> dict[str, Estimate]:
     energy = values["label_term"] + values["output_term"]
     per_draw = {"update_energy": energy, **values, "mean_update_energy": energy.mean(axis=1, keepdims=True)}
     found = {name: summarise(value) for name, value in per_draw.items()}

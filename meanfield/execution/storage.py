@@ -1,43 +1,14 @@
-"""Files that are either whole or absent, and the store of finished pieces that lets long work continue."""
+"""The store of finished pieces that lets long work continue."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from meanfield.execution.chunks import Pieces
-
-
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def require_writable(folder: Path) -> None:
-    """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"cannot write to the folder {folder}: it is a file; choose another with --out")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise type(error)(
-            f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
-        ) from error
+from meanfield.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -69,9 +40,3 @@ class PieceStore:
             path.unlink()
         if self.folder.exists():
             self.folder.rmdir()
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 
 from threadpoolctl import threadpool_limits
@@ -13,10 +13,13 @@ from tqdm import tqdm
 
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, Pieces
+from meanfield.execution.cluster import Submit, cluster
 from meanfield.execution.storage import PieceStore
+from meanfield.execution.team import Workers
+from meanfield.execution.threads import one_thread
 
 
-def all_pieces(wanted: list[Chunk], workers: int, store: PieceStore | None) -> list[Pieces]:
+def all_pieces(wanted: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:
     """Every chunk's numbers in order: from the store where they are, computed and stored where not."""
     found = [store.load(chunk.key) if store else None for chunk in wanted]
     missing = [index for index, piece in enumerate(found) if piece is None]
@@ -30,27 +33,32 @@ def all_pieces(wanted: list[Chunk], workers: int, store: PieceStore | None) -> l
     return [piece for piece in found if piece is not None]
 
 
-def _computed(tasks: list[tuple[int, Chunk]], workers: int) -> Iterator[tuple[int, Pieces]]:
+def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Iterator[tuple[int, Pieces]]:
     """Yield (index, numbers) of every task as it is finished."""
-    if workers == 1 or len(tasks) <= 1:
+    if not tasks or (workers.scheduler is None and (workers.here == 1 or len(tasks) == 1)):
         with threadpool_limits(1):
             for index, chunk in tasks:
                 yield index, chunks.compute_chunk(chunk)
         return
-    pool = ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn"), initializer=_prepare_worker)
-    try:
+    with ExitStack() as stack:
         with _interrupts_held():
-            indices = {pool.submit(chunks.compute_chunk, chunk): index for index, chunk in tasks}
+            submit = stack.enter_context(_processes(workers, tasks) if workers.scheduler is None else cluster(workers))
+            indices = {submit(chunk): index for index, chunk in tasks}
         for future in as_completed(indices):
-            yield indices[future], future.result()
+            # Popped, so that a scheduler need not hold what has arrived here.
+            yield indices.pop(future), future.result()
+
+
+@contextmanager
+def _processes(workers: Workers, tasks: list[tuple[int, Chunk]]) -> Iterator[Submit]:
+    """Chunks go to processes of this machine."""
+    count = min(workers.here, len(tasks))
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=one_thread)
+    try:
+        yield lambda chunk: pool.submit(chunks.compute_chunk, chunk)
     finally:
         with _interrupts_held():
             pool.shutdown(cancel_futures=True)
-
-
-def _prepare_worker() -> None:
-    """One thread per worker: no oversubscription."""
-    threadpool_limits(1)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from meanfield.parameterizations.tables import table_of
+from meanfield.validation import require_count
 
 PREMISES = (
     "derived for one step on one sample, linear branches of a fixed number of layers, no momentum, and dimensions of "
@@ -24,8 +25,8 @@ _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     ),
     "sophia": (
         None,
-        "P1 gives no epsilon; the step is a sign only while epsilon stays below the gradient's entries, so scale it by "
-        "the epsilon row of AdamW",
+        "P1 gives no epsilon; the step is a sign only while epsilon stays below the gradient's entries, and so scales "
+        "as AdamW's row",
     ),
     "soap": (
         None,
@@ -40,8 +41,8 @@ _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     "sso": (
         "output",
         "the output column contradicts SSO's own constraint |W|_2 = R = sqrt(n_out/n_in): P1's initial variance puts "
-        "these weights at r_n R, and the first step back to R shrinks the output by r_n; with weights that start at R "
-        "the initial variance scales as 1/r_n^2 and multiplier, learning rate and weight decay do not scale",
+        "these weights at r_n R, and a step that returns them to R shrinks the output by r_n; with weights that start "
+        "at R the initial variance scales as 1/r_n^2, and multiplier, learning rate and weight decay do not scale",
     ),
 }
 
@@ -67,15 +68,19 @@ def unmet_premises(
             language model.
 
     Raises:
-        TypeError, ValueError: an unknown optimizer, a block depth that is no count.
+        TypeError, ValueError: an unknown optimizer; a block depth or dimension that is no count.
     """
+    dimensions = {"input": input_dimension, "output": output_dimension}
+    for role, dimension in dimensions.items():
+        if dimension is not None:
+            require_count(f"{role}_dimension", dimension)
     table = table_of(optimizer, block_depth)
     used = table.roles if roles is None else roles
     if parameterization == "standard":
         grown = "each hidden layer then multiplies the features by sqrt(r_n)"
         return [f"as P1 prints it not even the initial variance of hidden weights falls with the width: {grown}"]
     found = _sizes({"width": (base_width, width), "depth": (base_depth, depth)})
-    for role, dimension in (("input", input_dimension), ("output", output_dimension)):
+    for role, dimension in dimensions.items():
         if role in used and dimension is not None and dimension > (smallest := min(width, base_width)):
             found.append(
                 f"{role} dimension {dimension} exceeds the width {smallest}: the {role} column is for dimensions that "

@@ -61,13 +61,13 @@ def resolve(
     for hyperparameter, given in base_values.items():
         for role in wanted:
             cell = scaling(optimizer, role, hyperparameter, block_depth=block_depth, parameterization=parameterization)
-            value = _base_value(hyperparameter, given, role, wanted) * cell.at(width_ratio, depth_ratio)
+            value = base_value(hyperparameter, given, role, wanted) * cell.at(width_ratio, depth_ratio)
             divided = hyperparameter == "initial_variance" and role == "input"
             found[role][hyperparameter] = value / divisor if divided else value
     return found
 
 
-def _base_value(hyperparameter: str, given: float | Mapping[str, float], role: str, roles: tuple[str, ...]) -> float:
+def base_value(hyperparameter: str, given: float | Mapping[str, float], role: str, roles: tuple[str, ...]) -> float:
     """The base value for a role, refused unless it is a finite number, at least 0."""
     name = f"base value of {hyperparameter}"
     if isinstance(given, Mapping):

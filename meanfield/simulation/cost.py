@@ -17,11 +17,10 @@ MOST_DRAWS_PER_BATCH = 64
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
 LAZY_BATCH_BYTES = 24 << 20
 
-# Time per number that a lazily revealed matrix draws, over the time per element of a dense one, when few columns meet.
-# With the next constant it puts the crossover of an MLP at 40 inputs for width 1024 and 16 for width 256, as measured.
-LAZY_EFFORT = 2.75
-# Columns asked of one matrix at which projecting on the known ones takes as long as all else.
-PROJECTED_COLUMNS = 150
+# Time per number that a lazily revealed matrix draws, over the time per element of a dense one: from 2.4 to 3.5 for 40
+# to 320 columns of fully-connected and convolutional nets of 128 to 1024 channels. So an MLP of width 1024 crosses over
+# at 85 inputs, one of width 256 at 21.
+LAZY_EFFORT = 3.0
 # Operations of a matrix product in the time of one random number.
 OPERATIONS_PER_NUMBER = 150
 
@@ -84,8 +83,7 @@ def _lazy_numbers_held(architecture: Sequential) -> int:
 def _lazy_effort(architecture: Sequential) -> float:
     """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
     return LAZY_EFFORT * sum(
-        (right * rows + left * columns) * (1 + (right + left) / PROJECTED_COLUMNS)
-        for (right, left), (rows, columns) in _matrices(architecture)
+        right * rows + left * columns for (right, left), (rows, columns) in _matrices(architecture)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -10,22 +12,34 @@ from meanfield.architectures import Sequential
 
 Array = NDArray[np.float64]
 
+# The generators of all draws, by purpose.
+Streams = Callable[[str], list[Generator]]
+
 # Input scales are sought between 2^-60 and 2^60; as many halvings find them to rounding.
 OCTAVES = 60
 
 
-def draw_inputs(architecture: Sequential, generators: list[Generator]) -> Array:
-    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled to |sigma(x)|^2 = q n."""
-    shape = (architecture.channels_by_layer[0], architecture.inputs, architecture.sites)
-    inputs = np.stack([generator.standard_normal(shape) for generator in generators])
+def draw_inputs(
+    architecture: Sequential, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
+) -> Array:
+    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled so that z^(1) has variance 1.
+
+    Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share,
+    drawn from ``shared``.
+    """
+    channels, sites = architecture.channels_by_layer[0], architecture.sites
+    inputs = np.stack([generator.standard_normal((channels, architecture.inputs, sites)) for generator in generators])
+    if correlation:
+        common = np.stack([generator.standard_normal((channels, 1, sites)) for generator in shared])
+        inputs = np.sqrt(1 - correlation) * inputs + np.sqrt(correlation) * common
     if architecture.normalised_inputs:
         inputs = _normalised(architecture, inputs)
     return inputs
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
-    """Scaled to |sigma(x)|^2 = q n; an input that no scale brings there (possible at tiny widths) is turned round."""
-    sigma, target = architecture.sigma, architecture.sigma.gain * inputs.shape[1]
+    """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
+    sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
 
     def energy(values: Array) -> Array:
         return np.asarray(np.square(sigma.function(values)).sum(axis=1, keepdims=True))

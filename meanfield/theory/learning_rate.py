@@ -24,8 +24,9 @@ def scales_by_depth(architecture: Sequential) -> Array:
     """Mean-field scale eta*_B(L) = (mean_{l <= L} B_l)^(-1/2) of the nets of depth 1 .. L cut from this one: (L,).
 
     One recursion serves all depths: on evenly covered grids the label term B_l is the overlap energy F_l times a
-    constant and the gate energies g_l .. g_L of the layers that the labels pass (1 for homogeneous activations), so
-    that its sum over layers goes from depth L - 1 to L by sum <- g_L (sum + F_L). Under a pooled readout the overlap
+    constant, the gate energies g_l .. g_L of the layers that the labels pass (1 for homogeneous activations) and the
+    variance factors f of the matrices between them, so that its sum over layers goes from depth L - 1 to L by
+    sum <- g_L (f sum + F_L). Under a pooled readout the overlap
     energy stands in for the label term, which has no prediction there.
 
     Raises:
@@ -41,9 +42,12 @@ def scales_by_depth(architecture: Sequential) -> Array:
     overlap, depths = found["overlap_energy"].values, np.arange(1, architecture.depth + 1)
     if architecture.is_pooled:
         return np.asarray((np.cumsum(overlap) / depths) ** -0.5)
-    gates = gate_energies(architecture, *white_product(architecture))
-    steps = zip(gates, overlap, strict=True)
-    sums = np.array(list(accumulate(steps, lambda total, step: float(step[0] * (total + step[1])), initial=0.0)))[1:]
+    gates, factor = gate_energies(architecture, *white_product(architecture)), architecture.variance_factor
+
+    def deeper(total: float, layer: tuple[Array, float]) -> float:
+        return float(layer[0] * (factor * total + layer[1]))
+
+    sums = np.array(list(accumulate(zip(gates, overlap, strict=True), deeper, initial=0.0)))[1:]
     top = found["label_term"].values[-1] / (gates[-1] * overlap[-1])
     return np.asarray((top * sums / depths) ** -0.5)
 

@@ -8,24 +8,33 @@ With Gaussian averages xx, g, h of sigma sigma, sigma' sigma', sigma'^2 sigma'^2
     K <- Tr(g K) / (q k) + n Tr(xx)
     c <- Tr(xx) / (q k)
     F = mean over pairs of K K / n' + V              (overlap energy of a layer of n' channels)
+
+Weights whose variance is f times the fan-in rule's carry f times as much: c, what K carries and, squared, V.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from meanfield.activations import Activation
-from meanfield.architectures import Layer, Sequential
+from meanfield.architectures import INPUT_LAYOUT, Layer, Sequential
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.lattice import OUTSIDE, reversed_neighbours
+from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory.transport import Displacements, SitePairs, Transport
+from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
+
+
+# Square arrays over pairs of sites that the recursion holds at once.
+SITE_PAIR_ARRAYS = 12
 
 
 @dataclass(frozen=True)
@@ -68,16 +77,18 @@ def layer_moments(architecture: Sequential, transport: Transport, input_product:
     sigma = architecture.sigma
     state: LayerMoments | None = None
     products = forward_products(architecture, transport, input_product)
-    for channels, product in zip(architecture.channels_by_layer[:-1], products, strict=True):
+    fan_ins = zip(architecture.layers, architecture.channels_by_layer, strict=False)
+    for (layer, channels), product in zip(fan_ins, products, strict=True):
+        factor = layer.variance_factor
         carried = transport.diagonal(product)
         kernel = channels * architecture.taps * carried
         cross = np.zeros_like(product)
         if state is not None:
             gate, gate_square, both_on = gate_averages(sigma, transport, state.covariance)
-            kernel += transport.diagonal(gate * state.kernel) / sigma.gain
+            kernel += factor * transport.diagonal(gate * state.kernel) / sigma.gain
             fluctuation = gate_square * state.kernel**2 / (sigma.gain**2 * channels)
-            cross = transport.independent(both_on * state.cross_channel + fluctuation)
-        state = LayerMoments(carried / sigma.gain, kernel, cross)
+            cross = factor**2 * transport.independent(both_on * state.cross_channel + fluctuation)
+        state = LayerMoments(factor * carried / sigma.gain, kernel, cross)
         yield state
 
 
@@ -96,66 +107,71 @@ def gate_energies(architecture: Sequential, transport: Transport, input_product:
     return found
 
 
-def label_weights(architecture: Sequential, gates: list[Array]) -> list[Array]:
+def label_weights(architecture: Sequential, gates: list[Array], errors: Array | float = 1.0) -> list[Array]:
     """Per layer 1 .. N, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
     Only for a convolutional readout, where labels at different sites are independent and the matrix stays
     diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus w_m
     where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations n_l w_l is
-    the same constant at every layer and site: the top-layer reduction (P0 Lemma 1).
+    the same constant at every layer and site: the top-layer reduction (P0 Lemma 1). With ``errors``, the second moment
+    of what stands at every output site, it is that of J^T times them.
     """
     joins = {layer.skip: place for place, layer in enumerate(architecture.layers, start=1)}
     conserved: dict[int, Array] = {}
     for place in range(len(architecture.layers), 0, -1):
-        conserved[place] = gates[place - 1] * label_weight_above(architecture, place, conserved.get(place + 1))
+        conserved[place] = gates[place - 1] * label_weight_above(architecture, place, conserved.get(place + 1), errors)
         if place in joins:
             conserved[place] = conserved[place] + conserved[joins[place]]
     widths = architecture.channels_by_layer
     return [conserved[place] / widths[place] for place in range(1, len(widths))]
 
 
-def label_weight_above(architecture: Sequential, place: int, above: Array | None) -> Array:
+def label_weight_above(architecture: Sequential, place: int, above: Array | None, errors: Array | float = 1.0) -> Array:
     """n_l w_l that arrives at layer ``place`` through the one weight matrix above it, before the layer's own gates.
 
-    ``above`` is n w of the next layer, None where that is the readout.
+    ``above`` is n w of the next layer, None where that is the readout, with errors of this second moment.
     """
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
     layer = Layer()
     if above is None:
         gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
-        above = np.full(architecture.sites, gamma * architecture.outputs)
+        above = np.full(architecture.sites, gamma * architecture.outputs) * errors
     else:
         layer = architecture.layers[place]
     arriving = np.where(table == OUTSIDE, 0.0, above[..., table]).sum(axis=-2) / architecture.taps
     return np.asarray(layer.variance_factor * layer.multiplier**2 * arriving)
 
 
-def white_input(architecture: Sequential) -> tuple[Transport, Array]:
-    """Covariance over pairs of sites of the default input: independent Gaussians over samples and sites."""
-    variance = _input_variance(architecture)
+def white_input(architecture: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
+    """Covariance over pairs of sites of the default input: white over sites, samples of this correlation."""
+    variance = input_variance(architecture)
     if architecture.padding == "circular":
         covariance = np.zeros((min(architecture.inputs, 2), architecture.sites))
-        covariance[0, 0] = variance
+        covariance[:, 0] = np.array([1.0, correlation])[: len(covariance)] * variance
         return Displacements(architecture), covariance
-    count = architecture.inputs * architecture.sites
-    return SitePairs(architecture), variance * np.eye(count).reshape((architecture.inputs, architecture.sites) * 2)
+    samples = (1 - correlation) * np.eye(architecture.inputs) + correlation
+    shape = (architecture.inputs, architecture.sites) * 2
+    pairs = np.kron(samples, np.eye(architecture.sites)).reshape(shape)
+    return SitePairs(architecture), np.asarray(variance * pairs, dtype=float)
 
 
-def _input_variance(architecture: Sequential) -> float:
-    """Variance of the default input's Gaussians: 1, or at which E[sigma(x)^2] = q if inputs are normalised so."""
+def input_variance(architecture: Sequential) -> float:
+    """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
     sigma = architecture.sigma
-    if sigma.homogeneous or not architecture.normalised_inputs:
+    if not architecture.normalised_inputs:
         return 1.0
+    if sigma.homogeneous:
+        return 1.0 / architecture.variance_factor
 
     def lack(variance: float) -> float:
-        return mean_square(sigma.function, variance) - sigma.gain
+        return mean_square(sigma.function, variance) - architecture.input_energy
 
     return float(brentq(lack, 0.0, LARGEST_VARIANCE, xtol=1e-14))
 
 
-def white_product(architecture: Sequential) -> tuple[Transport, Array]:
+def white_product(architecture: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
     """E[sigma(x) sigma(x')] over pairs of sites of the default input."""
-    transport, covariance = white_input(architecture)
+    transport, covariance = white_input(architecture, correlation)
     return transport, architecture.sigma.product(*transport.variances(covariance), covariance)
 
 
@@ -166,10 +182,58 @@ def given_product(architecture: Sequential, inputs: Array) -> tuple[Transport, A
     return SitePairs(architecture), np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
 
 
+def input_products(
+    architecture: Sequential, inputs: ArrayLike | None, correlation: float = 0.0
+) -> tuple[Transport, Array]:
+    """E[sigma(x) sigma(x')] over pairs of sites of the input, in the leanest representation that serves it.
+
+    Samples have this ``correlation``, if inputs are not given.
+    """
+    if inputs is not None or architecture.padding != "circular":
+        pairs = (architecture.inputs * architecture.sites) ** 2
+        needed = SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs
+        require_bytes(needed, "the mean field over all pairs of sites", "grid or samples")
+    if inputs is None:
+        return white_product(architecture, correlation)
+    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    if any(layer.skip == 0 for layer in architecture.layers):
+        raise ValueError("a stream that starts from given values is not Gaussian; put a layer before it: stem=1")
+    return given_product(architecture, batch)
+
+
 def gate_averages(sigma: Activation, transport: Transport, covariance: Array) -> tuple[Array, Array, Array]:
     """g, h and w per pair of sites; w is 1 for homogeneous activations, except where pre-activations vanish."""
     here, there = transport.variances(covariance)
     gate = sigma.gate_product(here, there, covariance)
-    gate_square = sigma.gate_square_product(here, there, covariance)
+    same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
+    gate_square = gate if same else sigma.gate_square_product(here, there, covariance)
     both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there)
     return gate, gate_square, both_on / sigma.gain**2
+
+
+def overlap_and_label_terms(
+    architecture: Sequential, inputs: ArrayLike | None, last: int, correlation: float = 0.0
+) -> tuple[Array, Array]:
+    """F_l and, for independent labels of variance 1 at all output sites, B_l = n_l mean(F w) / M^2; l = 1 .. last."""
+    overlap, profiles = overlap_and_label_profiles(architecture, inputs, last, correlation)
+    return overlap, profiles.mean(axis=1)
+
+
+def overlap_and_label_profiles(
+    architecture: Sequential, inputs: ArrayLike | None, last: int, correlation: float = 0.0
+) -> tuple[Array, Array]:
+    """F_l, and the label term at every site, whose mean over sites is B_l: (last,) and (last, S)."""
+    transport, product = input_products(architecture, inputs, correlation)
+    places = architecture.inputs * architecture.sites
+    outputs = architecture.output_units * architecture.inputs
+    overlap, label = [], []
+    layers = layer_moments(architecture, transport, product)
+    gates = gate_energies(architecture, transport, product)
+    weights = label_weights(architecture, gates)
+    for channels, weight, moments in zip(
+        architecture.channels_by_layer[1 : last + 1], weights[:last], islice(layers, last), strict=True
+    ):
+        pairs = moments.overlap(channels)
+        overlap.append(transport.mean(pairs))
+        label.append(channels * places * transport.by_site(pairs, weight) / outputs**2)
+    return np.array(overlap), np.array(label)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -11,28 +11,25 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from meanfield.architectures import INPUT_LAYOUT, MLP, Sequential
+from meanfield.architectures import MLP, Sequential
+from meanfield.batches import PLAIN, Batch
 from meanfield.datasets import predicted_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.loops import TiedLoop
-from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.residual import ResidualMLP
 from meanfield.theory import laws, mean_field, stream_mean_field
+from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms, label_spread, relative_spread
 from meanfield.theory.exact_residual import exact_residual_terms
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loop_prediction import loop_levels, loop_values
 from meanfield.theory.pair_overlaps import pair_moments
-from meanfield.theory.transport import Transport
-from meanfield.validation import require_array, require_choice
+from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
 
 LEVELS = ("mean_field", "law")
-
-# Square arrays over pairs of sites that the recursion holds at once.
-SITE_PAIR_ARRAYS = 12
 
 
 def predict(
@@ -40,9 +37,12 @@ def predict(
     *,
     level: str,
     inputs: ArrayLike | None = None,
+    batch: Batch | None = None,
+    loss: str = "squared",
     pairs: Iterable[Any] | None = None,
     spread: bool = False,
     correlations: bool = False,
+    by_site: bool = False,
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
@@ -55,17 +55,23 @@ def predict(
             Loops: "mean_field", the covariance of the stream at infinite width (THEORY section 5), or "law", its closed
             form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
+        batch: how the samples of a plain net's batch hang together, at level "mean_field", as for `simulate`.
+        loss: "squared" or, at level "mean_field" of plain nets, "cross_entropy", as for `simulate`.
         pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
             for `simulate_overlaps`.
         spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
         correlations: whether to add, at level "mean_field" of loops, what every two steps share: L^2 numbers each.
+        by_site: whether to add, at level "mean_field" of nets with a convolutional readout, plain labels and squared
+            loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
         convolutional readout (and for fully-connected nets) ``label_term`` and ``label_learning_rate_scale``. Under a
         pooled readout labels reach all sites alike and the label term does not reduce to the overlap energy, so it is
-        left out. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``,
+        left out. With ``batch`` (or cross-entropy) the terms are those of its labels and, of fully-connected nets,
+        ``output_term`` is added at leading order in outputs x depth / width, and what follows from it; under
+        cross-entropy for one sample. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``,
         ``learning_rate_scale``, and log_NAME of every quantity, finite at depths where the quantity itself
         overflows to infinity; and with ``pairs``, over ``pair`` and ``layer``, ``overlap`` (mean), ``squared_overlap``
         and ``overlap_variance`` (of T_l given the layers below), the last two with their logarithms.
@@ -76,37 +82,80 @@ def predict(
 
     Raises:
         ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape; options
-            of another family or level; a loop whose stream leaves what averages of its smooth activation are computed
-            for.
+            of another family or level; labels that correlate samples where gates are neither ReLU's nor linear; a loop
+            whose stream leaves what averages of its smooth activation are computed for.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
     if isinstance(architecture, TiedLoop):
         name = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
         require_choice(f"level for {name}", level, loop_levels(architecture))
-        if inputs is not None or pairs is not None or spread:
-            raise ValueError("inputs, pairs and spread are for nets; a loop starts from h_0 ~ N(0, I): leave them out")
+        given = [option is not None for option in (inputs, pairs, batch)]
+        if any(given) or spread or by_site or loss != "squared":
+            raise ValueError(
+                "inputs, batch, loss, pairs, spread and by_site are for nets; a loop starts from h_0 ~ N(0, I): leave "
+                "them out"
+            )
         return predicted_dataset(architecture, loop_values(architecture, level, correlations), {"level": level})
     if correlations:
         raise ValueError("correlations are those of the steps of a TiedLoop; nets have none: leave the option out")
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level}
+    if by_site:
+        _require_profile(architecture, level, batch, loss)
+    if batch is not None or loss != "squared":
+        return _under_batch(architecture, inputs, PLAIN if batch is None else batch, loss, attrs)
     if level == "exact":
         return _exact(cast(MLP, architecture), pairs, spread, attrs)
     if pairs is not None or spread:
         raise ValueError(f"overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}")
     if level == "law":
-        anchor = anchor_layer(architecture)
-        channels = np.array(architecture.channels_by_layer)
-        law = laws.sum_of_minima(channels[:-1] / channels[-1])
-        overlap, label = (term[-1] * law / law[anchor - 1] for term in _mean_field_terms(architecture, inputs, anchor))
-        attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
-    elif architecture.has_skips:
-        overlap, label = _stream_terms(architecture, inputs)
+        return _law(architecture, inputs, attrs)
+    if architecture.has_skips:
+        overlap, profile = _stream_terms(architecture, inputs)
     else:
-        overlap, label = _mean_field_terms(architecture, inputs, len(architecture.layers))
-    values = {"overlap_energy": overlap}
-    if not architecture.is_pooled:
-        values |= {"label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
+        overlap, profile = mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
+    values = _with_label_term(architecture, overlap, profile.mean(axis=1))
+    if by_site:
+        values["label_term_by_site"] = profile
+    return predicted_dataset(architecture, values, attrs)
+
+
+def _require_profile(architecture: Sequential, level: str, batch: Batch | None, loss: str) -> None:
+    """Raise ValueError unless the label term is predicted by site."""
+    if level != "mean_field" or architecture.is_pooled or batch is not None or loss != "squared":
+        raise ValueError(
+            "by_site is the label term's at level 'mean_field', for plain labels and squared loss, and there is none "
+            f"under a pooled readout; level is {level!r}, readout {architecture.readout!r}: leave the option out"
+        )
+
+
+def _law(architecture: Sequential, inputs: ArrayLike | None, attrs: dict[str, Any]) -> xr.Dataset:
+    anchor = anchor_layer(architecture)
+    channels = np.array(architecture.channels_by_layer)
+    law = laws.sum_of_minima(channels[:-1] / channels[-1])
+    terms = mean_field.overlap_and_label_terms(architecture, inputs, anchor)
+    overlap, label = (term[-1] * law / law[anchor - 1] for term in terms)
+    attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
+    return predicted_dataset(architecture, _with_label_term(architecture, overlap, label), attrs)
+
+
+def _with_label_term(architecture: Sequential, overlap: Array, label: Array) -> dict[str, Array]:
+    """The overlap energy and, where the readout has it, the label term with its scale."""
+    if architecture.is_pooled:
+        return {"overlap_energy": overlap}
+    return {"overlap_energy": overlap, "label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
+
+
+def _under_batch(
+    architecture: Sequential, inputs: ArrayLike | None, batch: Batch, loss: str, attrs: dict[str, Any]
+) -> xr.Dataset:
+    if attrs["level"] != "mean_field" or architecture.has_skips or architecture.is_pooled:
+        raise ValueError(
+            f"batch and loss are predicted at level 'mean_field' of plain nets without pooling; this is level "
+            f"{attrs['level']!r} of {type(architecture).__name__} with readout {architecture.readout!r}: leave them out"
+        )
+    values = batch_values(architecture, inputs, batch, loss)
+    attrs |= {"batch": json.dumps(batch.describe()), "loss": loss}
     return predicted_dataset(architecture, values, attrs)
 
 
@@ -115,7 +164,10 @@ def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ..
 
     The exact one needs one fully-connected input, normalised as its law says, and gates that the closure engine can
     average: none at all, or in plain nets fair coins. The sum of minima is claimed layer by layer for plain nets alone.
+    Both are for weights under the fan-in rule.
     """
+    if architecture.weight_variance is not None:
+        return ("mean_field",)
     one_input = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
     gates = ("linear",) if architecture.has_skips else GATES
     exact = ("exact",) if one_input and architecture.activation in gates else ()
@@ -174,45 +226,14 @@ def anchor_layer(architecture: Sequential) -> int:
     return 1 if architecture.depth == 1 or len(set(architecture.channels_by_layer[:2])) == 1 else 2
 
 
-def _mean_field_terms(architecture: Sequential, inputs: ArrayLike | None, last: int) -> tuple[Array, Array]:
-    """F_l and, for independent labels of variance 1 at all output sites, B_l = n_l mean(F w) / M^2; l = 1 .. last."""
-    transport, product = input_products(architecture, inputs)
-    places = architecture.inputs * architecture.sites
-    outputs = architecture.output_units * architecture.inputs
-    overlap, label = [], []
-    layers = mean_field.layer_moments(architecture, transport, product)
-    gates = mean_field.gate_energies(architecture, transport, product)
-    weights = mean_field.label_weights(architecture, gates)
-    for channels, weight, moments in zip(
-        architecture.channels_by_layer[1 : last + 1], weights[:last], islice(layers, last), strict=True
-    ):
-        pairs = moments.overlap(channels)
-        overlap.append(transport.mean(pairs))
-        label.append(channels * places * transport.mean(pairs, weight) / outputs**2)
-    return np.array(overlap), np.array(label)
-
-
 def _stream_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
-    """The same for every depth unit of a net with skip connections."""
-    transport, product = input_products(architecture, inputs)
+    """F_l and the label term by site for every depth unit of a net with skips; labels stand at a pair's second site."""
+    transport, product = mean_field.input_products(architecture, inputs)
     units = (
         architecture.inputs * architecture.sites * np.array(architecture.channels_by_layer)[[*architecture.unit_ends]]
     )
     outputs = architecture.output_units * architecture.inputs
-    found = list(stream_mean_field.terms(architecture, transport, product))
-    overlap, label = (np.array([transport.mean(pairs) for pairs in side]) for side in zip(*found, strict=True))
-    return overlap, units * label / outputs**2
-
-
-def input_products(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Transport, Array]:
-    """E[sigma(x) sigma(x')] over pairs of sites of the input, in the leanest representation that serves it."""
-    if inputs is not None or architecture.padding != "circular":
-        pairs = (architecture.inputs * architecture.sites) ** 2
-        needed = SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs
-        require_bytes(needed, "the mean field over all pairs of sites", "grid or samples")
-    if inputs is None:
-        return mean_field.white_product(architecture)
-    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-    if any(layer.skip == 0 for layer in architecture.layers):
-        raise ValueError("a stream that starts from given values is not Gaussian; put a layer before it: stem=1")
-    return mean_field.given_product(architecture, batch)
+    terms = stream_mean_field.terms(architecture, transport, product)
+    found = [(transport.mean(pairs.overlap), transport.by_site(pairs.label)) for pairs in terms]
+    overlap, label = map(np.array, zip(*found, strict=True))
+    return overlap, units[:, None] * label / outputs**2

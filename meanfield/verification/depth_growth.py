@@ -98,6 +98,16 @@ def judge_mean_field(measured: xr.Dataset, name: str) -> Finding:
     return _finding(measured, name, titles, claim, rival)
 
 
+def judge_label_minima(ladder: xr.Dataset) -> Finding:
+    """The sum of minima for the label term of the deepest net of a ladder."""
+    return judge_sum_of_minima(ladder.isel(depth=-1), "label_term")
+
+
+def judge_deepest_output_term(ladder: xr.Dataset) -> Finding:
+    """The growth of the output term in the deepest net of a ladder."""
+    return judge_output_term(ladder.isel(depth=-1))
+
+
 def judge_sum_of_minima(measured: xr.Dataset, name: str) -> Finding:
     """The sum of minima with a free prefactor (P0 eq. 22, 23), against l^2, no overlaps between channels.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.estimates import critical_z, fit_power_law
 from meanfield.theory.laws import single_site_overlap
-from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope
+from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, judged_slopes
 from meanfield.verification.verdicts import DOUBT, Bands, Deviation, Finding, judge, judge_computed
 
 Array = NDArray[np.float64]
@@ -111,6 +111,12 @@ def judge_power_law_in_use(scales: xr.Dataset) -> Finding:
         verdict=judge_computed(slopes, TRANSFER_EXPONENT, rival, CLOSE_TOLERANCE),
         evidence=f"fitted slopes {shown}",
     )
+
+
+def judge_table_1(scales: xr.Dataset) -> Finding:
+    """A21: the mean of P0's nine measured slopes, against the finite-depth law over 3 .. 30."""
+    first, *_ = judged = judged_slopes()
+    return judge_measured_slope(first, len(judged))
 
 
 def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Finding:

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.theory.mean_field import forward_products, white_input
-from meanfield.theory.prediction import input_products
+from meanfield.theory.mean_field import forward_moments, input_products, white_input
 from meanfield.theory.transport import Transport
 
 Array = NDArray[np.float64]
@@ -38,15 +37,17 @@ STEP = 1e-3
 SMALLEST = 1e-70
 
 
-def finite_width_allowance(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+def finite_width_allowance(
+    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0
+) -> Array:
     """Relative deviation from the mean field granted to layers 1 .. L: (1 + Gram excess) exp(0.6 Var log c) - 1.
 
     For homogeneous activations Var log c = 5 sum_{h<l} 1/C_h; for the others it is that of the energy behind layer L,
     at every layer. The Gram excess is the worst of layers 1 .. l; with given ``inputs`` layer 1 has none, as its X^T X
-    is fixed.
+    is fixed; those that are drawn have this ``correlation`` between samples.
     """
     compounded = np.exp(EXCESS * _log_energy_variance(architecture, inputs))
-    worst = np.maximum.accumulate(_gram_excess(architecture, inputs))
+    worst = np.maximum.accumulate(_gram_excess(architecture, inputs, correlation))
     return np.asarray((1 + worst) * compounded - 1)
 
 
@@ -65,8 +66,8 @@ def _energy_responses(architecture: Sequential, inputs: ArrayLike | None) -> Ite
     """v and chi of layers 1 .. L at the worst site, no less than ReLU's."""
     sigma = architecture.sigma
     transport, product = input_products(architecture, inputs)
-    for below in forward_products(architecture, transport, product):
-        here, _ = transport.variances(transport.diagonal(below) / sigma.gain)
+    for _, covariance in forward_moments(architecture, transport, product):
+        here, _ = transport.variances(covariance)
         variance = here[here > SMALLEST]
         energy, more, less = (sigma.product(c, c, c) for c in (variance * step for step in (1, 1 + STEP, 1 - STEP)))
         noise = sigma.square_product(variance, variance, variance) / energy**2 - 1
@@ -74,19 +75,18 @@ def _energy_responses(architecture: Sequential, inputs: ArrayLike | None) -> Ite
         yield float(noise.max(initial=LEAST_NOISE)), float(amplification.max(initial=LEAST_AMPLIFICATION))
 
 
-def _gram_excess(architecture: Sequential, inputs: ArrayLike | None) -> list[float]:
+def _gram_excess(architecture: Sequential, inputs: ArrayLike | None, correlation: float) -> list[float]:
     """Relative excess of the mean squared Gram matrix of layers 1 .. L over its square at many channels.
 
     None for a single site: its input is normalised, and what its deeper layers have is in the compounding term.
     """
     if architecture.inputs * architecture.sites == 1:
         return [0.0] * architecture.depth
-    sigma = architecture.sigma
-    transport, product = input_products(architecture, inputs)
-    products = forward_products(architecture, transport, product)
-    found = [0.0 if inputs is not None else _excess(architecture, *white_input(architecture))]
-    for below in islice(products, architecture.depth - 1):
-        found.append(_excess(architecture, transport, transport.diagonal(below) / sigma.gain))
+    transport, product = input_products(architecture, inputs, correlation)
+    layers = forward_moments(architecture, transport, product)
+    found = [0.0 if inputs is not None else _excess(architecture, *white_input(architecture, correlation))]
+    for _, covariance in islice(layers, architecture.depth - 1):
+        found.append(_excess(architecture, transport, covariance))
     widths = architecture.channels_by_layer[:-1]
     return [excess / (width * architecture.taps) for excess, width in zip(found, widths, strict=True)]
 

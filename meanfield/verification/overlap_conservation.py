@@ -31,7 +31,7 @@ def judge_mean(dataset: xr.Dataset) -> Finding:
     return finding(dataset, (titles, "conserved for every pair (P0 Lemma 1, eq. 14)"), claim, rival)
 
 
-def judge_conditional_mean(dataset: xr.Dataset) -> Finding:
+def judge_conditional_mean(dataset: xr.Dataset, findings: int = FINDINGS) -> Finding:
     """E[T_h | z^(l)] = T_l as written (P0 eq. 14); rival: the gated overlap, as z^(l) fixes the gates of layer l."""
     at = int(dataset.attrs["fixed_layers"])
     above = dataset.sel(layer=slice(at + 1, None))
@@ -39,7 +39,7 @@ def judge_conditional_mean(dataset: xr.Dataset) -> Finding:
     claim = deviation(above, "overlap", own["overlap_given"], suffix="_given")
     rival = deviation(above, "overlap", own["gated_overlap_given"], suffix="_given")
     titles = f"mean overlap above layer {at}, given z^({at}), is the overlap at layer {at} (P0 eq. 14)"
-    return finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival)
+    return finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival, findings)
 
 
 def judge_square(dataset: xr.Dataset) -> Finding:
@@ -50,7 +50,7 @@ def judge_square(dataset: xr.Dataset) -> Finding:
     return finding(dataset, titles, claim, rival)
 
 
-def judge_added_variance(dataset: xr.Dataset) -> Finding:
+def judge_added_variance(dataset: xr.Dataset, findings: int = FINDINGS) -> Finding:
     """Var(T_h | layers below) = C0 / C_h (P0 Lemma 5), by its log-log slope in the width; rival: slope -1/2."""
     widths = dataset["width_above"].values
     slopes = []
@@ -62,7 +62,7 @@ def judge_added_variance(dataset: xr.Dataset) -> Finding:
     slope, error = (np.array([getattr(law, name) for law in slopes]) for name in ("exponent", "stderr"))
     claim, rival = (Deviation(slope - value, error, np.zeros_like(slope)) for value in (-1.0, -0.5))
     shown = ", ".join(f"{s:.3f} +- {e:.3f}" for s, e in zip(slope, error, strict=True))
-    bands = Bands.of(FINDINGS * len(slope), float(dataset.attrs["draws_given"]))
+    bands = Bands.of(findings * len(slope), float(dataset.attrs["draws_given"]))
     titles = "given the layers below, a layer of C units adds a variance of C0/C (P0 Lemma 5, eq. 27)", "C^(-1/2)"
     return Finding(*titles, judge(claim, rival, bands), f"slopes in C by pair: {shown}")
 

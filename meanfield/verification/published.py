@@ -25,7 +25,13 @@ class MeasuredSlope:
 
 # P0 table 1, on CIFAR-10, CIFAR-100 and ImageNet.
 TABLE_1 = {"CNN": (-1.339, -1.392, -1.329), "ResNet": (-1.435, -1.355, -1.567), "ViT": (-1.441, -1.371, -1.178)}
+
+# P0 table 3, CNN on CIFAR-10 by activation; and appendix F, the gain per layer of GELU at weights of variance 2/fan_in.
+RELU_SLOPE, GELU_SLOPE = -1.339, -1.379
+HE_GAIN = 0.912
+
 COMMON_SWEEP = tuple(range(3, 31))
+JUDGED = ("P0 table 1, all nine", "P0 table 5, ViT", "P0 table 6, audio")
 
 # P0 table 5 with its source net; the rescaled rates that it prints follow from effective depths D + 1, D the blocks.
 VIT_RATES = {7: 5.360e-3, 9: 4.874e-3, 11: 3.249e-3, 13: 2.462e-3, 21: 1.194e-3}
@@ -49,3 +55,8 @@ def _mean(source: str, slopes: tuple[float, ...]) -> MeasuredSlope:
 def _fit(source: str, rates: dict[int, float]) -> MeasuredSlope:
     law = fit_power_law(list(rates), list(rates.values()))
     return MeasuredSlope(source, tuple(rates), law.exponent, law.stderr, len(rates) - 2)
+
+
+def judged_slopes() -> list[MeasuredSlope]:
+    """Those on which a verdict can rest: the mean of table 1, and the two sweeps whose depths are printed."""
+    return [found for found in measured_slopes() if found.source in JUDGED]

@@ -14,7 +14,8 @@ import xarray as xr
 import meanfield as mf
 from meanfield.execution import chunks
 from meanfield.execution.runs import Run
-from meanfield.execution.storage import PieceStore, require_writable, write_whole
+from meanfield.execution.storage import PieceStore
+from meanfield.files import require_writable, write_whole
 from meanfield.seeds import derived_seed, stream
 
 NET = mf.ConvNet(depth=3, channels=6, grid=(5,), readout="convolution")

@@ -56,7 +56,8 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(run, tmp_path):
         assert np.isnan(dataset.label_term.sel(depth=2, layer=3))
         assert json.loads(dataset.attrs["architecture"])["depth"] == 4
         assert {"label_term_mean_field", "label_term_law", "finite_width_allowance"} <= set(dataset.data_vars)
-        assert "python -m sims.cnn_overlap" in dataset.attrs["provenance"]
+        assert dataset.attrs["command"].startswith("python -m sims.cnn_overlap --")
+        assert "--out" not in dataset.attrs["command"]
     assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.nc", "run.png"]
 
@@ -157,10 +158,10 @@ def test_shallow_and_padded_nets(run, arguments):
         (["--kernel", "7"], "larger than the circular grid"),
         (["--padding", "mirror"], "choose one of 'circular', 'zero'"),
         (["--head", "lecun"], "choose one of 'he', 'fan_in', 'mup'"),
-        (["--activation", "swish"], "choose one of 'relu', 'linear', 'gelu', 'tanh'"),
+        (["--activation", "swish"], "choose one of 'relu', 'linear', 'gelu', 'tanh', 'silu'"),
         (["--draws", "1"], "one draw has no standard error"),
         (["--seed", "-3"], "--seed is -3"),
-        (["--workers", "0"], "--workers is 0"),
+        (["--workers", "0"], "workers is 0"),
         (["--channels", "200000000"], "GiB"),
         (["--input", "nowhere.npy"], "neither 'gaussian' nor 'photo' nor a file"),
         (["--input", "photo", "--input-channels", "2"], "1 (grey) or 3 (RGB)"),

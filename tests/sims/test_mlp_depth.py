@@ -54,7 +54,7 @@ def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypa
 def test_the_dataset_says_what_made_it(finished):
     attrs = finished[1].attrs
     assert json.loads(attrs["architecture"])["width"] == 16
-    assert "python -m sims.mlp_depth" in attrs["provenance"]
+    assert attrs["command"].startswith("python -m sims.mlp_depth --")
 
 
 def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
@@ -78,7 +78,7 @@ def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
         (["--depth", "0"], "depth is 0"),
         (["--outputs", "0"], "outputs is 0"),
         (["--draws", "1"], "one draw has no standard error"),
-        (["--workers", "0"], "--workers is 0"),
+        (["--workers", "0"], "workers is 0"),
         (["--seed", "-1"], "--seed is -1"),
         (["--head", "x"], "'he', 'fan_in', 'mup'"),
         (["--activation", "gelu"], "'relu', 'linear'"),

@@ -1,6 +1,7 @@
 """Lazily revealed matrices: consistent for any sequence of queries, and in law the same as dense ones."""
 
 import weakref
+from math import prod
 
 import numpy as np
 import pytest
@@ -10,13 +11,14 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import update_energy, weights
+from meanfield.simulation import passes, update_energy, weights
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
 from meanfield.simulation.slabs import BLOCK_NUMBERS, Slabs
 from meanfield.simulation.update_energy import draw_energies
-from meanfield.simulation.weights import Lazy, NormalSource
+from meanfield.simulation.weights import Dense, Lazy, NormalSource, draw_weights
 from tests.statistics import COMPARISONS, consistent
+from tests.strategies import conv_nets
 
 DRAWS = 4096
 
@@ -29,7 +31,7 @@ def _lazy(rows, columns, variance=0.3, draws=2, room=(0, 0)):
 @given(
     st.integers(1, 9),
     st.integers(1, 9),
-    st.lists(st.tuples(st.booleans(), st.integers(1, 3)), max_size=7),
+    st.lists(st.tuples(st.booleans(), st.integers(1, 2 * kernel.TOGETHER + 1)), max_size=7),
     st.integers(0, 999),
     st.tuples(st.integers(0, 4), st.integers(0, 4)),
 )
@@ -85,6 +87,42 @@ def test_fully_revealed_elements_are_independent_gaussians():
         assert stats.kstest(element, "norm").pvalue > 1e-6 / COMPARISONS
 
 
+def _changes(net, matrices, inputs, error):
+    """Outputs and every layer's change, by the three passes."""
+    state = passes.forward(net, matrices, inputs)
+    top = passes.through_readout(net, matrices, state, error)
+    errors = passes.backward(net, matrices, state, top, len(net.layers))
+    return [state.output, *passes.tangent(net, matrices, state, errors)]
+
+
+def _lazy_and_dense_changes(net, seed, forget=0):
+    """Of lazily revealed matrices, and of the dense ones that they turn out to be; ``forget`` blanks one column."""
+    matrices = draw_weights(net, [stream(seed, "weights", draw) for draw in range(2)], "lazy")
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(2, net.channels_by_layer[0], net.inputs, net.sites))
+    error = rng.normal(size=(2, net.outputs, 2 * net.inputs, net.output_units // net.outputs))
+    found = _changes(net, matrices, inputs, error)
+    fan_ins = [prod(shape[1:]) for shape in net.weight_shapes]
+    elements = [matrix.times(np.stack([np.eye(size)] * 2)) for matrix, size in zip(matrices, fan_ins, strict=True)]
+    for element in elements:
+        element[:, :, :forget] = 0.0
+    return found, _changes(net, [Dense(element) for element in elements], inputs, error)
+
+
+@given(conv_nets(), st.integers(0, 99))
+def test_a_lazy_convolution_is_that_by_the_matrices_it_reveals(net, seed):
+    """All passes of a draw against the elements that its matrices say they have when they are asked for them after."""
+    for lazy, dense in zip(*_lazy_and_dense_changes(net, seed), strict=True):
+        np.testing.assert_allclose(lazy, dense, rtol=1e-8, atol=1e-8 * np.abs(dense).max(initial=1.0))
+
+
+def test_a_forgotten_tap_is_seen():
+    """Negative control of the identity above: the first tap of the first channel is missing in the matrices."""
+    net = mf.ConvNet(depth=2, channels=4, grid=(5,), kernel=(3,), activation="linear")
+    found, expected = _lazy_and_dense_changes(net, 0, forget=1)
+    assert min(np.abs(lazy - dense).max() for lazy, dense in zip(found, expected, strict=True)) > 1e-3
+
+
 def _disagreements(net, wrong=None):
     """Two-sample Kolmogorov-Smirnov p-values of dense against lazy draws, every term at every layer."""
     dense = draw_energies(net, 1, range(DRAWS), weights="dense")
@@ -96,6 +134,9 @@ NETS = {
     "mlp": mf.MLP(depth=4, width=24, outputs=3),
     "mlp, two inputs, linear": mf.MLP(depth=3, width=(20, 30, 16), inputs=2, activation="linear"),
     "conv": mf.ConvNet(depth=3, channels=24, grid=(3,), kernel=(3,), outputs=2),
+    "conv, two dimensions, even stencil, zero padding": mf.ConvNet(
+        depth=3, channels=(16, 10, 14), grid=(2, 2), kernel=(2, 2), padding="zero", readout="convolution", outputs=2
+    ),
     "mlp, gelu": mf.MLP(depth=3, width=12, activation="gelu", outputs=3),
 }
 
@@ -169,37 +210,51 @@ def test_a_draw_lets_go_of_the_layers_that_its_tangent_has_passed(monkeypatch):
     assert alive == [7, 6, 5, 4, 3, 2]
 
 
+# Columns asked (five per site and layer) against a third of the fan-in: what was measured to be the faster.
+CONVOLUTIONS = (
+    (1024, (4,), (3,), "lazy"),
+    (2048, (8,), (3,), "lazy"),
+    (2048, (2, 2), (2, 2), "lazy"),
+    (256, (6, 6), (3, 3), "lazy"),
+    (128, (6, 6), (3, 3), "dense"),
+    (64, (16, 16), (3, 3), "dense"),
+)
+
+
 def test_auto_picks_by_cost():
     assert chosen_weights(mf.MLP(depth=4, width=1024), "auto") == "lazy"
     assert chosen_weights(mf.MLP(depth=4, width=32), "auto") == "dense"
-    for width, crossover in ((1024, 40), (256, 16)):
+    for width, crossover in ((1024, 85), (256, 21)):
         assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 3 // 4), "auto") == "lazy"
         assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 4 // 3), "auto") == "dense"
-    assert chosen_weights(mf.ConvNet(depth=4, channels=64, grid=(16, 16), kernel=(3, 3)), "auto") == "dense"
+    for channels, grid, stencil, cheaper in CONVOLUTIONS:
+        net = mf.ConvNet(depth=4, channels=channels, grid=grid, kernel=stencil, readout="convolution")
+        assert chosen_weights(net, "auto") == cheaper
     assert chosen_weights(mf.MLP(depth=4, width=32), "lazy") == "lazy"
-    shallow, deep = (mf.MLP(depth=depth, width=512, activation="gelu") for depth in (4, 96))
+    shallow, deep = (mf.MLP(depth=depth, width=256, activation="gelu") for depth in (4, 96))
     assert [chosen_weights(net, "auto") for net in (shallow, deep)] == ["lazy", "dense"]  # a probe for every layer
 
 
+@pytest.mark.parametrize("count", [2, kernel.TOGETHER + 1])
 @pytest.mark.parametrize(("size", "image_size"), [(7, 6), (kernel.TILE, 3 * kernel.TILE + 5)])
-def test_reveal_is_its_naive_twin(size, image_size):
+def test_reveal_is_its_naive_twin(size, image_size, count):
     """The kernel against plain projections with NumPy, one column after the other."""
     rng = np.random.default_rng(3)
-    basis, images = (rng.normal(size=(1, 3, n)) for n in (size, image_size))
+    basis, images = (rng.normal(size=(1, 1 + count, n)) for n in (size, image_size))
     basis[:, 0] /= np.linalg.norm(basis[:, 0])
-    other = np.linalg.qr(rng.normal(size=(image_size, 2)))[0].T[None]
+    other = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(image_size, 2)))[0].T[None])
     other_images = rng.normal(size=(1, 2, size))
     images[0, 0] -= other[0].T @ (other[0] @ images[0, 0] - other_images[0] @ basis[0, 0])
-    queries, fresh = rng.normal(size=(1, 2, size)), rng.normal(size=(2, image_size))
+    queries, fresh = rng.normal(size=(1, count, size)), rng.normal(size=(count, image_size))
     expected, q, a = [], basis[0, :1].copy(), images[0, :1].copy()
-    for k in range(2):
+    for k in range(count):
         rest = queries[0, k] - q.T @ (q @ queries[0, k])
         direction = rest / np.linalg.norm(rest)
         image = other[0].T @ (other_images[0] @ direction) + fresh[k] - other[0].T @ (other[0] @ fresh[k])
         q, a = np.vstack([q, direction]), np.vstack([a, image])
         expected.append(a.T @ (q @ queries[0, k]))
     stock = np.concatenate([rng.normal(size=5), fresh.ravel() / 0.7])[None]
-    answers = np.empty((1, 2, image_size))
+    answers = np.empty((1, count, image_size))
     kernel.reveal(queries, basis, images, 1, 2, other, other_images, stock, 5, 0.7, answers)
     np.testing.assert_allclose(answers[0], expected, atol=1e-12)
     np.testing.assert_allclose(basis[0], q, atol=1e-12)

@@ -1,5 +1,7 @@
 """Carrying a learning rate between depths."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,10 @@ def test_nets_that_a_rule_does_not_serve_are_refused():
         scales_by_depth(mf.ConvNet(depth=2, channels=8, padding="zero"))
     with pytest.raises(ValueError, match="no skips"):
         scales_by_depth(mf.ResidualMLP(depth=2, width=8))
+
+
+@pytest.mark.parametrize("weight_variance", [1.7, 2.5])
+def test_depths_share_one_recursion_off_the_fan_in_rule(weight_variance):
+    net = mf.MLP(depth=6, width=32, activation="gelu", weight_variance=weight_variance)
+    each = [float(mf.predict(replace(net, depth=d), level="mean_field").label_learning_rate_scale) for d in range(1, 7)]
+    np.testing.assert_allclose(scales_by_depth(net), each, rtol=1e-10)

@@ -1,0 +1,100 @@
+"""The commands `python -m figures.NAME DATASET` and `python -m figures`: from dataset files to picture files."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import xarray as xr
+
+from figures.render import METADATA, Draw, save
+from figures.style import STYLES
+from meanfield.validation import require_choice
+
+REFUSED = 2
+# Modules of this folder that draw nothing themselves.
+NOT_FIGURES = ("render", "style")
+
+
+def figure_names() -> list[str]:
+    """Every figure; each has the name of the simulation whose dataset it draws."""
+    stems = (path.stem for path in sorted(Path(__file__).parent.glob("*.py")))
+    return [stem for stem in stems if not stem.startswith("_") and stem not in NOT_FIGURES]
+
+
+def draw_one(name: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
+    """`python -m figures.NAME [DATASET]`; the exit status."""
+    parser = argparse.ArgumentParser(prog=f"python -m figures.{name}", description=f"Draw a dataset of sims.{name}.")
+    where = f"dataset of sims.{name} (default, with --make: results/{name}.nc)"
+    parser.add_argument("dataset", type=Path, nargs="?", default=Path("results") / f"{name}.nc", help=where)
+    add_options(parser)
+    options = parser.parse_args(argv)
+    return _refusing(lambda: _draw(name, draw, options.dataset, options))
+
+
+def draw_all(argv: Sequence[str] | None = None) -> int:
+    """`python -m figures [NAME ...]`; the exit status."""
+    names = figure_names()
+    parser = argparse.ArgumentParser(
+        prog="python -m figures", description="Draw every figure, or those named, from FOLDER/NAME.nc."
+    )
+    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(names))
+    parser.add_argument("--folder", type=Path, default=Path("results"), help="of the datasets (default: results)")
+    add_options(parser)
+    options = parser.parse_args(argv)
+    chosen = options.name or names
+
+    def draw_each() -> None:
+        for name in chosen:
+            require_choice("NAME", name, names)
+        for name in chosen:
+            _draw(name, import_module(f"figures.{name}").draw, options.folder / f"{name}.nc", options)
+
+    return _refusing(draw_each)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of both commands."""
+    add = parser.add_argument
+    add("--make", action="store_true", help="run the simulation first where its dataset is missing")
+    add("--preset", default="default", help="sizes for --make: smoke, default or paper")
+    add("--style", choices=list(STYLES), default="light", help="light, for screens (default), or print")
+    add("--format", nargs="+", choices=list(METADATA), default=["png"], help="one or more (default: png)")
+
+
+def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> None:
+    """One figure in every format asked for, beside its dataset."""
+    if options.make and not path.exists():
+        _make(name, path, options.preset)
+    if not path.exists():
+        raise FileNotFoundError(f"no dataset {path}; give the one that sims.{name} has written, or --make to run it")
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        dataset = stored.load()
+    made_by = dataset.attrs.get("command", "")
+    if not f"{made_by} ".startswith(f"python -m sims.{name} "):
+        raise ValueError(f"{path} is no dataset of sims.{name}, but of {made_by or 'an unknown command'}")
+    for kind in options.format:
+        save(draw, dataset, path.with_suffix(f".{kind}"), options.style)
+        print(path.with_suffix(f".{kind}"))
+
+
+def _make(name: str, path: Path, preset: str) -> None:
+    """Run the simulation as a command of its own: figures read datasets and import no simulation."""
+    help_text = subprocess.run([sys.executable, "-m", f"sims.{name}", "--help"], capture_output=True, text=True)
+    sizes = ["--preset", preset] if "--preset" in help_text.stdout else []
+    done = subprocess.run([sys.executable, "-m", f"sims.{name}", *sizes, "--out", str(path)], stdout=subprocess.DEVNULL)
+    if done.returncode:
+        raise RuntimeError(f"sims.{name} ended with status {done.returncode}; see its message above")
+
+
+def _refusing(work: Callable[[], None]) -> int:
+    try:
+        work()
+    except (ValueError, OSError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED
+    return 0

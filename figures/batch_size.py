@@ -1,0 +1,82 @@
+"""Learning-rate scale against batch size by the labels' law, the output term beside the label term, the identity."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from figures._command import draw_one
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+# Cases of the first panel, in the order of their growth, and their colours.
+CASES = {
+    "linear MLP, rho 0, labels mean 0": FURTHER[1],
+    "MLP, rho 0, labels mean 0": MEASURED,
+    "MLP, rho 0.9, labels mean 0": FURTHER[2],
+    "MLP, rho 0, labels mean 1": MEAN_FIELD,
+    "MLP, rho 0.5, labels teacher": FURTHER[0],
+}
+SHARE = "MLP, rho 0, labels mean 0"
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """Points drawn, lines theory, dashed what the papers say."""
+    with styled():
+        figure = Figure(figsize=(10.0, 3.6))
+        scales, terms, sampled = figure.subplots(1, 3)
+        _scales(scales, dataset)
+        _terms(terms, dataset)
+        _identity(sampled, dataset)
+        for axes, sizes in zip(
+            (scales, terms, sampled), (dataset["batch"],) * 2 + (dataset["sampled_batch"],), strict=True
+        ):
+            axes.set(xscale="log", yscale="log", xlabel="batch size B")
+            axes.set_xticks(sizes.values)
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
+        handles, labels = scales.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _scales(axes: Axes, dataset: xr.Dataset) -> None:
+    sizes = dataset["batch"].values
+    for case, color in CASES.items():
+        at = dataset.sel(case=case)
+        theory = at["label_term_mean_field"].values ** -0.5
+        scale = at["label_term"].values ** -0.5
+        stderr = 0.5 * scale * (at["label_term_stderr"] / at["label_term"]).values
+        axes.plot(sizes, theory / theory[0], color=color)
+        axes.errorbar(sizes, scale / theory[0], stderr / theory[0], fmt="o", color=color, label=case)
+    axes.plot(sizes, np.ones(len(sizes)), "--", color=LAW, label="papers, 1 + O(1/B)")
+    axes.set(ylabel="eta* of the label term / that of one sample", title="learning-rate scale")
+
+
+def _terms(axes: Axes, dataset: xr.Dataset) -> None:
+    at, sizes = dataset.sel(case=SHARE), dataset["batch"].values
+    for name, color in (("label_term", MEASURED), ("output_term", FURTHER[3])):
+        axes.plot(sizes, at[f"{name}_mean_field"].values, color=color)
+        words = name.replace("_", " ")
+        axes.errorbar(sizes, at[name].values, at[f"{name}_stderr"].values, fmt="o", color=color, label=words)
+    axes.axhline(float(at["output_floor"]), ls=":", color=FURTHER[3], label="its floor")
+    axes.set(ylabel="mean over layers", title="rho 0, labels of mean 0")
+    axes.legend()
+
+
+def _identity(axes: Axes, dataset: xr.Dataset) -> None:
+    sizes = dataset["sampled_batch"].values
+    axes.plot(sizes, dataset["sampled_energy_identity"].values, color=MEAN_FIELD, label="with Cov/B (eq. 25)")
+    axes.plot(sizes, dataset["sampled_energy_limit"].values, "--", color=LAW, label="B = inf")
+    energy, stderr = dataset["sampled_energy"].values, dataset["sampled_energy_stderr"].values
+    axes.errorbar(sizes, energy, stderr, fmt="o", color=MEASURED, label="sampled batches")
+    axes.set(ylabel="mean square change", title="one net, outside the batch")
+    axes.legend()
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("batch_size", draw))

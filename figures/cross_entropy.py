@@ -1,0 +1,83 @@
+"""Learning-rate scale against depth under both losses, and the ratio of the two."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from figures._command import draw_one
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+STYLES = {
+    ("MLP", "he"): FURTHER[1],
+    ("MLP", "mup"): MEASURED,
+    ("ConvNet", "he"): FURTHER[2],
+    ("ConvNet", "mup"): FURTHER[0],
+}
+MARKERS = {"squared": "o", "cross_entropy": "^"}
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """Left eta*, middle its ratio with (C - 1)^(-1/2), right |p - y|^2 with 1 - 1/C."""
+    with styled():
+        figure = Figure(figsize=(10.0, 3.6))
+        scales, ratios, errors = figure.subplots(1, 3)
+        _scales(scales, dataset)
+        _ratios(ratios, dataset)
+        _errors(errors, dataset)
+        for axes in (scales, ratios, errors):
+            axes.set(xscale="log", xlabel="depth L")
+            axes.set_xticks(dataset["depth"].values)
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
+        handles, labels = scales.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _scales(axes: Axes, dataset: xr.Dataset) -> None:
+    depth = dataset["depth"].values
+    for (net, head), color in STYLES.items():
+        for loss, marker in MARKERS.items():
+            at = dataset.sel(net=net, head=head, loss=loss)
+            scale = at["update_energy"].values ** -0.5
+            stderr = 0.5 * scale * (at["update_energy_stderr"] / at["update_energy"]).values
+            words = f"{net}, {head}, {loss.replace('_', '-')}"
+            axes.errorbar(depth, scale, stderr, fmt=f"{marker}-", lw=0.7, color=color, label=words)
+    axes.set(yscale="log", ylabel="learning-rate scale eta*")
+
+
+def _ratios(axes: Axes, dataset: xr.Dataset) -> None:
+    depth = dataset["depth"].values
+    for (net, head), color in STYLES.items():
+        at = dataset.sel(net=net, head=head)
+        other, squared = (at.sel(loss=loss) for loss in ("cross_entropy", "squared"))
+        ratio = np.sqrt(squared["update_energy"].values / other["update_energy"].values)
+        relative = [(one["update_energy_stderr"] / one["update_energy"]).values for one in (other, squared)]
+        axes.errorbar(depth, ratio, 0.5 * ratio * np.hypot(*relative), fmt="o-", lw=0.7, color=color)
+    classes = int(dataset.attrs["classes"])
+    axes.axhline((classes - 1) ** -0.5, color=MEAN_FIELD, label="(C - 1)$^{-1/2}$")
+    axes.set(ylabel="eta*, cross-entropy / squared")
+    axes.legend()
+
+
+def _errors(axes: Axes, dataset: xr.Dataset) -> None:
+    depth = dataset["depth"].values
+    for (net, head), color in STYLES.items():
+        at = dataset.sel(net=net, head=head, loss="cross_entropy")
+        axes.errorbar(depth, at["output_error"].values, at["output_error_stderr"].values, fmt="^-", lw=0.7, color=color)
+    theory = dataset["output_error_mean_field"].sel(net="MLP", head="he", loss="cross_entropy").values
+    axes.plot(depth, theory, color=MEAN_FIELD, label="logits of variance 1")
+    uniform = 1 - 1 / int(dataset.attrs["classes"])
+    axes.axhline(uniform, ls="--", color=LAW, label="papers, 1 - 1/C")
+    axes.set(ylabel="|p - y|$^2$")
+    axes.legend()
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("cross_entropy", draw))

@@ -1,0 +1,69 @@
+"""From a dataset to a picture file: drawn in a style, with a caption that says how to make it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.style import chosen_style, styled
+from meanfield.files import write_whole
+
+Draw = Callable[[xr.Dataset], Figure]
+
+# Dates and versions that formats would add; without them equal datasets give equal files.
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+# Characters of a caption line per inch of the figure, and what it looks like.
+DENSITY = 19
+LINE = 0.13  # inches
+CAPTION: dict[str, Any] = {"fontsize": 6.5, "color": "#555555", "va": "top"}
+
+
+def save(draw: Draw, dataset: xr.Dataset, path: Path, style: str = "light") -> None:
+    """Write the figure of a dataset, its caption below, whole; the path's ending says which format.
+
+    Raises:
+        ValueError: a style that does not exist.
+    """
+    with chosen_style(style), styled():
+        figure = draw(dataset)
+        _add_caption(figure, caption(dataset))
+        metadata = METADATA[path.suffix[1:]]
+        write_whole(path, lambda whole: figure.savefig(whole, metadata=metadata))
+
+
+def _add_caption(figure: Figure, words: str) -> None:
+    """On a strip that is added below, once the layout stands: everything keeps its size and moves up by the strip."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    lines = fill(words, int(DENSITY * figure.get_figwidth()))
+    strip = LINE * (lines.count("\n") + 1.5)
+    height = figure.get_figheight() + strip
+    share = strip / height
+    figure.set_figheight(height)
+    for axes in figure.axes:
+        left, bottom, width, tall = axes.get_position().bounds
+        axes.set_position((left, share + bottom * (1 - share), width, tall * (1 - share)))
+    for text in figure.texts:
+        text.set_y(share + text.get_position()[1] * (1 - share))
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0.0, share, 1.0, 1.0 - share))
+    figure.text(0.01, share - 0.3 * LINE / height, lines, **CAPTION)
+
+
+def caption(dataset: xr.Dataset) -> str:
+    """The command that made the numbers, its seed and draws where it draws, and the version of the code."""
+    attrs = dataset.attrs
+    drawn = [f"{name} {attrs[name]}" for name in ("draws", "seed") if name in attrs]
+    versions = json.loads(attrs["provenance"])["versions"] if "provenance" in attrs else {}
+    version = [f"meanfield {versions['meanfield']}"] if versions else []
+    return "; ".join([attrs.get("command", "made by hand"), *drawn, *version])

@@ -1,0 +1,85 @@
+"""How the samples of one batch hang together, and the losses under which a batch makes its step."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from meanfield.validation import require_choice
+
+LABELS = ("independent", "teacher")
+LOSSES = ("squared", "cross_entropy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The law of a batch's inputs and labels across its samples i = 1 .. B, the same for every draw.
+
+    Inputs x_i = sqrt(1 - rho) v_i + sqrt(rho) u, with v_i and u white Gaussian (fully-connected nets then scale every
+    sample as they do one alone). Labels at output coordinate t have variance 1 about a mean that all samples share:
+
+        y_ti = m mu_t + g_ti,  mu ~ N(0, I) once per draw, so that E y_ti y_tj = m^2 + E g_ti g_tj.
+
+    Args:
+        input_correlation: rho, from 0 (independent samples) to 1 (B copies of one).
+        labels: "independent", g ~ N(0, 1) for every sample and coordinate; or "teacher", a linear map of the input,
+            g_ti = sum_c T_tc x_ci / sqrt(C_0) with T ~ N(0, 1) once per draw, at every output site a T of its own for
+            the input at that site (under a pooled readout one T for the whole input): labels correlate as inputs do,
+            E g_ti g_tj = x_i . x_j / C_0.
+        label_mean: m, the root mean square of the mean over coordinates.
+
+    Raises:
+        TypeError, ValueError: a correlation outside 0 .. 1, a mean below 0, numbers that are not real, unknown labels.
+
+    Source: P0 Lemma 4 and its remark, section B.2 (m = 0).
+    """
+
+    input_correlation: float = 0.0
+    labels: str = "independent"
+    label_mean: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("input_correlation", "label_mean"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise TypeError(f"{name} is {value!r}; it must be a real number")
+            object.__setattr__(self, name, float(value))
+        if not 0 <= self.input_correlation <= 1:
+            raise ValueError(
+                f"input_correlation is {self.input_correlation:g}; it must be from 0 to 1: samples share a part of "
+                "their inputs, and more than two cannot all be anticorrelated"
+            )
+        if not (self.label_mean >= 0 and isfinite(self.label_mean)):
+            raise ValueError(
+                f"label_mean is {self.label_mean:g}; it must be at least 0, as the sign of the mean is drawn"
+            )
+        require_choice("labels", self.labels, LABELS)
+
+    @property
+    def has_plain_labels(self) -> bool:
+        """Whether labels are independent of each other and of all else, with mean 0."""
+        return self.labels == "independent" and self.label_mean == 0
+
+    def describe(self) -> dict[str, Any]:
+        """All fields as plain values."""
+        return asdict(self)
+
+
+# Independent samples with independent labels of mean 0: what the papers assume.
+PLAIN = Batch()
+
+
+def require_batch(batch: Batch, loss: str, inputs_given: bool) -> None:
+    """Raise TypeError or ValueError unless the loss exists, takes such labels, and inputs are given in one way."""
+    if not isinstance(batch, Batch):
+        raise TypeError(f"batch is {batch!r}; it must be a Batch, the law of inputs and labels across samples")
+    if inputs_given and batch.input_correlation:
+        raise ValueError("inputs are given, so input_correlation has nothing to correlate: leave one of them out")
+    require_choice("loss", loss, LOSSES)
+    if loss == "cross_entropy" and not batch.has_plain_labels:
+        raise ValueError(
+            f"loss 'cross_entropy' takes classes, drawn uniformly for every sample; {batch} asks for other labels: "
+            "leave labels and label_mean out, or take loss 'squared'"
+        )

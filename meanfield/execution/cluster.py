@@ -1,0 +1,86 @@
+"""Computing chunks on the workers of a Dask scheduler, which may come, go and die while others continue."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from platform import node
+from typing import Any, Protocol
+
+from meanfield.execution import chunks
+from meanfield.execution.chunks import Chunk, Pieces
+from meanfield.execution.provenance import code_digest
+from meanfield.execution.team import Workers
+from meanfield.execution.threads import one_thread
+
+# Seconds in which a scheduler must answer.
+PATIENCE = 10
+# How often a task that raises is tried again, so that one sick machine does not end a run.
+RETRIES = 3
+
+
+class Submit(Protocol):
+    """Starts one chunk on some worker."""
+
+    def __call__(self, chunk: Chunk) -> Future[Pieces]: ...
+
+
+@contextmanager
+def cluster(workers: Workers) -> Iterator[Submit]:
+    """Chunks go to the scheduler's workers; what is unfinished at the end is forgotten there."""
+    from distributed import KilledWorker
+
+    with _client(workers) as client:
+        if not client.scheduler_info()["workers"]:
+            print(f"the scheduler at {workers.scheduler} has no workers yet; waiting for some", file=sys.stderr)
+        executor, code = client.get_executor(pure=False, retries=RETRIES), code_digest()
+        try:
+            yield lambda chunk: executor.submit(compute_chunk_as, chunk, code)
+        except KilledWorker as error:
+            raise MemoryError(
+                f"several workers of the scheduler at {workers.scheduler} died computing the same task; most likely "
+                "it needs more memory than a worker has: start fewer workers per machine, or lower width or grid"
+            ) from error
+        except CancelledError as error:
+            raise ConnectionError(
+                f"the scheduler at {workers.scheduler} went away; finished pieces are kept where the run keeps any, "
+                "and the same command continues from them"
+            ) from error
+
+
+def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
+    """The chunk's numbers, on a worker whose library must be that of the process which asks."""
+    if code_digest() != code:
+        raise ValueError(
+            f"a worker on {node()} has other code of meanfield ({code_digest()}) than this process ({code}), and "
+            "might draw other numbers; install the same version on all machines and restart the workers"
+        )
+    one_thread()
+    return chunks.compute_chunk(chunk)
+
+
+@contextmanager
+def _client(workers: Workers) -> Iterator[Any]:
+    """A client of the scheduler, started here where it is "local"."""
+    from distributed import Client, LocalCluster
+
+    if workers.remote:
+        try:
+            client = Client(workers.scheduler, timeout=PATIENCE)
+        except OSError as error:
+            raise ConnectionError(
+                f"no scheduler answers at {workers.scheduler} within {PATIENCE} s; start one with: dask scheduler"
+            ) from error
+        with client:
+            yield client
+        return
+    with (
+        LocalCluster(
+            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
+        ) as here,
+        Client(here) as client,
+    ):
+        yield client

@@ -1,0 +1,50 @@
+"""Files that are either whole or absent."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text_whole(path: Path, text: str) -> None:
+    """Put this text into a file, as `write_whole` does."""
+
+    def write(whole: Path) -> None:
+        whole.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
+
+
+def require_writable(folder: Path) -> None:
+    """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"cannot write to the folder {folder}: it is a file; choose another with --out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(
+            f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
+        ) from error
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

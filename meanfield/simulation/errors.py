@@ -1,0 +1,80 @@
+"""Error columns of a draw: what the labels and what the outputs contribute to dL/dz_out, for every loss.
+
+    squared         L = |z_out - y|^2 / (2 M) per sample:           dL/dz_out = (z_out - y) / M
+    cross_entropy   L = -sum_t y_t log p_t, mean over output sites: dL/dz_out = ((p - 1/C) - (y - 1/C)) / sites
+
+with p the softmax over the C output channels of a site and y the unit vector of a class drawn uniformly; all mean over
+samples. Either loss gives one column that is odd in the labels about their mean (up to sign) and one without labels,
+so that S = A + B for both, and every pass is the same. Labels have a stream of their own for each part of their law.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from meanfield.architectures import Sequential
+from meanfield.batches import Batch
+from meanfield.simulation.inputs import Streams
+
+Array = NDArray[np.float64]
+
+
+def output_gradients(
+    architecture: Sequential, streams: Streams, inputs: Array, output: Array, batch: Batch, loss: str
+) -> Array:
+    """dL/dz_out of the label column and of the output column: (D, outputs, 2 B, output sites).
+
+    ``inputs`` are (D, C_0, B, S), ``output`` (D, outputs, B, output sites).
+    """
+    if loss == "cross_entropy":
+        uniform = 1 / architecture.outputs
+        label, own = _classes(output, streams("labels")) - uniform, softmax(output, axis=1) - uniform
+        averaged = output.shape[3] * architecture.inputs
+    else:
+        label, own = drawn_labels(streams, inputs, output, batch), output
+        averaged = architecture.output_units * architecture.inputs
+    return np.concatenate([label, own], axis=2) / averaged
+
+
+def error_at_output(architecture: Sequential, gradient: Array, loss: str) -> Array:
+    """|e|^2 of z_out - y, or of p - y, from both columns of `output_gradients`: one number per draw.
+
+    The cross term of the columns is left out, as it is in S = A + B: its mean over labels is 0.
+    """
+    places = gradient.shape[2] * gradient.shape[3] // 2
+    averaged = places * (1 if loss == "cross_entropy" else architecture.outputs)
+    flat = gradient.reshape(len(gradient), -1)
+    return np.asarray(np.square(flat).sum(axis=1) * averaged**2 / places)
+
+
+def drawn_labels(streams: Streams, inputs: Array, output: Array, batch: Batch) -> Array:
+    """Labels of the batch's law, in the shape of the output."""
+    if batch.labels == "teacher":
+        labels = _taught(inputs, output, streams("teacher"))
+    else:
+        labels = np.stack([generator.standard_normal(output.shape[1:]) for generator in streams("labels")])
+    if batch.label_mean:
+        shape = (output.shape[1], 1, output.shape[3])
+        means = np.stack([generator.standard_normal(shape) for generator in streams("label means")])
+        labels += batch.label_mean * means
+    return labels
+
+
+def _taught(inputs: Array, output: Array, generators: list[Generator]) -> Array:
+    """T x / sqrt(C_0), with a T of its own at each output site; under a pooled readout x is the whole input."""
+    sites = output.shape[3]
+    if sites == 1:
+        inputs = inputs.swapaxes(2, 3).reshape(len(inputs), -1, inputs.shape[2], 1)
+    channels = inputs.shape[1]
+    teacher = np.stack([generator.standard_normal((output.shape[1], channels, sites)) for generator in generators])
+    return np.einsum("dtcs,dcbs->dtbs", teacher, inputs, optimize=True) / np.sqrt(channels)
+
+
+def _classes(output: Array, generators: list[Generator]) -> Array:
+    """Unit vectors over the channels of classes drawn uniformly for every sample and site."""
+    _, classes, samples, sites = output.shape
+    drawn = np.stack([generator.integers(classes, size=(samples, sites)) for generator in generators])
+    return (drawn[:, None] == np.arange(classes)[:, None, None]).astype(float)

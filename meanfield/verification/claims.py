@@ -1,0 +1,69 @@
+"""What a claim is: a statement with its source, the comparisons that decide it, and the law that replaces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import xarray as xr
+
+from meanfield.verification.verdicts import Finding, Verdict
+
+Judge = Callable[[xr.Dataset], Finding]
+
+OPPOSITE = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison that a claim must pass: a judge and the simulation (of `sims`) whose dataset it reads."""
+
+    simulation: str
+    judge: Judge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A published claim.
+
+    Attributes:
+        id: as in the project's list of claims, A1 .. A22, L1 .. L5, S1 .. S7.
+        statement: what the source says, in our words.
+        source: paper and equation or section.
+        checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
+        replaced_by: the law that holds instead, where the claim fails.
+        premise: what the source assumes and the networks do not have, where the claim fails.
+    """
+
+    id: str
+    statement: str
+    source: str
+    checks: tuple[Check, ...]
+    replaced_by: str = ""
+    premise: str = ""
+
+    @property
+    def simulations(self) -> list[str]:
+        """Those that this claim's checks read, each once."""
+        return list(dict.fromkeys(check.simulation for check in self.checks))
+
+
+def combined(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of a claim, from those of its checks."""
+    found = list(verdicts)
+    if Verdict.REFUTED in found:
+        return Verdict.REFUTED
+    return Verdict.CONFIRMED if set(found) == {Verdict.CONFIRMED} else Verdict.INCONCLUSIVE
+
+
+def of_rival(judge: Judge) -> Judge:
+    """The same comparison, where the source claims what the judge takes for the rival.
+
+    Confirming a law excludes its rival, so that one verdict is the opposite of the other.
+    """
+
+    def judge_rival(dataset: xr.Dataset) -> Finding:
+        found = judge(dataset)
+        return Finding(found.rival, found.claim, OPPOSITE.get(found.verdict, found.verdict), found.evidence)
+
+    return judge_rival

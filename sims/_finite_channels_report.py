@@ -1,0 +1,63 @@
+"""The printed report on finite channels and stencils of convolutional nets."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from meanfield.verification import channel_corrections, stencil_slopes
+from sims._beside import heavy_tail_notes
+from sims._overlap_report import width_table
+from sims._table import measured, number, signed, table
+
+CORRECTION = channel_corrections.CORRECTION
+SCALE = stencil_slopes.SCALE
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Corrections, added variances, slopes and prefactors; then the verdicts."""
+    found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
+    notes = heavy_tail_notes(dataset, [CORRECTION])
+    tables = [_heading(dataset), _correction_table(dataset), *notes, width_table(dataset), _slope_table(dataset)]
+    return "\n\n".join([*tables, "\n".join(["Verdicts", *(finding.sentence() for finding in found)])])
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    first = "ConvNet, relu, circular padding, convolutional readout; label term B of the last layer"
+    run = "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}"
+    return f"{first}\n{run}".format_map(dataset.attrs)
+
+
+def _correction_table(dataset: xr.Dataset) -> str:
+    rows = []
+    for share in dataset["depth_over_channels"].values:
+        for channels in dataset["channels"].values:
+            at = dataset.sel(depth_over_channels=share, channels=channels)
+            drawn, stderr = float(at[CORRECTION]), float(at[f"{CORRECTION}_stderr"])
+            one_site, effective = (float(at[f"{CORRECTION}_{name}"]) for name in ("one_site", "effective_width"))
+            scores = [signed((drawn - value) / stderr) for value in (one_site, effective)]
+            cells = [measured(drawn, stderr), number(one_site), scores[0], number(effective), scores[1]]
+            layers = f"{float(at['correction_depth']):g}"
+            rows.append([f"{share:g}", str(channels), layers, *cells, measured(channels * drawn, channels * stderr)])
+    header = ["L/C", "C", "L", "B / mean field - 1", "one site", "s.e.", "C x sites units", "s.e.", "times C"]
+    title = "Correction, {taps} taps on {sites} sites: equal at equal L/C, or, were it O(1/C), equal in the last column"
+    return table(header, rows, title.format_map(dataset.attrs))
+
+
+def _slope_table(dataset: xr.Dataset) -> str:
+    depths, rows = dataset["depth"].values, []
+    reference = dataset.isel(stencil=0)
+    for stencil in dataset["stencil"].values:
+        at = dataset.sel(stencil=stencil)
+        law, expected = stencil_slopes.drawn_slope(at), stencil_slopes.mean_field_slope(at)
+        scales = zip(at[SCALE].values, at[f"{SCALE}_stderr"].values, strict=True)
+        ratio, limit = (float((at[name] / reference[name])[0]) for name in (SCALE, f"{SCALE}_mean_field"))
+        score = signed((law.exponent - expected) / law.stderr)
+        cells = [measured(law.exponent, law.stderr), number(expected), score, number(ratio), number(limit)]
+        rows.append([str(stencil), *(measured(float(v), float(e)) for v, e in scales), *cells])
+    header = ["stencil", *(f"eta* at L = {depth}" for depth in depths), "slope", "mean field", "s.e.", "ratio", "m.f."]
+    slack = stencil_slopes.finite_width_slack(reference)
+    title = (
+        f"eta* of the label term, {dataset.attrs['slope_channels']} channels; ratio: to the first stencil at "
+        f"L = {depths[0]}; finite width steepens slopes by {slack:.3f} for one site"
+    )
+    return table(header, rows, title)

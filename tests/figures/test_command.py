@@ -1,0 +1,78 @@
+"""Figures from the command line: every format whole and equal each time, styles, captions, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import looped_update as figure
+from figures._command import draw_all, draw_one, figure_names
+from figures.render import caption
+from sims import looped_update as simulation
+
+NAME = "looped_update"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("figures")
+    arguments = ["--loops", "2", "4", "--width", "16", "--draws", "4", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(made / f"{NAME}.nc")]) == 0
+    return made
+
+
+def test_every_format_is_the_same_each_time(folder):
+    arguments = [str(folder / f"{NAME}.nc"), "--format", "png", "svg", "pdf"]
+    files = [folder / f"{NAME}.{kind}" for kind in ("png", "svg", "pdf")]
+    contents = []
+    for _ in range(2):
+        assert draw_one(NAME, figure.draw, arguments) == 0
+        contents.append([file.read_bytes() for file in files])
+    assert contents[0] == contents[1]
+    assert [content[:4] for content in contents[0]] == [b"\x89PNG", b"<?xm", b"%PDF"]
+
+
+def test_the_caption_makes_the_numbers_again(folder, tmp_path):
+    with xr.open_dataset(folder / f"{NAME}.nc", engine="h5netcdf") as stored:
+        first = stored.load()
+    words = caption(first)
+    command, draws, seed, version = words.split("; ")
+    assert (draws, seed) == ("draws 4", "seed 0")
+    assert version.startswith("meanfield ")
+    given = command.removeprefix(f"python -m sims.{NAME} ").split()
+    assert simulation.main([*given, "--out", str(tmp_path / "again.nc")]) == 0
+    with xr.open_dataset(tmp_path / "again.nc", engine="h5netcdf") as stored:
+        np.testing.assert_array_equal(stored["update_energy"], first["update_energy"])
+
+
+def test_styles_differ(folder):
+    pictures = []
+    for style in ("light", "print"):
+        assert draw_all([NAME, "--folder", str(folder), "--style", style]) == 0
+        pictures.append((folder / f"{NAME}.png").read_bytes())
+    assert pictures[0] != pictures[1]
+
+
+def test_every_figure_has_its_simulation_and_command():
+    for name in figure_names():
+        with pytest.raises(SystemExit) as ended:
+            draw_one(name, figure.draw, ["--help"])
+        assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([NAME, "--folder", "nowhere"], "no dataset nowhere/looped_update.nc"),
+        (["nonsense"], "NAME is 'nonsense'; choose one of"),
+    ],
+)
+def test_bad_input_gets_one_line(arguments, message, capsys):
+    assert draw_all(arguments) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_dataset_of_another_simulation_is_refused(folder, capsys):
+    assert draw_one("looped_energy", figure.draw, [str(folder / f"{NAME}.nc")]) == 2
+    assert "is no dataset of sims.looped_energy, but of python -m sims.looped_update" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""Warnings where a premise fails, and none where all hold."""
+
+import pytest
+
+from meanfield.parameterizations import OPTIMIZERS, unmet_premises
+
+GROWN = {"width": 1024, "depth": 64, "base_width": 256, "base_depth": 4, "block_depth": 2}
+
+
+def warned(optimizer, **changes):
+    return "\n".join(unmet_premises(optimizer, **(GROWN | changes)))
+
+
+def test_what_the_paper_trained_needs_no_warning():
+    for optimizer in ("muon", "muon_kimi", "shampoo"):
+        assert not warned(optimizer, roles=("hidden",), input_dimension=4, output_dimension=50257)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "changes", "message"),
+    [
+        ("adamw", {"width": 128}, "width 128 is below the base's 256"),
+        ("adamw", {"depth": 257}, "depth 257 is beyond what P1 trained, up to 256"),
+        ("adamw", {"width": 4097}, "width 4097 is beyond"),
+        ("adamw", {"output_dimension": 50257}, "output dimension 50257 exceeds the width 256"),
+        ("adamw", {"input_dimension": 3072}, "input dimension 3072 exceeds"),
+        ("adamw", {"block_depth": 1}, "takes the bound"),
+        ("adamw", {}, "powers double"),
+        ("muon", {}, "on hidden weights only"),
+        ("muon", {}, "sqrt(max(1, n_out/n_in))"),
+        ("sgd", {}, "table 5 for sgd but trains no language model"),
+        ("sophia", {}, "P1 gives no epsilon"),
+        ("soap", {}, "square root of Shampoo's row"),
+        ("sso", {}, "contradicts SSO's own constraint"),
+        ("adamw", {"output_dimension": 1000, "width": 512, "base_width": 2000}, "exceeds the width 512"),
+        ("sgd", {"parameterization": "standard"}, "not even the initial variance"),
+    ],
+)
+def test_warnings(optimizer, changes, message):
+    assert message in warned(optimizer, **changes)
+
+
+def test_warnings_keep_to_the_roles():
+    inner = {"roles": ("hidden",), "output_dimension": 50257, "input_dimension": 3072}
+    assert "output" not in warned("sso", **inner)
+    assert "exceeds" not in warned("sso", **inner)
+    assert "takes the bound" not in warned("adamw", roles=("output",), block_depth=1)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_trained_sizes_are_not_called_beyond(optimizer):
+    assert "beyond" not in warned(optimizer, width=4096, depth=256)
+    assert "below the base" not in warned(optimizer, width=256, depth=4)
+
+
+def test_dimensions_must_be_counts():
+    with pytest.raises(ValueError, match="output_dimension is 0"):
+        warned("sgd", output_dimension=0)

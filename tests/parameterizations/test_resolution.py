@@ -1,0 +1,108 @@
+"""Numbers for every layer, by hand; and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meanfield.parameterizations import OPTIMIZERS, resolve, table_of
+
+GROWN = {"width": 4096, "depth": 64, "base_width": 256, "base_depth": 4}
+sizes = st.integers(1, 10**6)
+
+
+def test_muon_kimi_as_in_the_main_text():
+    base = {"block_multiplier": 1.0, "initial_variance": 4e-4, "learning_rate": 2**-7, "weight_decay": 0.1}
+    found = resolve("muon_kimi", **GROWN, base_values=base, block_depth=2)
+    assert list(found) == ["input", "hidden", "output"]
+    assert found["input"] == base
+    assert found["hidden"] == pytest.approx(
+        {"block_multiplier": 1 / 16, "initial_variance": 2.5e-5, "learning_rate": 2**-9, "weight_decay": 0.4}
+    )
+    assert found["output"] == base | {"block_multiplier": 1 / 16}
+
+
+def test_one_layer_branches_take_the_other_table():
+    base = {"block_multiplier": 1.0, "learning_rate": 0.02}
+    hidden = resolve("muon_kimi", **GROWN, base_values=base, block_depth=1)["hidden"]
+    assert hidden == pytest.approx({"block_multiplier": 1 / 4, "learning_rate": 0.02 / 16})
+
+
+def test_sgd_as_in_appendix_g2():
+    """P1 G.2 writes table 5 out for a base of one unit and one block: n = 256, d_0 = 3072."""
+    base = {"block_multiplier": 1.0, "initial_variance": 2.0, "learning_rate": 0.001}
+    found = resolve(
+        "sgd",
+        width=256,
+        depth=32,
+        base_width=1,
+        base_depth=1,
+        base_values=base,
+        block_depth=2,
+        roles=("input", "hidden", "output"),
+        input_dimension=3072,
+    )
+    names = ("block_multiplier", "initial_variance", "learning_rate")
+    printed = {
+        "input": (1.0, 2 / 3072, 0.001 * 256),
+        "hidden": (1 / 32, 2 / 256, 0.001 * 32),
+        "output": (1 / 256, 2.0, 0.001 * 256),
+    }
+    for role, values in printed.items():
+        assert found[role] == pytest.approx(dict(zip(names, values, strict=True)))
+
+
+def test_base_values_may_differ_by_role():
+    rates = {"input": 1.0, "hidden": 2.0, "output": 3.0}
+    found = resolve("sso", **GROWN, base_values={"learning_rate": rates}, block_depth=2)
+    assert {role: values["learning_rate"] for role, values in found.items()} == {
+        "input": 1.0,
+        "hidden": 2.0,
+        "output": 48.0,
+    }
+
+
+@given(st.sampled_from(OPTIMIZERS), st.integers(1, 3), st.tuples(sizes, sizes, sizes), st.tuples(sizes, sizes, sizes))
+def test_two_steps_are_one(optimizer, block_depth, widths, depths):
+    """From the base to a middle net and on to the large one is from the base to the large one."""
+    names = table_of(optimizer, block_depth).hyperparameters(optimizer)
+
+    def carry(first, last, values):
+        ends = {"base_width": widths[first], "base_depth": depths[first], "width": widths[last], "depth": depths[last]}
+        found = resolve(optimizer, **ends, base_values=values, block_depth=block_depth)
+        return {name: {role: found[role][name] for role in found} for name in names}
+
+    start = dict.fromkeys(names, 1.5)
+    twice, once = carry(1, 2, carry(0, 1, start)), carry(0, 2, start)
+    for name in names:
+        assert twice[name] == pytest.approx(once[name], rel=1e-12)
+
+
+def test_the_standard_parameterization_leaves_the_base_values():
+    base = {"block_multiplier": 1.0, "initial_variance": 0.5, "learning_rate": 0.1, "adamw_epsilon": 1e-8}
+    found = resolve("adamw", **GROWN, base_values=base, block_depth=2, parameterization="standard")
+    assert all(values == base for values in found.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"width": 0}, ValueError, "width is 0"),
+        ({"base_depth": -4}, ValueError, "base_depth is -4"),
+        ({"depth": 2.5}, TypeError, "whole number"),
+        ({"base_values": {"learning_rate": -1.0}}, ValueError, "base value of learning_rate is -1.0"),
+        ({"base_values": {"learning_rate": float("nan")}}, ValueError, "finite"),
+        ({"base_values": {"learning_rate": "0.1"}}, TypeError, "must be a number"),
+        ({"base_values": {"rate": 0.1}}, ValueError, "'learning_rate'"),
+        ({"base_values": {"adamw_epsilon": 0.1}}, ValueError, "P1 does not define for 'muon'"),
+        ({"base_values": {"learning_rate": {"hidden": 0.1}}}, ValueError, "given for 'hidden' and not for 'input'"),
+        ({"base_values": {"learning_rate": {"hidden_bias": 0.1}}}, ValueError, "'hidden_bias'; choose one of 'input'"),
+        ({"base_values": 0.1}, TypeError, "map hyperparameters"),
+        ({"roles": ("hidden_bias",)}, ValueError, "defines no biases for 'muon'"),
+        ({"block_depth": 0}, ValueError, "layers of a branch"),
+        ({"input_dimension": 0}, ValueError, "input_dimension is 0"),
+    ],
+)
+def test_bad_input(given, error, message):
+    asked = GROWN | {"base_values": {"learning_rate": 0.1}, "block_depth": 2} | given
+    with pytest.raises(error, match=message):
+        resolve("muon", **asked)

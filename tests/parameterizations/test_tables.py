@@ -1,0 +1,131 @@
+"""The tables are P1's, cell by cell, and asking for what they do not define says so."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meanfield.parameterizations import (
+    BIASES,
+    HYPERPARAMETERS,
+    OPTIMIZERS,
+    TABLES,
+    WEIGHTS,
+    Scaling,
+    scaling,
+    table_of,
+)
+from tests.parameterizations.printed_cells import FAMILIES, PRINTED, TABLE_1, by_role, read
+
+exponents = st.fractions(min_value=-2, max_value=2, max_denominator=4)
+scalings = st.builds(Scaling, exponents, exponents)
+ratios = st.floats(0.01, 100)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"table {table.number}")
+def test_every_cell_is_as_printed(table):
+    assert {name: dict(row) for name, row in table.rows.items()} == {
+        name: by_role(cells) for name, cells in PRINTED[table.number].items()
+    }
+
+
+def test_printed_cells_are_read_right():
+    found = [str(read(cell)) for cell in (r"\eta", r"\lambda/(r_n\sqrt{r_L})", r"\varepsilon/r_L^2", r"\eta r_Lr_n")]
+    assert found == ["1", "1/(r_n sqrt(r_L))", "1/r_L^2", "r_n r_L"]
+    assert read(r"\eta/\sqrt{r_n r_L}") == Scaling.of("-1/2", "-1/2")
+
+
+def test_every_table_is_there():
+    assert [table.number for table in TABLES] == list(PRINTED)
+    assert set(FAMILIES) == set(OPTIMIZERS)
+    for optimizer, (deep, shallow) in FAMILIES.items():
+        assert (table_of(optimizer, 1).number, table_of(optimizer, 2).number) == (shallow, deep)
+        assert table_of(optimizer, 7) is table_of(optimizer, 2)
+
+
+def test_table_1_is_table_3_without_weight_decay():
+    for name, cells in TABLE_1.items():
+        assert by_role(cells) == {role: scaling("muon_kimi", role, name, block_depth=2) for role in WEIGHTS}
+
+
+def test_depth_reaches_only_sgd_and_epsilons_beyond_the_multiplier():
+    """P1's takeaway 2 holds for learning rates and decays; the epsilons carry depth under every optimizer."""
+    deep = {
+        (optimizer, name)
+        for optimizer in OPTIMIZERS
+        for name in table_of(optimizer, 2).hyperparameters(optimizer)
+        if scaling(optimizer, "hidden", name, block_depth=2).depth
+    }
+    multipliers = {(optimizer, "block_multiplier") for optimizer in OPTIMIZERS}
+    rates = {("sgd", "learning_rate"), ("sgd", "weight_decay")}
+    assert deep == multipliers | rates | {("adamw", "adamw_epsilon"), ("shampoo", "shampoo_epsilon")}
+
+
+def test_nothing_scales_under_the_standard_parameterization():
+    for optimizer in OPTIMIZERS:
+        for name in table_of(optimizer, 2).hyperparameters(optimizer):
+            for role in table_of(optimizer, 2).roles:
+                cell = scaling(optimizer, role, name, block_depth=2, parameterization="standard")
+                assert cell == Scaling()
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("role", BIASES)
+def test_biases_belong_to_optimizers_of_vectors(optimizer, role):
+    if optimizer in ("sgd", "adamw", "lion", "sophia"):
+        assert scaling(optimizer, role, "learning_rate", block_depth=2)
+        return
+    with pytest.raises(ValueError, match=rf"table \d+ defines no biases for '{optimizer}'.*'hidden'.*'adamw'"):
+        scaling(optimizer, role, "learning_rate", block_depth=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"optimizer": "adam"}, "'adamw'"),
+        ({"role": "bias"}, "'hidden_bias'"),
+        ({"hyperparameter": "lr"}, "'learning_rate'"),
+        ({"hyperparameter": "shampoo_epsilon"}, "does not define for 'sgd'; choose one of 'block_multiplier'"),
+        ({"parameterization": "mup"}, "'spectral', 'standard'"),
+        ({"block_depth": 0}, "block_depth is 0"),
+    ],
+)
+def test_unknown_names_get_the_choices(given, message):
+    asked = {"optimizer": "sgd", "role": "hidden", "hyperparameter": "learning_rate", "block_depth": 2} | given
+    with pytest.raises(ValueError, match=message):
+        scaling(asked.pop("optimizer"), asked.pop("role"), asked.pop("hyperparameter"), **asked)
+
+
+def test_an_epsilon_belongs_to_its_optimizer():
+    owners = {name: [o for o in OPTIMIZERS if name in table_of(o, 2).hyperparameters(o)] for name in HYPERPARAMETERS}
+    assert owners["adamw_epsilon"] == ["adamw"]
+    assert owners["shampoo_epsilon"] == ["shampoo"]
+    assert owners["learning_rate"] == list(OPTIMIZERS)
+
+
+@given(scalings, scalings, ratios, ratios)
+def test_scalings_multiply_as_their_factors_do(first, second, width, depth):
+    assert (first * second).at(width, depth) == pytest.approx(first.at(width, depth) * second.at(width, depth))
+    assert (first / second).at(width, depth) == pytest.approx(first.at(width, depth) / second.at(width, depth))
+    assert (first**2).at(width, depth) == pytest.approx(first.at(width, depth) ** 2)
+
+
+def test_scalings_print_as_the_papers_write_them():
+    cells = {
+        "1": (0, 0),
+        "r_n": (1, 0),
+        "1/sqrt(r_L)": (0, "-1/2"),
+        "sqrt(r_n)/r_L^2": ("1/2", -2),
+        "r_n^(3/2) r_L": ("3/2", 1),
+    }
+    assert {str(Scaling.of(*powers)): powers for powers in cells.values()} == cells
+    assert Scaling.of("1/3").width == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("ratio", [0.0, -1.0, float("nan"), float("inf")])
+def test_ratios_must_be_positive(ratio):
+    with pytest.raises(ValueError, match=r"width ratio is .* positive"):
+        Scaling.of(1).at(ratio, 1)
+    with pytest.raises(ValueError, match=r"depth ratio is .* positive"):
+        Scaling.of(1).at(1, ratio)

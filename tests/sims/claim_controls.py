@@ -1,0 +1,230 @@
+"""A negative control for every claim: a world in which the verdict must be another one.
+
+Each takes the datasets of a run, by simulation, and gives them as they would be if the paper were right where it is
+wrong, or wrong where it is right. ``CONTROLS`` maps the claim's id to the control.
+"""
+
+import numpy as np
+
+from meanfield.theory.residual_laws import log_path_sum_scale
+
+SCALE = "label_learning_rate_scale"
+# Relative errors of numbers that are made up here.
+ERROR = 1e-3
+
+
+def _put(dataset, name, values, **where):
+    """The dataset with these values of NAME, and small errors if it has any, at a place."""
+    changed = {name: dataset[name].astype(float).copy()}
+    changed[name].loc[where] = np.asarray(values)
+    if f"{name}_stderr" in dataset:
+        changed[f"{name}_stderr"] = dataset[f"{name}_stderr"].copy()
+        changed[f"{name}_stderr"].loc[where] = ERROR * np.abs(np.asarray(values))
+    if f"{name}_largest_share" in dataset:
+        changed[f"{name}_largest_share"] = 0 * dataset[f"{name}_largest_share"]
+    return dataset.assign(changed)
+
+
+def _residual(runs, exponent, **net):
+    """Scales of one residual net that fall as a power of the blocks."""
+    dataset = runs["residual_depth"]
+    place = {"activation": "relu", **net}
+    first = float(dataset[SCALE].sel(place)[0])
+    return _put(dataset, SCALE, first * (dataset["blocks"] / dataset["blocks"][0]) ** exponent, **place)
+
+
+def overlaps_conserved(runs):
+    dataset = runs["overlap_recursion"]
+    at = int(dataset.attrs["fixed_layers"])
+    own = dataset["overlap_given"].sel(layer=at)
+    given = dataset["overlap_given"].where(dataset["layer"] <= at, own)
+    exact = dataset["overlap_exact"]
+    begun = exact.notnull()
+    first = exact.isel(layer=begun.argmax("layer")).drop_vars("layer").where(begun)
+    error = ERROR * abs(first).max()
+    changed = {"overlap_given": given, "overlap": first, "overlap_stderr": 0 * first + error}
+    return {
+        "overlap_recursion": dataset.assign(changed),
+        "cnn_finite_channels": _conserved_when_given(runs["cnn_finite_channels"]),
+    }
+
+
+def _conserved_when_given(dataset):
+    at = int(dataset.attrs["fixed_layers"])
+    drawn = dataset["overlap_given"]
+    return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
+
+
+def no_minima(runs):
+    dataset = runs["cnn_overlap"]
+    deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
+    return {
+        "cnn_overlap": _put(dataset, "label_term", deepest["layer"] ** 6.0, depth=deepest["depth"].item()),
+        "cnn_finite_channels": _put(stencils, SCALE, (0 * stencils[SCALE] + stencils[SCALE][0]).values),
+    }
+
+
+def outputs_negligible(runs):
+    exact, drawn = runs["mlp_depth"], runs["cnn_overlap"]
+    falling = 0 * exact["log_output_over_label"] - np.log(exact["share_depth"])
+    deepest = drawn.isel(depth=-1)
+    grown = _put(drawn, "output_term", 0.01 * deepest["layer"] ** 2, depth=deepest["depth"].item())
+    return {
+        "mlp_depth": exact.assign(log_output_over_label=falling, scale_slope=0 * exact["scale_slope"] - 1.5),
+        "cnn_overlap": _put(grown, "label_term", deepest["layer"] ** 3, depth=deepest["depth"].item()),
+    }
+
+
+def power_law_at_all_depths(runs):
+    dataset = runs["learning_rate_scale"]
+    return {"learning_rate_scale": dataset.assign({SCALE: 0 * dataset[SCALE] + dataset["depth"] ** -1.5})}
+
+
+def uniform_correction(runs):
+    dataset = runs["mlp_depth"]
+    return {"mlp_depth": dataset.assign(excess_at_share=0 * dataset["excess_at_share"] + 1 / dataset["width"])}
+
+
+def padding_as_printed(runs):
+    """Scales off by one factor at every depth, and a share lost that is the boundary fraction at every layer."""
+    dataset = runs["cnn_padding"]
+    circular = dataset[SCALE].sel(padding="circular")
+    dataset = _put(dataset, SCALE, 1.2 * circular, padding="zero")
+    lost = 0 * dataset["far_ratio"] + dataset["far_boundary_fraction"]
+    return {"cnn_padding": dataset.assign(far_ratio=1 - lost)}
+
+
+def more_is_missing(runs):
+    dataset = runs["cnn_padding"]
+    return {"cnn_padding": dataset.assign(missing_largest=dataset["missing_largest"] * dataset["set_taps"])}
+
+
+def no_correction_for_batches(runs):
+    dataset = runs["batch_size"]
+    return {"batch_size": dataset.assign(enumerated_gap=dataset["uncorrected_gap"])}
+
+
+def batches_as_printed(runs):
+    dataset = runs["batch_size"]
+    name = "label_term"
+    for case in map(str, dataset["case"].values):
+        dataset = _put(dataset, name, 0 * dataset[name].sel(case=case) + 1.0, case=case)
+    return {"batch_size": dataset}
+
+
+def gelu_as_printed(runs):
+    """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
+    dataset = runs["activation_drift"]
+    relu = dataset[SCALE].sel(case="relu")
+    steeper = relu * (dataset["depth"] / dataset["depth"][0]) ** -0.04
+    layers = f"{SCALE}_mean_field"
+    for case in ("gelu, fan_in", "gelu, he", "gelu, energy"):
+        gain = float(dataset["gain"].sel(case=case))
+        dataset = _put(dataset, "pre_activation_energy", 1.0, case=case)
+        dataset = _put(dataset, "gate_energy", gain, case=case)
+        dataset = _put(dataset, SCALE, steeper.transpose("width", "depth"), case=case)
+        dataset = _put(dataset, layers, dataset[layers].sel(case="relu"), case=case)
+    return {"activation_drift": dataset}
+
+
+def uniform_softmax(runs):
+    dataset = runs["cross_entropy"]
+    return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="he")}
+
+
+def variance_of_another_power(runs):
+    dataset = runs["overlap_recursion"]
+    name = "overlap_variance_by_width"
+    first = dataset[name].isel(width_above=0)
+    return {
+        "overlap_recursion": dataset.assign(
+            {name: first * (dataset["width_above"] / dataset["width_above"][0]) ** -0.5}
+        )
+    }
+
+
+def ungated_blocks(runs):
+    dataset = runs["residual_overlap"]
+    return {"residual_overlap": dataset.assign(gated_overlap_below=dataset["ungated_below"])}
+
+
+def initialisation_as_printed(runs):
+    return {"residual_depth": _residual(runs, -1.5, block_depth=1, scaling="init")}
+
+
+def multiplier_as_printed(runs):
+    return {"residual_depth": _residual(runs, -1.5, block_depth=1, scaling="multiplier_sqrt")}
+
+
+def blocks_count_as_layers(runs):
+    dataset = runs["residual_depth"]
+    layers = dataset["backbone_layers"]
+    for block_depth in dataset["block_depth"].values:
+        dataset = _residual({"residual_depth": dataset}, -1.0, block_depth=block_depth, scaling="init")
+    claimed = -1.5 * layers / layers.sum(layers.dims[1])
+    slope = dataset["backbone_slope"]
+    return {"residual_depth": dataset.assign(backbone_slope=(0 * slope + claimed.values))}
+
+
+def path_sum_is_right(runs):
+    dataset = runs["residual_depth"]
+    place = {"activation": "relu", "block_depth": 1, "scaling": "init"}
+    rule = np.exp(log_path_sum_scale(dataset["blocks"].values))
+    return {"residual_depth": _put(dataset, SCALE, rule, **place)}
+
+
+def tied_growth_as_printed(runs):
+    dataset = runs["looped_energy"]
+    place = {"model": "looped", "scaling": "sqrt"}
+    return {"looped_energy": _put(dataset, "correlation_term", dataset["loops"].astype(float), **place)}
+
+
+def stacks_grow_as_loops(runs):
+    dataset = runs["looped_energy"]
+    return {"looped_energy": _put(dataset, "log_energy", dataset["log_energy"].sel(model="looped"), model="deep")}
+
+
+def models_exchanged(runs):
+    dataset = runs["looped_energy"]
+    return {"looped_energy": dataset.sel(model=["deep", "looped"]).assign_coords(model=dataset["model"])}
+
+
+def cross_term_grows(runs):
+    dataset = runs["looped_energy"]
+    return {"looped_energy": _put(dataset, "cross_term_spread", np.sqrt(dataset["cross_width"]))}
+
+
+def updates_as_printed(runs):
+    dataset = runs["looped_update"]
+    for update in ("isotropic", "aligned"):
+        dataset = _put(dataset, "by_width", 0 * dataset["width"] + 1.0, update=update)
+        for alpha in map(float, dataset["alpha"].values):
+            law = dataset["loops"].astype(float) ** (2 * (1 - alpha))
+            dataset = _put(dataset, "update_energy", law, update=update, alpha=alpha)
+    return {"looped_update": dataset}
+
+
+CONTROLS = {
+    "A1": overlaps_conserved,
+    "A3": no_minima,
+    "A4": outputs_negligible,
+    "A5": power_law_at_all_depths,
+    "A6": uniform_correction,
+    "A7": padding_as_printed,
+    "A8": more_is_missing,
+    "A9": no_correction_for_batches,
+    "A10": batches_as_printed,
+    "A11": variance_of_another_power,
+    "A12": ungated_blocks,
+    "A13": initialisation_as_printed,
+    "A14": multiplier_as_printed,
+    "A15": blocks_count_as_layers,
+    "A17": gelu_as_printed,
+    "A18": uniform_softmax,
+    "A22": path_sum_is_right,
+    "L1": tied_growth_as_printed,
+    "L2": stacks_grow_as_loops,
+    "L3": models_exchanged,
+    "L4": cross_term_grows,
+    "L5": updates_as_printed,
+}

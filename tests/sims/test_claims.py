@@ -1,0 +1,133 @@
+"""The referee's report: one run of all claims, a negative control for each, records, forms, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from meanfield.verification import depth_laws
+from meanfield.verification.catalogue import CLAIMS
+from meanfield.verification.claims import combined, of_rival
+from meanfield.verification.published import MeasuredSlope
+from meanfield.verification.verdicts import Finding, Verdict
+from sims import _claims_record as record
+from sims import claims as simulation
+from tests.sims.claim_controls import CONTROLS
+
+# The claim on slopes that a paper measured reads no dataset; its control is below.
+WITHOUT_DATASET = {"A21"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """All claims at the smallest sizes."""
+    made = tmp_path_factory.mktemp("claims")
+    assert simulation.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def runs(folder):
+    found = {}
+    for path in folder.glob("*.nc"):
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            found[path.stem] = stored.load()
+    return found
+
+
+def _verdict(claim, runs):
+    return combined(check.judge(runs[check.simulation]).verdict for check in claim.checks)
+
+
+def test_every_claim_has_a_control():
+    assert set(CONTROLS) | WITHOUT_DATASET == set(CLAIMS)
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_controls_change_the_verdict(name, runs):
+    claim = CLAIMS[name]
+    assert _verdict(claim, runs | CONTROLS[name](runs)) is not _verdict(claim, runs)
+
+
+def test_measured_slopes_can_be_refuted():
+    """Negative control of A21: slopes as precise as they are many, and of -3/2."""
+    exact = MeasuredSlope("made up", depth_laws.COMMON_SWEEP, -1.5, 1e-3, 8)
+    assert depth_laws.judge_measured_slope(exact, 1).verdict is Verdict.REFUTED
+
+
+def test_theories_off_by_a_twentieth_flip_what_rests_on_them(runs, monkeypatch):
+    """One constant of the finite-depth law changed by 5 %: its slope is no longer the rival that fits."""
+    claim = CLAIMS["A5"]
+    assert _verdict(claim, runs) is Verdict.REFUTED
+    true = depth_laws.finite_depth_slope
+    monkeypatch.setattr(depth_laws, "finite_depth_slope", lambda depths: 1.05 * true(depths))
+    assert claim.checks[1].judge(runs["learning_rate_scale"]).verdict is not Verdict.REFUTED
+
+
+def test_energies_off_by_a_twentieth_flip_what_rests_on_them(runs):
+    """The weight variance of the theory of loops 5 % too small: increments, and so C, 5 % too small at every step."""
+    dataset, name = runs["looped_energy"], "log_energy_mean_field"
+    weaker = np.log1p(0.95 ** dataset["loops"] * np.expm1(dataset[name]))
+    assert _verdict(CLAIMS["L3"], runs | {"looped_energy": dataset.assign({name: weaker})}) is not Verdict.CONFIRMED
+
+
+def test_forms_agree(folder):
+    found = {one["id"]: one["verdict"] for one in json.loads((folder / "verdicts.json").read_text())}
+    assert list(found) == list(CLAIMS)
+    table, page = (folder / f"verdicts.{kind}" for kind in ("md", "html"))
+    for name, verdict in found.items():
+        assert f"| {name} |" in table.read_text()
+        assert f'id="{name}"' in page.read_text()
+        assert verdict in page.read_text()
+    assert page.read_text().count("data:image/png;base64,") == len(list(folder.glob("*.nc")))
+    assert "http" not in page.read_text()
+
+
+def test_workers_change_no_verdict(folder, tmp_path):
+    chosen = ["--only", "L5,A11", "--preset", "smoke", "--workers", "2", "--out", str(tmp_path)]
+    assert simulation.main(chosen) == 0
+    alone = {one["id"]: one for one in json.loads((folder / "verdicts.json").read_text())}
+    for one in json.loads((tmp_path / "verdicts.json").read_text()):
+        assert one == alone[one["id"]]
+
+
+def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    arguments = ["--only", "L2", "--preset", "smoke", "--workers", "1", "--out", str(folder)]
+    assert simulation.main(arguments) == 1
+    assert "L2: recorded nothing, now CONFIRMED" in capsys.readouterr().out
+    assert simulation.main([*arguments, "--record"]) == 0
+    assert simulation.main(arguments) == 0
+    (tmp_path / "smoke.json").write_text('{"L2": "REFUTED"}')
+    assert simulation.main(arguments) == 1
+    assert "L2: recorded REFUTED, now CONFIRMED" in capsys.readouterr().out
+
+
+def test_verdicts_combine():
+    confirmed, refuted, neither = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.INCONCLUSIVE
+    assert combined([confirmed, confirmed]) is confirmed
+    assert combined([confirmed, neither]) is neither
+    assert combined([neither, refuted, confirmed]) is refuted
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [("CONFIRMED", "REFUTED"), ("INCONCLUSIVE", "INCONCLUSIVE")])
+def test_a_law_confirmed_refutes_its_rival(mine, theirs):
+    found = of_rival(lambda dataset: Finding("law", "paper", Verdict(mine), "numbers"))(xr.Dataset())
+    assert (found.claim, found.rival, found.verdict) == ("paper", "law", theirs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "A3,Z9"], "--only is 'Z9'; choose one of 'A1', "),
+        (["--seed", "-1"], "--seed is -1"),
+        (["--workers", "0"], "--workers is 0"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main([*arguments, "--preset", "smoke", "--out", str(tmp_path)]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not list(tmp_path.iterdir())

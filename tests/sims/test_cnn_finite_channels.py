@@ -1,0 +1,125 @@
+"""The command on finite channels: verdicts on draws and on laws put in their place, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import cnn_finite_channels as figure
+from meanfield.verification import channel_corrections as corrections
+from meanfield.verification import stencil_slopes as stencils
+from meanfield.verification.overlap_conservation import judge_added_variance
+from meanfield.verification.verdicts import Verdict
+from sims import cnn_finite_channels as simulation
+from sims._finite_channels_parts import one_site
+
+CORRECTION = corrections.CORRECTION
+SMALL = ["--preset", "smoke", "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("channels") / "run.nc"
+    assert simulation.main([*SMALL, "--depths", "2", "6", "--slope-draws", "40", "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def _drawn_as(dataset, law):
+    """The run with a law in the place of what was drawn, and a hundred times the draws."""
+    stderr = dataset[f"{CORRECTION}_stderr"] / 10
+    return dataset.assign({CORRECTION: law, f"{CORRECTION}_stderr": stderr, "label_term_stderr": stderr})
+
+
+def test_draws_do_not_refute_what_is_true(finished):
+    """And refute what is far from it: one prefactor for all stencils."""
+    for judge in (corrections.judge_function_of_ratio, corrections.judge_one_site_law, stencils.judge_slopes):
+        assert judge(finished).verdict is not Verdict.REFUTED
+    assert judge_added_variance(finished, corrections.FINDINGS).verdict is Verdict.CONFIRMED
+    assert stencils.judge_prefactors(finished).verdict is Verdict.CONFIRMED
+    assert stencils.judge_one_prefactor(finished).verdict is Verdict.REFUTED
+
+
+def test_one_site_law_is_told_from_a_uniform_correction(finished):
+    right = _drawn_as(finished, finished[f"{CORRECTION}_one_site"])
+    assert corrections.judge_uniform_in_depth(right).verdict is Verdict.REFUTED
+    assert corrections.judge_function_of_ratio(right).verdict is Verdict.CONFIRMED
+    assert corrections.judge_one_site_law(right).verdict is Verdict.CONFIRMED
+
+
+def test_a_uniform_correction_would_be_seen(finished):
+    """Negative control: 20/C at every depth."""
+    uniform = _drawn_as(finished, (20 / finished["channels"]).broadcast_like(finished[CORRECTION]))
+    assert corrections.judge_uniform_in_depth(uniform).verdict is Verdict.CONFIRMED
+    assert corrections.judge_function_of_ratio(uniform).verdict is Verdict.REFUTED
+    assert corrections.judge_one_site_law(uniform).verdict is Verdict.REFUTED
+
+
+def test_exchanged_channels_are_seen(finished):
+    """Negative control: theory for the other end's channels at the same depths, and added variances in wrong order."""
+    name = f"{CORRECTION}_one_site"
+    depth, channels = finished["correction_depth"], finished["channels"]
+    exact = np.vectorize(lambda layers, width: one_site(int(layers), int(width)))
+    exchanged = depth.copy(data=exact(depth.values, channels.values[::-1, None]))
+    right = _drawn_as(finished, finished[name])
+    assert corrections.judge_one_site_law(right.assign({name: exchanged})).verdict is Verdict.REFUTED
+    names = ["overlap_variance_by_width", "overlap_variance_stderr_by_width"]
+    backwards = finished.assign({one: finished[one].copy(data=finished[one].values[::-1]) for one in names})
+    assert judge_added_variance(backwards, corrections.FINDINGS).verdict is Verdict.REFUTED
+
+
+def test_a_dropped_offset_is_seen(finished):
+    """Negative control: theory for two taps in the place of three."""
+    name = f"{stencils.SCALE}_mean_field"
+    wrong = finished[name].copy()
+    wrong.loc[{"stencil": "3 on 8"}] = 1.5 * finished[name].sel(stencil="3 on 8").values
+    assert stencils.judge_prefactors(finished.assign({name: wrong})).verdict is Verdict.REFUTED
+
+
+def test_slopes_as_printed_are_seen(finished):
+    """Negative control: scales that fall as P0 fitted them for 3, 4 and 5 taps."""
+    slopes = xr.DataArray([stencils.PRINTED.get(int(k), -1.5) for k in finished["taps"]], dims="stencil")
+    printed = finished["depth"] ** slopes
+    exact = {f"{stencils.SCALE}": printed, f"{stencils.SCALE}_stderr": 1e-3 * printed}
+    right = finished.assign(exact)
+    assert stencils.judge_one_exponent(right).verdict is Verdict.REFUTED
+    assert stencils.judge_slopes(right).verdict is Verdict.REFUTED
+
+
+def test_theory_knows_a_stencil_by_its_taps_and_a_grid_by_its_sites(finished):
+    """On circular grids under white inputs neither shape nor dimension enters the mean field."""
+    scale, taps, sites = (finished[name].values for name in (f"{stencils.SCALE}_mean_field", "taps", "sites"))
+    for count in np.unique(sites):
+        times_taps = (scale * taps[:, None])[sites == count]
+        np.testing.assert_allclose(times_taps, times_taps[:1].repeat(len(times_taps), axis=0), rtol=1e-12)
+
+
+def test_figure_shows_the_numbers(finished):
+    panels = figure.draw(finished).axes
+    np.testing.assert_array_equal(panels[0].lines[-2].get_ydata(), finished[f"{CORRECTION}_one_site"][-1].values)
+    limit = finished[f"{stencils.SCALE}_mean_field"].isel(depth=0).values
+    assert any(np.array_equal(line.get_ydata(), limit) for line in panels[3].lines)
+
+
+def test_printed_report(tmp_path, capsys):
+    assert simulation.main([*SMALL, "--draws", "16", "--slope-draws", "2", "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("L/C", "one site", "C = 256", "3x3 on 4x4", "ratio", "Verdicts", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--channels", "48"], "one number"),
+        (["--channels", "32", "50"], "give multiples of 16"),
+        (["--depths", "4"], "one number"),
+        (["--slope-channels", "0"], "--slope-channels is 0"),
+        (["--draws", "1"], "one draw"),
+        (["--slope-draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main([*SMALL, *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

@@ -1,0 +1,85 @@
+"""The command on losses: verdicts and what overturns them, files, refusals."""
+
+import pytest
+import xarray as xr
+
+from figures import cross_entropy as figure
+from meanfield.verification import cross_entropies as claims
+from meanfield.verification.verdicts import Verdict
+from sims import cross_entropy as simulation
+
+SMALL = ["--preset", "smoke", "--depths", "1", "2", "4", "--width", "96", "--channels", "32", "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("loss") / "run.nc"
+    assert simulation.main([*SMALL, "--draws", "320", "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_verdicts(finished):
+    assert claims.judge_label_term(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_prefactor(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_exponent(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_error(finished, "mup").verdict is Verdict.CONFIRMED
+    assert claims.judge_error(finished, "he").verdict is Verdict.REFUTED
+    assert len(claims.findings(finished)) == claims.FINDINGS
+
+
+def test_a_label_term_without_the_right_prefactor_is_refuted(finished):
+    """Negative control: classes weighted by C instead of C - 1."""
+    loss = xr.where(finished["loss"] == "cross_entropy", 10 / 9, 1.0)
+    wrong = {f"label_term{end}": finished[f"label_term{end}"] * loss**5 for end in ("", "_stderr")}
+    assert claims.judge_label_term(finished.assign(wrong)).verdict is Verdict.REFUTED
+
+
+def test_exponents_half_apart_are_refuted(finished):
+    """Negative control: cross-entropy whose eta* falls steeper by 1/2."""
+    steeper = xr.where(finished["loss"] == "cross_entropy", finished["depth"].astype(float), 1.0)
+    wrong = {f"update_energy{end}": finished[f"update_energy{end}"] * steeper for end in ("", "_stderr")}
+    assert claims.judge_exponent(finished.assign(wrong)).verdict is Verdict.REFUTED
+
+
+def test_a_softmax_that_is_not_uniform_is_seen(finished):
+    """Negative control: the heads exchanged."""
+    heads = finished["head"].values[::-1]
+    swapped = finished.assign(
+        {
+            f"output_error{end}": finished[f"output_error{end}"].sel(head=heads).assign_coords(head=finished["head"])
+            for end in ("", "_stderr")
+        }
+    )
+    assert claims.judge_error(swapped, "mup").verdict is Verdict.REFUTED
+
+
+def test_figure_shows_the_numbers(finished):
+    _, ratios, errors = figure.draw(finished).axes
+    assert ratios.lines[-1].get_ydata()[0] == pytest.approx(1 / 3)
+    assert errors.lines[-1].get_ydata()[0] == pytest.approx(0.9)
+
+
+def test_printed_report(tmp_path, capsys):
+    arguments = ["--depths", "1", "2", "--width", "16", "--channels", "4", "--draws", "8", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("|p - y|^2", "Cross-entropy over squared loss", "Law", "Verdicts", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--depths", "4"], "a slope needs two or more"),
+        (["--depths", "0", "4"], "--depths is 0"),
+        (["--classes", "1"], "--classes is 1"),
+        (["--width", "0"], "width is 0"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

@@ -1,0 +1,128 @@
+"""The table to copy from: numbers, formats, sources, warnings, and bad input in one line."""
+
+import json
+
+import pytest
+
+from meanfield.parameterizations import resolve
+from sims import hyperparameters as simulation
+
+SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
+MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]
+HYBRID = [*MUON, "--others", "adamw", "--others-lr", "0.001", "--others-epsilon", "1e-8", "--base-variance", "4e-4"]
+
+
+def printed(capsys, arguments):
+    assert simulation.main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_text(capsys):
+    text = printed(capsys, MUON)
+    lines = {" ".join(line.split()) for line in text.splitlines()}
+    assert "learning rate 0.08 (sqrt(r_n)) 0.02 0.08 (sqrt(r_n))" in lines
+    assert "block multiplier 1 0.0625 (1/r_L) 0.0625 (1/r_n)" in lines
+    assert "weight decay x 0.25 (1/sqrt(r_n)) x 1 x 0.25 (1/sqrt(r_n))" in lines
+    assert "P1 table 4 (conditions 3.1 and B.2, branches of two or more layers)" in text
+    assert "12 of 12 printed cells follow" in text
+    assert "WARNING muon: P1 trained muon on hidden weights only" in text
+
+
+def test_branches_of_one_layer(capsys):
+    text = printed(capsys, [*MUON, "--block-depth", "1"])
+    lines = {" ".join(line.split()) for line in text.splitlines()}
+    assert "learning rate 0.08 (sqrt(r_n)) 0.005 (1/sqrt(r_L)) 0.08 (sqrt(r_n))" in lines
+    assert "P1 table 10 (condition B.1, branches of one layer)" in text
+
+
+def test_json_holds_what_resolve_gives(capsys):
+    record = json.loads(printed(capsys, [*HYBRID, "--format", "json"]))
+    sizes = {"width": 4096, "depth": 64, "base_width": 256, "base_depth": 4, "block_depth": 2}
+    shared = {"block_multiplier": 1.0, "initial_variance": 4e-4}
+    expected = resolve(
+        "adamw", **sizes, base_values=shared | {"learning_rate": 0.001, "adamw_epsilon": 1e-8}
+    ) | resolve("muon", **sizes, base_values=shared | {"learning_rate": 0.02}, roles=("hidden",))
+    assert list(record["roles"]) == ["input", "hidden", "output", "input_bias", "hidden_bias"]
+    for role, values in expected.items():
+        assert {name: record["roles"][role][name]["value"] for name in values} == values
+    cell = record["roles"]["hidden_bias"]["adamw_epsilon"]
+    assert (cell["width_exponent"], cell["depth_exponent"], cell["factor"]) == ("-1", "-1", 1 / 256)
+    assert record["roles"]["hidden"]["optimizer"] == "muon"
+    assert record["roles"]["hidden"]["weight_decay"]["value"] is None
+
+
+def test_markdown(capsys):
+    text = printed(capsys, [*HYBRID, "--format", "markdown"])
+    assert "| learning rate | 0.001 | 0.02 | 0.001 | 0.001 | 0.001 |" in text
+    assert "| optimizer | adamw | muon | adamw | adamw | adamw |" in text
+    assert "| adamw epsilon | 6.25e-10 (1/r_n) | - |" in text
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in table} == {7}
+
+
+def test_cells_that_do_not_follow_are_named(capsys):
+    text = printed(capsys, ["--optimizer", "sso", *SIZES])
+    assert "8 of 12 printed cells follow" in text
+    assert "P1 table 7, sso, output, learning_rate: printed r_n, but 1 follows" in text
+    assert "contradicts SSO's own constraint" in text
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "row"),
+    [
+        ("soap", "soap epsilon (derived) 2.5e-09 (1/sqrt(r_n)) 6.25e-10 (1/r_L) 2.5e-09 (1/sqrt(r_n))"),
+        ("sophia", "sophia epsilon (derived) 6.25e-10 (1/r_n) 3.90625e-11 (1/(r_n r_L)) 6.25e-10 (1/r_n)"),
+    ],
+)
+def test_epsilons_that_the_paper_leaves_out(capsys, optimizer, row):
+    text = printed(capsys, ["--optimizer", optimizer, *SIZES, "--base-epsilon", "1e-8"])
+    assert row in " ".join(text.split())
+    assert "P1 gives no epsilon" in text
+
+
+def test_the_standard_parameterization_claims_nothing(capsys):
+    text = printed(capsys, [*MUON, "--parameterization", "standard"])
+    assert "entries in grey" in text
+    assert "follow from the update norms" not in text
+    assert "(sqrt(r_n))" not in text
+
+
+def test_dense_inputs_divide_the_variance(capsys):
+    text = printed(capsys, [*MUON, "--base-variance", "2", "--input-dimension", "100"])
+    assert "0.02 (1/d_0)" in text
+
+
+def test_out_writes_the_file_once(capsys, tmp_path):
+    path = tmp_path / "new" / "table.md"
+    arguments = [*MUON, "--format", "markdown", "--out", str(path)]
+    assert str(path) in printed(capsys, arguments)
+    written = path.read_text()
+    assert written == printed(capsys, arguments[:-2])
+    assert simulation.main(arguments) == 2
+    assert "give another --out" in capsys.readouterr().err
+    assert simulation.main([*MUON, "--out", str(path), "--force"]) == 0
+    assert path.read_text() != written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--optimizer", "adam", *SIZES], "'adamw', 'lion'"),
+        ([*MUON, "--width", "0"], "width is 0"),
+        ([*MUON, "--base-depth", "-1"], "base_depth is -1"),
+        ([*MUON, "--block-depth", "0"], "block_depth is 0"),
+        ([*MUON, "--base-lr", "-1"], "base value of learning_rate is -1.0"),
+        ([*MUON, "--base-epsilon", "1e-8"], "'muon' has no epsilon"),
+        (["--optimizer", "soap", *SIZES, "--base-epsilon", "-1"], "base value of soap_epsilon is -1.0"),
+        ([*MUON, "--others-lr", "1"], "add --others"),
+        ([*MUON, "--others", "rmsprop"], "'sophia'"),
+        ([*MUON, "--parameterization", "mup"], "'spectral', 'standard'"),
+        ([*MUON, "--input-dimension", "0"], "input_dimension is 0"),
+        ([*MUON, "--output-dimension", "-5"], "output_dimension is -5"),
+    ],
+)
+def test_bad_input_gets_one_line(capsys, arguments, message):
+    assert simulation.main(arguments) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

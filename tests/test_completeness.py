@@ -1,0 +1,71 @@
+"""Nothing is left without its counterpart: quantities and theory, simulations, figures and claims."""
+
+import contextlib
+import importlib
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+import sims
+from figures._command import figure_names
+from meanfield.quantities import QUANTITIES
+from meanfield.verification.catalogue import CLAIMS
+
+# Commands that draw nothing and judge nothing: they serve numbers to those who need them.
+SERVICES = ("claims", "hyperparameters")
+NETS = (
+    mf.MLP(depth=2, width=4),
+    mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),
+    mf.ResidualMLP(depth=2, width=4, activation="linear"),
+    mf.TiedLoop(depth=2, width=4),
+)
+EXTRAS = (
+    {},
+    {"batch": mf.Batch()},
+    {"spread": True},
+    {"by_site": True},
+    {"correlations": True},
+    {"pairs": [((1, 1), (2, 1))]},
+)
+
+
+def _simulations():
+    stems = (path.stem for path in sorted(Path(sims.__file__).parent.glob("*.py")))
+    return [stem for stem in stems if not stem.startswith("_") and stem not in SERVICES]
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    """Every variable that some net has at some level."""
+    found = set()
+    for net in NETS:
+        for level in ("exact", "mean_field", "law"):
+            for extra in EXTRAS:
+                with contextlib.suppress(ValueError):
+                    found |= set(mf.predict(net, level=level, **extra).data_vars)
+    return found
+
+
+def test_every_quantity_has_a_prediction_or_says_why_not(predicted):
+    assert predicted <= set(QUANTITIES)
+    plain = {name: quantity for name, quantity in QUANTITIES.items() if not name.startswith("log_")}
+    assert {name for name, quantity in plain.items() if not quantity.unpredicted} == set(plain) & predicted
+
+
+@pytest.mark.parametrize("name", _simulations())
+def test_every_simulation_has_a_figure_and_a_claim(name):
+    assert name in figure_names()
+    assert callable(importlib.import_module(f"figures.{name}").draw)
+    assert any(name in claim.simulations for claim in CLAIMS.values())
+
+
+def test_every_figure_has_a_simulation():
+    assert set(figure_names()) == set(_simulations())
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_every_claim_is_fully_described(claim):
+    assert all([claim.statement, claim.source, claim.checks])
+    assert all(name in _simulations() for name in claim.simulations)
+    assert bool(claim.replaced_by) == bool(claim.premise)
