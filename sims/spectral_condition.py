@@ -44,6 +44,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser = command_parser(NAME, __doc__)
     add_ladder_options(parser)
+    parser.add_argument("--biases", action="store_true", help="nets with biases (P1 B.3), optimizers of elements only")
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -54,20 +55,29 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import spectral_condition as figure
     from meanfield.execution.provenance import code_digest, digest
+    from meanfield.optimizers import ELEMENTWISE
     from sims import _spectral_report as report
 
+    if options.biases and options.optimizers == ["all"]:
+        options.optimizers = list(ELEMENTWISE)
     check_ladders(options)
-    run_key = digest(**ladder_options(options), code=code_digest())[:8]
+    run_key = digest(**_described(options), code=code_digest())[:8]
     results = Results(NAME, run_key, options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
+
+
+def _described(options: argparse.Namespace) -> dict[str, Any]:
+    return ladder_options(options) | {"biases": int(options.biases)}
 
 
 def _run_of(options: argparse.Namespace, width: int, depth: int) -> BlockRun:
     from meanfield.execution.block_runs import BlockRun
 
     table = "one" if options.block_depth == 1 else "many"
-    given = {name: hyperparameters(name, table, width, depth, rate=options.rate) for name in options.optimizers}
-    net = block_net(given[options.optimizers[0]], width, depth, block_depth=options.block_depth)
+    shared = {"rate": options.rate, "biases": options.biases}
+    given = {name: hyperparameters(name, table, width, depth, **shared) for name in options.optimizers}
+    shape = {"block_depth": options.block_depth, "biases": options.biases}
+    net = block_net(given[options.optimizers[0]], width, depth, **shape)
     return BlockRun(net, options.draws, options.seed, "first updates", {"hyperparameters": given})
 
 
@@ -88,7 +98,7 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
         rungs = [one for one, (along, _) in zip(found, sizes, strict=True) if along == direction]
         joined = xr.concat(rungs, dim=direction).assign_coords({direction: getattr(options, f"{direction}s")})
         parts |= {f"{name!s}_by_{direction}": variable for name, variable in joined.items()}
-    attrs = attributes(ladder_options(options))
+    attrs = attributes(_described(options))
     attrs["provenance"] = provenance()
     return xr.Dataset(parts, {"optimizer": options.optimizers}, attrs)
 

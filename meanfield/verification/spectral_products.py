@@ -35,13 +35,17 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     a_in, a_block, a_out = net.multipliers
     inside = [weights[:, 1:-1].reshape(blocks)[..., i] for i in range(net.block_depth)]
     initial = {"a_0 |W_0|": a_in * weights[:, 0], "a_out |W_out|": a_out * weights[:, -1]}
+    if net.biases:
+        initial |= bias_products(net, inside, measured["bias_norm"].values, "b")
     rows = []
-    for update in np.moveaxis(updates, 1, 0):
+    for place, update in enumerate(np.moveaxis(updates, 1, 0)):
         moved = [update[:, 1:-1].reshape(blocks)[..., i] for i in range(net.block_depth)]
         products = {
             label(chosen, net.block_depth): value.mean(axis=1)
             for chosen, value in branch_products(a_block, inside, moved).items()
         }
+        if net.biases:
+            products |= bias_products(net, inside, measured["bias_update_norm"].values[:, place], "db")
         rows.append({"a_0 |dW_0|": a_in * update[:, 0], "a_out |dW_out|": a_out * update[:, -1], **products})
     unmoved = label((), net.block_depth)
     initial[unmoved] = rows[0][unmoved]
@@ -60,6 +64,18 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
         },
         {"weight_product_name": list(initial), "update_product_name": names},
     )
+
+
+def bias_products(net: BlockNet, inside: list[Array], norms: Array, symbol: str) -> dict[str, Array]:
+    """What condition B.3 constrains of biases or of their updates to first order: each through the layers above it."""
+    found = {f"a_0 |{symbol}_0|": net.multipliers[0] * norms[:, 0]}
+    of_blocks = norms[:, 1:].reshape(len(norms), net.depth, net.block_depth)
+    for layer in range(net.block_depth):
+        above = range(net.block_depth - 1, layer, -1)
+        name = " ".join(["a_l", *(f"|W^({i + 1})|" for i in above), f"|{symbol}^({layer + 1})|"])
+        product = of_blocks[..., layer] * np.prod([inside[i] for i in above], axis=0)
+        found[name] = net.multipliers[1] * product.mean(axis=1)
+    return found
 
 
 def label(chosen: tuple[int, ...], block_depth: int) -> str:

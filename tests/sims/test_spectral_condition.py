@@ -70,3 +70,17 @@ def test_bad_input_gets_one_line(tmp_path, capsys):
     complaint = capsys.readouterr().err
     assert "three or more sizes" in complaint
     assert complaint.count("\n") == 1
+
+
+def test_biases_meet_their_condition(tmp_path, capsys):
+    path = tmp_path / "run.nc"
+    arguments = ["--preset", "smoke", "--biases", "--optimizers", "adamw", *LADDERS, "--draws", "12", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(path)]) == 0
+    assert "a_l |W^(2)| |db^(1)|" in capsys.readouterr().out
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        rows = {(row.name, row.direction): row.slope for row in claims.update_rows(stored.load())}
+    expected = (("a_l |db^(2)|", "depth", -1), ("a_l |db^(2)|", "width", 0), ("a_0 |db_0|", "depth", 0))
+    for name, direction, exponent in expected:
+        assert rows[name, direction].settled == pytest.approx(exponent, abs=1e-6)
+    assert simulation.main(["--biases", "--optimizers", "muon", "--out", str(tmp_path / "other.nc")]) == 2
+    assert "defines no biases" in capsys.readouterr().err
