@@ -13,7 +13,7 @@ from meanfield.quantities import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
-SERVICES = ("claims", "hyperparameters")
+SERVICES = ("claims", "hyperparameters", "sweep")
 NETS = (
     mf.MLP(depth=2, width=4),
     mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),
