@@ -38,7 +38,12 @@ def _corrections(axes: Axes, dataset: xr.Dataset) -> None:
         drawn, stderr = at[CORRECTION].values, at[f"{CORRECTION}_stderr"].values
         axes.errorbar(aside * share, drawn, stderr, fmt="o", color=color, label=f"C = {channels}")
     widest = dataset.isel(channels=-1)
-    axes.plot(share, widest[f"{CORRECTION}_one_site"].values, color=MEAN_FIELD, label="one site, C units: exact")
+    axes.plot(
+        share,
+        widest[f"{CORRECTION}_one_site"].values,
+        color=MEAN_FIELD,
+        label=f"one site, C = {int(widest['channels'])} units: exact",
+    )
     label = "one site, C x sites units"
     axes.plot(share, widest[f"{CORRECTION}_effective_width"].values, "--", color=LAW, label=label)
     axes.set_xscale("log", base=2)

@@ -27,7 +27,12 @@ Table = NDArray[np.int64]
 
 def offsets(kernel: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The stencil's offsets, in the row-major order of the kernel's taps."""
-    return list(product(*(range(-((taps - 1) // 2), taps // 2 + 1) for taps in kernel)))
+    return list(product(*map(axis_offsets, kernel)))
+
+
+def axis_offsets(taps: int) -> range:
+    """The offsets along one axis."""
+    return range(-((taps - 1) // 2), taps // 2 + 1)
 
 
 @lru_cache(maxsize=64)
@@ -65,6 +70,22 @@ def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]
     require_same_dimension(grid, kernel)
     leaves = (neighbours(grid, kernel, "zero") == OUTSIDE).any(axis=0)
     return float(leaves.mean())
+
+
+def rectangle_boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:
+    """The boundary fraction in closed form: 1 - prod_d max(0, N_d - k_d + 1) / N_d, for odd and even stencils.
+
+    Sites inside have k_d - 1 taps beside them along each axis. For odd stencils k_d - 1 = 2 s_d, the papers' O(s/N); an
+    even one, whose half-span is k_d / 2, has a boundary smaller than 2 s_d / N_d.
+
+    Raises:
+        TypeError, ValueError: as `boundary_fraction`.
+
+    Source: P0 section 3.3, rectangular grids.
+    """
+    grid, kernel = require_counts("grid", grid), require_counts("kernel", kernel)
+    require_same_dimension(grid, kernel)
+    return 1.0 - prod(max(0, sites - taps + 1) / sites for sites, taps in zip(grid, kernel, strict=True))
 
 
 def require_same_dimension(grid: tuple[int, ...], kernel: tuple[int, ...]) -> None:

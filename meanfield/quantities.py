@@ -6,28 +6,8 @@ channels n, the depth L and the layer l in nets with a "he" head, at leading ord
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantity:
-    """One variable of a dataset: its public name, the papers' letter, its dims, meaning, scaling and source.
-
-    ``unpredicted`` says why `predict` gives it at no level, and where its theory is; empty if it does.
-    """
-
-    name: str
-    symbol: str
-    dims: tuple[str, ...]
-    definition: str
-    scaling: str
-    source: str
-    unpredicted: str = ""
-
-    @property
-    def long_name(self) -> str:
-        return self.name.replace("_", " ")
-
+from meanfield.block_quantities import BLOCK_QUANTITIES
+from meanfield.quantity import Quantity
 
 _ALL = (
     Quantity(
@@ -63,6 +43,32 @@ _ALL = (
         source="P0 eq. 13; THEORY section 2",
     ),
     Quantity(
+        name="update_energy_by_site",
+        symbol="S_l(p)",
+        dims=("layer", "site"),
+        definition="update energy at each site of the grid, sites row by row; its mean over sites is the update energy",
+        scaling="as the update energy; under zero padding less within l^(1/2) sites of an edge",
+        source="P0 eq. 8, before its average over sites; THEORY section 4",
+        unpredicted="the mean field gives the label term by site alone",
+    ),
+    Quantity(
+        name="label_term_by_site",
+        symbol="B_l(p)",
+        dims=("layer", "site"),
+        definition="label term at each site of the grid, sites row by row; its mean over sites is the label term",
+        scaling="as the label term; under zero padding less within l^(1/2) sites of an edge",
+        source="P0 eq. 19, before its average over sites; THEORY section 4",
+    ),
+    Quantity(
+        name="output_term_by_site",
+        symbol="A_l(p)",
+        dims=("layer", "site"),
+        definition="output term at each site of the grid, sites row by row; its mean over sites is the output term",
+        scaling="as the output term; under zero padding less within l^(1/2) sites of an edge",
+        source="P0 eq. 20, before its average over sites; THEORY section 4",
+        unpredicted="the mean field gives the label term by site alone",
+    ),
+    Quantity(
         name="overlap_energy_relative_spread",
         symbol="sd(F_l) / E F_l",
         dims=("layer",),
@@ -94,6 +100,7 @@ _ALL = (
         definition="label term of the last layer over its leading order in 1/channels, less 1",
         scaling="3 L / C for L much below C: a function of L / C",
         source="P0 section 3.3, P3 Theorem 2",
+        unpredicted="of a sweep; for one site it is exact by `theory.depth_scan.finite_width_excess`",
     ),
     Quantity(
         name="mean_update_energy",
@@ -118,6 +125,26 @@ _ALL = (
         definition="learning rate at which the layers' mean label term is 1: (mean_l B_l)^(-1/2)",
         scaling="n^(-1/2) L^(-3/2) asymptotically",
         source="P0 appendix B.3",
+    ),
+    Quantity(
+        name="pre_activation_energy",
+        symbol="c_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of z^(l) itself",
+        scaling="1 at every layer for homogeneous activations under the fan-in rule; else it drifts, exponentially "
+        "towards or away from a fixed point",
+        source="P0 appendix F; THEORY section 4",
+        unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
+    ),
+    Quantity(
+        name="gate_energy",
+        symbol="q_l",
+        dims=("layer",),
+        definition="mean square over channels and sites of sigma'(z^(l)); times sigma_W^2, what a layer keeps of the "
+        "energy of tangents and errors",
+        scaling="q where pre-activations have variance 1, and at any variance for homogeneous activations",
+        source="P0 eq. 1, appendix F",
+        unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
     ),
     Quantity(
         name="output_error",
@@ -261,4 +288,4 @@ def _logarithm(quantity: Quantity) -> Quantity:
     )
 
 
-QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *map(_logarithm, _ALL))}
+QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *map(_logarithm, _ALL), *BLOCK_QUANTITIES)}

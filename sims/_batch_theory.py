@@ -11,7 +11,7 @@ import xarray as xr
 
 from meanfield.architectures import MLP
 from meanfield.batches import Batch
-from meanfield.theory.batch_prediction import correlated_term
+from meanfield.theory.batch_prediction import correlated_term, label_covariance
 from meanfield.theory.prediction import predict
 from meanfield.verification.finite_width import finite_width_allowance
 
@@ -43,7 +43,7 @@ def beside(case: Case, samples: int) -> dict[str, float]:
     label = known["label_term"].values
     copies = np.ones((samples, samples, 1)) if net.padding != "circular" or inputs is not None else np.ones((2, 2, 1))
     alike = correlated_term(net, inputs, rho, copies)
-    granted = finite_width_allowance(net, inputs, rho) * label + _wandering(net, rho)
+    granted = _granted(net, inputs, rho, label)
     if case.batch.labels == "teacher" and inputs is None:
         granted += _taught_excess(net, rho)
     return {
@@ -54,14 +54,20 @@ def beside(case: Case, samples: int) -> dict[str, float]:
     }
 
 
-def _wandering(net: Sequential, rho: float) -> Any:
-    """What the squared kernels between samples gain at finite width, which counts where they are small themselves.
+def _granted(net: Sequential, inputs: Any, rho: float, label: Any) -> Any:
+    """Deviation from the mean field granted to the label term, by layer.
 
-    The correlation of two samples takes a random step of variance (1 - rho^2)^2 / C in every layer, and their kernel
-    rises by no more than that of one sample alone with it: B - 1 times l / C of that one's label term.
+    With several sites that of `finite_width_allowance`. With one, that of a single sample, and what squared kernels
+    between samples gain at finite width: the correlation of two samples takes a random step of variance
+    (1 - rho^2)^2 / C at every layer, the input's included, so that sums of correlations over l layers have second
+    moment sum_{h, h' <= l} min(h, h') / C, over l^2 if they are to be relative to a sample's kernel with itself.
     """
+    if net.sites > 1:
+        return finite_width_allowance(net, inputs, rho) * label
     layers = np.arange(1, net.depth + 1)
-    return (net.inputs - 1) / net.inputs**2 * (1 - rho**2) ** 2 * layers / _fan_in(net) * _alone(net)
+    walked = (layers + 1) * (2 * layers + 1) / (6 * layers) * (1 - rho**2) ** 2 / net.channels_by_layer[-1]
+    others = (net.inputs - 1) / net.inputs**2 * walked * _alone(net)
+    return finite_width_allowance(replace(net, inputs=1)) * label + others  # type: ignore[type-var]
 
 
 def _taught_excess(net: Sequential, rho: float) -> Any:
@@ -70,10 +76,6 @@ def _taught_excess(net: Sequential, rho: float) -> Any:
     Among the terms of the label term 2 (B - 1) are Sigma_rj K_rr K_rj, and K_rj rises by K_rr at most with Sigma_rj.
     """
     return 2 * (net.inputs - 1) / net.inputs**2 * (1 + rho) / net.channels_by_layer[0] * _alone(net)
-
-
-def _fan_in(net: Sequential) -> int:
-    return net.channels_by_layer[-1] * net.taps
 
 
 def _alone(net: Sequential) -> Any:
@@ -107,13 +109,12 @@ def depth_slopes() -> xr.Dataset:
     means = (0.0, 1.0)
     slopes = np.empty((len(means), len(DEPTH_BATCHES)))
     for (i, mean), (j, samples) in product(enumerate(means), enumerate(DEPTH_BATCHES)):
-        law = Batch(label_mean=mean)
-        deep = [predict(_deep(depth, samples), level="mean_field", batch=law) for depth in DEPTHS]
-        scales = [float(one["label_learning_rate_scale"]) for one in deep]
-        slopes[i, j] = np.log(scales[1] / scales[0]) / np.log(DEPTHS[1] / DEPTHS[0])
+        terms = [_label_term(MLP(depth=depth, width=WIDE, inputs=samples), mean) for depth in DEPTHS]
+        slopes[i, j] = -0.5 * np.log(terms[1] / terms[0]) / np.log(DEPTHS[1] / DEPTHS[0])
     coords = {"label_mean": list(means), "theory_batch": list(DEPTH_BATCHES)}
     return xr.Dataset({"depth_slope": (("label_mean", "theory_batch"), slopes)}, coords, {"slope_depths": list(DEPTHS)})
 
 
-def _deep(depth: int, samples: int) -> MLP:
-    return MLP(depth=depth, width=WIDE, inputs=samples)
+def _label_term(net: MLP, label_mean: float) -> float:
+    """Mean over layers of the label term alone, independent inputs."""
+    return float(correlated_term(net, None, 0.0, label_covariance(net, None, Batch(label_mean=label_mean))).mean())

@@ -96,6 +96,13 @@ def added_variance_runs(below: ConvNet, channels: Sequence[int], draws: int, see
     return [OverlapRun(net, pairs, draws, open_to_all, weights="dense", fixed_layers=fixed) for net in varied]
 
 
+def given(measured: xr.Dataset) -> xr.Dataset:
+    """Mean overlaps given the fixed layers, NAME_given, as `overlap_conservation` reads them."""
+    names = ["overlap", "overlap_stderr", "gated_overlap"]
+    squares = measured[["squared_overlap", "squared_overlap_stderr"]]
+    return xr.merge([measured[names].rename({name: f"{name}_given" for name in names}), squares])
+
+
 def added_variance(measured: Sequence[xr.Dataset], channels: Sequence[int]) -> xr.Dataset:
     """Var(T | layers below) of the layer above the fixed ones, by pair and channels."""
     names = ["overlap_variance", "overlap_variance_stderr"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import xarray as xr
 
 from meanfield.verification import channel_corrections, stencil_slopes
-from meanfield.verification.overlap_conservation import judge_added_variance
 from sims._beside import heavy_tail_notes
 from sims._overlap_report import width_table
 from sims._table import measured, number, signed, table
@@ -16,11 +15,7 @@ SCALE = stencil_slopes.SCALE
 
 def text(dataset: xr.Dataset) -> str:
     """Corrections, added variances, slopes and prefactors; then the verdicts."""
-    found = [
-        *channel_corrections.findings(dataset),
-        judge_added_variance(dataset, channel_corrections.FINDINGS),
-        *stencil_slopes.findings(dataset),
-    ]
+    found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
     notes = heavy_tail_notes(dataset, [CORRECTION])
     tables = [_heading(dataset), _correction_table(dataset), *notes, width_table(dataset), _slope_table(dataset)]
     return "\n\n".join([*tables, "\n".join(["Verdicts", *(finding.sentence() for finding in found)])])

@@ -29,6 +29,11 @@ def measured(value: float, stderr: float) -> str:
     return MISSING if math.isnan(value) else f"{value:.4g} +- {stderr:.2g}"
 
 
+def slope(value: float, stderr: float) -> str:
+    """An exponent +- its standard error, three decimals each: rounding of exact ones does not show."""
+    return MISSING if math.isnan(value) else f"{value:+.3f} +- {stderr:.3f}"
+
+
 def signed(value: float) -> str:
     """A difference in standard errors."""
     return MISSING if math.isnan(value) else f"{value:+.1f}"

@@ -1,9 +1,9 @@
 """What finite channels do to convolutional nets, and what stencils, grids and dimensions do to their depth law.
 
 The label term over its mean field, less 1, for channels C and depths L at several L/C: is it O(1/C) at every depth, as
-the papers say, or a function of L/C? The variance that a layer of C channels adds to an overlap, given the layers below
-(P0 Lemma 5: at most C0/C). And slope and prefactor of the label term's eta*(L) for 1D and 2D grids and stencils of many
-shapes, odd and even, beside the mean field and the papers' one exponent and one prefactor.
+the papers say, or a function of L/C? The mean of an overlap given the layers below, and the variance that a layer of C
+channels adds to it (P0 Lemmas 1, 5). And slope and prefactor of the label term's eta*(L) for 1D and 2D grids and
+stencils of many shapes, odd and even, beside the mean field and the papers' one exponent and one prefactor.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "channels": [48, 96, 192],
         "draws": 3072,
         "depths": [4, 8, 16],
-        "slope_channels": 512,
-        "slope_draws": 48,
+        "slope_channels": 384,
+        "slope_draws": 64,
     },
     "paper": {
         "channels": [64, 128, 256],
@@ -138,6 +138,7 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
             parts.corrections(found[:first], corrections, SHARES),
             parts.slopes(found[first:second], slopes, len(chosen["depths"])),
             parts.added_variance(found[second:], CHANNELS_ABOVE),
+            parts.given(found[-1]),
         ],
         combine_attrs="drop",
     )

@@ -13,14 +13,21 @@ from meanfield.quantities import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
-SERVICES = ("claims", "hyperparameters")
+SERVICES = ("claims", "hyperparameters", "sweep")
 NETS = (
     mf.MLP(depth=2, width=4),
     mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),
     mf.ResidualMLP(depth=2, width=4, activation="linear"),
     mf.TiedLoop(depth=2, width=4),
 )
-EXTRAS = ({}, {"spread": True}, {"correlations": True}, {"pairs": [((1, 1), (2, 1))]})
+EXTRAS = (
+    {},
+    {"batch": mf.Batch()},
+    {"spread": True},
+    {"by_site": True},
+    {"correlations": True},
+    {"pairs": [((1, 1), (2, 1))]},
+)
 
 
 def _simulations():

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
+from meanfield.simulation.activation_statistics import draw_activation_statistics
+from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
+from meanfield.simulation.first_updates import draw_first_updates
 from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
@@ -34,9 +37,13 @@ MOST_CHUNKS = 10_000
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
 MEASURES: dict[str, Callable[..., Pieces]] = {
     "energies": draw_energies,
+    "activation statistics": draw_activation_statistics,
     "overlaps": draw_overlaps,
     "residual energies": draw_residual_energies,
     "loop updates": draw_stream_updates,
+    "trained streams": draw_trained_streams,
+    "first updates": draw_first_updates,
+    "update orders": draw_update_orders,
 }
 
 

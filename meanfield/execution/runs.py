@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
-from meanfield.estimates import Estimate, summarise
+from meanfield.estimates import Estimate, Means, summarise, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.provenance import provenance
@@ -41,6 +41,7 @@ def simulate(
     batch: Batch = PLAIN,
     loss: str = "squared",
     correlations: bool = False,
+    by_site: bool = False,
     workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
@@ -66,16 +67,19 @@ def simulate(
             drawn uniformly for every sample and site; both mean over the samples. The label term is then that of
             y - 1/C, the output term that of the softmax less 1/C, and still S = A + B.
         correlations: whether to measure, of a loop, how increments and features of all pairs of steps overlap.
+        by_site: whether to measure, of a net, label term, output term and update energy at every site, too.
         workers: processes, 1 stays in this one; or `meanfield.Workers`, for the workers of a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
 
     Returns:
         Dataset over ``layer`` = 1 .. L with the variables of `meanfield.QUANTITIES`, each with NAME_stderr,
-        NAME_largest_share and, per layer, NAME_covariance. The overlap energy, which no label moves, is measured beside
-        plain labels and squared loss only. Of a loop, over ``step`` = 1 .. L: residual_energy,
-        initial_energy, cross_term and correlation_term, and with ``correlations`` increment_correlation and
-        feature_overlap over pairs of steps. Streams may outgrow the floats: such a mean and its error read inf, and
-        log_residual_energy, the logarithm of the mean of H_l with its relative error, stays finite.
+        NAME_largest_share and, per layer, NAME_covariance; with ``by_site``, over ``layer`` and ``site`` (row by row),
+        label_term_by_site, output_term_by_site and update_energy_by_site, without covariance. The overlap energy, which
+        no label moves, is measured beside plain labels and squared loss only.
+        Of a loop, over ``step`` = 1 .. L: residual_energy, initial_energy, cross_term and correlation_term, and with
+        ``correlations`` increment_correlation and feature_overlap over pairs of steps. Streams may outgrow the floats:
+        such a mean and its error read inf, and log_residual_energy, the logarithm of the mean of H_l with its relative
+        error, stays finite.
 
     Raises:
         TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
@@ -91,11 +95,13 @@ def simulate(
     if isinstance(architecture, TiedLoop):
         if batch != PLAIN or loss != "squared":
             raise ValueError("batch and loss are those of nets; a loop has neither samples nor labels: leave them out")
+        if by_site:
+            raise ValueError("by_site is for nets on grids; a TiedLoop has no sites: leave the option out")
         run = LoopRun(architecture, draws, seed, inputs, weights, correlations)
     elif correlations:
         raise ValueError(f"correlations are those of the steps of a TiedLoop; this is a {type(architecture).__name__}")
     else:
-        run = Run(architecture, draws, seed, inputs, weights, batch, loss)
+        run = Run(architecture, draws, seed, inputs, weights, batch, loss, by_site)
     return simulate_all([run], workers=workers, store=store)[0]
 
 
@@ -110,6 +116,7 @@ class Run:
     weights: str = "auto"
     batch: Batch = PLAIN
     loss: str = "squared"
+    by_site: bool = False
 
     @property
     def kind(self) -> str:
@@ -123,7 +130,7 @@ class Run:
         inputs = self.inputs
         if inputs is not None:
             inputs = require_array("inputs", inputs, self.architecture.input_shape, INPUT_LAYOUT)
-        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss}
+        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": self.by_site}
         together = draws_per_batch(self.architecture, self.kind)
         whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
         return plan(whole, draw_operations(self.architecture, self.kind))
@@ -145,7 +152,7 @@ class Run:
             "loss": self.loss,
             "provenance": provenance(seed=self.seed, draws=self.draws),
         }
-        return measured_dataset(self.architecture, _estimates(values), attrs)
+        return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
 class Plannable(Protocol):
@@ -170,8 +177,16 @@ def simulate_all(
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
 
 
-def _estimates(values: Pieces) -> dict[str, Estimate]:
+def energy_estimates(values: Pieces) -> dict[str, Estimate | Means]:
     """Means and errors of the measured terms and of what follows from them draw by draw."""
+    profiles = {name: value for name, value in values.items() if value.ndim > 2}
+    found: dict[str, Estimate | Means] = dict(_layer_estimates({k: v for k, v in values.items() if k not in profiles}))
+    if profiles:
+        profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
+    return found | {name: summarise_each(value) for name, value in profiles.items()}
+
+
+def _layer_estimates(values: Pieces) -> dict[str, Estimate]:
     energy = values["label_term"] + values["output_term"]
     per_draw = {"update_energy": energy, **values, "mean_update_energy": energy.mean(axis=1, keepdims=True)}
     found = {name: summarise(value) for name, value in per_draw.items()}

@@ -61,21 +61,19 @@ def draw_energies(
     weights: str = "dense",
     batch: Batch = PLAIN,
     loss: str = "squared",
+    by_site: bool = False,
 ) -> dict[str, Array]:
-    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1)."""
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
+
+    With ``by_site`` the first two at every site too, as NAME_by_site (D, L, S).
+    """
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    matrices = draw_weights(architecture, streams("weights"), weights)
-    if inputs is None:
-        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
-    else:
-        values = repeated_inputs(architecture, inputs, len(draws))
-    state = passes.forward(architecture, matrices, values)
+    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss)
     method = overlap_method_under(architecture, batch, loss)
 
-    gradient = output_gradients(architecture, streams, values, state.output, batch, loss)
     error = error_at_output(architecture, gradient, loss)
     top = passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
@@ -86,13 +84,38 @@ def draw_energies(
         overlap = dense_overlap_energy(architecture, matrices, state)
     elif method == "probes":
         overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
-    energies = _column_energies(architecture, matrices, state, top)
+    energies, profiles = column_energies(architecture, matrices, state, top, by_site)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
+    if by_site:
+        found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
     if method == "probe":
         overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
     elif method == "reduction":
         overlap = energies[:, :, 0] * overlap_per_label_term(architecture)
     return found if method == "none" else found | {"overlap_energy": overlap}
+
+
+def drawn_passes(
+    architecture: Sequential,
+    seed: int,
+    draws: range,
+    inputs: Array | None = None,
+    weights: str = "dense",
+    batch: Batch = PLAIN,
+    loss: str = "squared",
+) -> tuple[list[WeightMatrix], passes.Forward, Array]:
+    """Weights, pre-activations and the gradients at the outputs of every draw, under the columns labels and outputs."""
+
+    def streams(purpose: str) -> list[Generator]:
+        return [stream(seed, purpose, draw) for draw in draws]
+
+    matrices = draw_weights(architecture, streams("weights"), weights)
+    if inputs is None:
+        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
+    else:
+        values = repeated_inputs(architecture, inputs, len(draws))
+    state = passes.forward(architecture, matrices, values)
+    return matrices, state, output_gradients(architecture, streams, values, state.output, batch, loss)
 
 
 def _probed_overlap_energy(
@@ -116,13 +139,16 @@ def overlap_per_label_term(architecture: Sequential) -> float:
     return architecture.output_units * architecture.inputs / gamma
 
 
-def _column_energies(architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array) -> Array:
-    """Mean square over channels, samples and sites of every column's change: (D, L, r).
+def column_energies(
+    architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array, by_site: bool
+) -> tuple[Array, Array]:
+    """Mean square over channels and samples of every column's change: (D, L, r), and at each site (D, L, r, S).
 
-    The last look at a draw: what the tangent has passed is let go, so that its memory serves the layers above.
+    The second is empty unless asked for. The last look at a draw: what the tangent has passed is let go, so that its
+    memory serves the layers above.
     """
     errors = passes.backward(architecture, weights, state, top, len(architecture.layers))
-    energies = []
+    energies, profiles = [], []
     for layer, change in enumerate(passes.tangent(architecture, weights, state, errors)):
         for kept in (weights, errors, state.hidden):
             kept[layer] = None  # type: ignore[call-overload]
@@ -132,4 +158,6 @@ def _column_energies(architecture: Sequential, weights: list[WeightMatrix], stat
         columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
         flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(np.vecdot(flat, flat) / flat.shape[2])
-    return np.stack(energies, axis=1)
+        if by_site:
+            profiles.append(np.square(flat.reshape(*flat.shape[:2], -1, architecture.sites)).mean(axis=2))
+    return np.stack(energies, axis=1), np.stack(profiles, axis=1) if by_site else np.empty(0)

@@ -12,8 +12,9 @@ both seen from r, at displacements between sites as there,
     W_ij <- E[s'(i) s'(j)] / q  W_ij Pk / k                         (of E[J^T Sigma J], from W = Sigma at the outputs)
     B_l = n_l places mean_{r,i} sum_j W_ij (K_ri K_rj / n_l + V_ij) / (M B)^2
 
-so that labels of mean 0 that are independent, Sigma = I, need i = j alone, and the plain label term returns. Averages
-over three gates are known for ReLU (an orthant probability) and linear units.
+(with f^2 in V and f in W for weights whose variance is f times the fan-in rule's). Labels of mean 0 that are
+independent, Sigma = I, need i = j alone, and the plain label term returns. Averages over three gates are known for ReLU
+(an orthant probability) and linear units.
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ def _overlaps(
             seen = architecture.sigma.gate_product(here, here, here) / gain
             kernels = below.kernel * partner.observed(below.kernel)
             fluctuation = _three_gates(architecture, transport, partner, below.covariance) * kernels
-            cross = transport.independent(seen * gates[place - 1] * cross + fluctuation / (gain**2 * widths[place]))
+            carried = seen * gates[place - 1] * cross + fluctuation / (gain**2 * widths[place])
+            cross = architecture.layers[place].variance_factor ** 2 * transport.independent(carried)
         yield moments.kernel * partner.observed(moments.kernel) / widths[place + 1] + cross
         below = moments
 

@@ -205,7 +205,8 @@ def gate_averages(sigma: Activation, transport: Transport, covariance: Array) ->
     """g, h and w per pair of sites; w is 1 for homogeneous activations, except where pre-activations vanish."""
     here, there = transport.variances(covariance)
     gate = sigma.gate_product(here, there, covariance)
-    gate_square = sigma.gate_square_product(here, there, covariance)
+    same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
+    gate_square = gate if same else sigma.gate_square_product(here, there, covariance)
     both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there)
     return gate, gate_square, both_on / sigma.gain**2
 
@@ -214,6 +215,14 @@ def overlap_and_label_terms(
     architecture: Sequential, inputs: ArrayLike | None, last: int, correlation: float = 0.0
 ) -> tuple[Array, Array]:
     """F_l and, for independent labels of variance 1 at all output sites, B_l = n_l mean(F w) / M^2; l = 1 .. last."""
+    overlap, profiles = overlap_and_label_profiles(architecture, inputs, last, correlation)
+    return overlap, profiles.mean(axis=1)
+
+
+def overlap_and_label_profiles(
+    architecture: Sequential, inputs: ArrayLike | None, last: int, correlation: float = 0.0
+) -> tuple[Array, Array]:
+    """F_l, and the label term at every site, whose mean over sites is B_l: (last,) and (last, S)."""
     transport, product = input_products(architecture, inputs, correlation)
     places = architecture.inputs * architecture.sites
     outputs = architecture.output_units * architecture.inputs
@@ -226,5 +235,5 @@ def overlap_and_label_terms(
     ):
         pairs = moments.overlap(channels)
         overlap.append(transport.mean(pairs))
-        label.append(channels * places * transport.mean(pairs, weight) / outputs**2)
+        label.append(channels * places * transport.by_site(pairs, weight) / outputs**2)
     return np.array(overlap), np.array(label)

@@ -42,6 +42,7 @@ def predict(
     pairs: Iterable[Any] | None = None,
     spread: bool = False,
     correlations: bool = False,
+    by_site: bool = False,
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
@@ -61,6 +62,8 @@ def predict(
         spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
         correlations: whether to add, at level "mean_field" of loops, what every two steps share: L^2 numbers each.
+        by_site: whether to add, at level "mean_field" of nets with a convolutional readout, plain labels and squared
+            loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
@@ -86,15 +89,19 @@ def predict(
     if isinstance(architecture, TiedLoop):
         name = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
         require_choice(f"level for {name}", level, loop_levels(architecture))
-        if inputs is not None or pairs is not None or spread or batch is not None or loss != "squared":
+        given = [option is not None for option in (inputs, pairs, batch)]
+        if any(given) or spread or by_site or loss != "squared":
             raise ValueError(
-                "inputs, batch, loss, pairs and spread are for nets; a loop starts from h_0 ~ N(0, I): leave them out"
+                "inputs, batch, loss, pairs, spread and by_site are for nets; a loop starts from h_0 ~ N(0, I): leave "
+                "them out"
             )
         return predicted_dataset(architecture, loop_values(architecture, level, correlations), {"level": level})
     if correlations:
         raise ValueError("correlations are those of the steps of a TiedLoop; nets have none: leave the option out")
     require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
     attrs: dict[str, Any] = {"level": level}
+    if by_site:
+        _require_profile(architecture, level, batch, loss)
     if batch is not None or loss != "squared":
         return _under_batch(architecture, inputs, PLAIN if batch is None else batch, loss, attrs)
     if level == "exact":
@@ -102,22 +109,41 @@ def predict(
     if pairs is not None or spread:
         raise ValueError(f"overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}")
     if level == "law":
-        anchor = anchor_layer(architecture)
-        channels = np.array(architecture.channels_by_layer)
-        law = laws.sum_of_minima(channels[:-1] / channels[-1])
-        overlap, label = (
-            term[-1] * law / law[anchor - 1]
-            for term in mean_field.overlap_and_label_terms(architecture, inputs, anchor)
-        )
-        attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
-    elif architecture.has_skips:
-        overlap, label = _stream_terms(architecture, inputs)
+        return _law(architecture, inputs, attrs)
+    if architecture.has_skips:
+        overlap, profile = _stream_terms(architecture, inputs)
     else:
-        overlap, label = mean_field.overlap_and_label_terms(architecture, inputs, len(architecture.layers))
-    values = {"overlap_energy": overlap}
-    if not architecture.is_pooled:
-        values |= {"label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
+        overlap, profile = mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
+    values = _with_label_term(architecture, overlap, profile.mean(axis=1))
+    if by_site:
+        values["label_term_by_site"] = profile
     return predicted_dataset(architecture, values, attrs)
+
+
+def _require_profile(architecture: Sequential, level: str, batch: Batch | None, loss: str) -> None:
+    """Raise ValueError unless the label term is predicted by site."""
+    if level != "mean_field" or architecture.is_pooled or batch is not None or loss != "squared":
+        raise ValueError(
+            "by_site is the label term's at level 'mean_field', for plain labels and squared loss, and there is none "
+            f"under a pooled readout; level is {level!r}, readout {architecture.readout!r}: leave the option out"
+        )
+
+
+def _law(architecture: Sequential, inputs: ArrayLike | None, attrs: dict[str, Any]) -> xr.Dataset:
+    anchor = anchor_layer(architecture)
+    channels = np.array(architecture.channels_by_layer)
+    law = laws.sum_of_minima(channels[:-1] / channels[-1])
+    terms = mean_field.overlap_and_label_terms(architecture, inputs, anchor)
+    overlap, label = (term[-1] * law / law[anchor - 1] for term in terms)
+    attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
+    return predicted_dataset(architecture, _with_label_term(architecture, overlap, label), attrs)
+
+
+def _with_label_term(architecture: Sequential, overlap: Array, label: Array) -> dict[str, Array]:
+    """The overlap energy and, where the readout has it, the label term with its scale."""
+    if architecture.is_pooled:
+        return {"overlap_energy": overlap}
+    return {"overlap_energy": overlap, "label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
 
 
 def _under_batch(
@@ -201,12 +227,13 @@ def anchor_layer(architecture: Sequential) -> int:
 
 
 def _stream_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
-    """The same for every depth unit of a net with skip connections."""
+    """F_l and the label term by site for every depth unit of a net with skips; labels stand at a pair's second site."""
     transport, product = mean_field.input_products(architecture, inputs)
     units = (
         architecture.inputs * architecture.sites * np.array(architecture.channels_by_layer)[[*architecture.unit_ends]]
     )
     outputs = architecture.output_units * architecture.inputs
-    found = list(stream_mean_field.terms(architecture, transport, product))
-    overlap, label = (np.array([transport.mean(pairs) for pairs in side]) for side in zip(*found, strict=True))
-    return overlap, units * label / outputs**2
+    terms = stream_mean_field.terms(architecture, transport, product)
+    found = [(transport.mean(pairs.overlap), transport.by_site(pairs.label)) for pairs in terms]
+    overlap, label = map(np.array, zip(*found, strict=True))
+    return overlap, units[:, None] * label / outputs**2

@@ -10,6 +10,7 @@ input, for pairs within one sample and pairs of different samples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,11 +19,9 @@ from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
 from meanfield.lattice import neighbours, reversed_neighbours
+from meanfield.theory.shifts import sum_over_shifts
 
 Array = NDArray[np.float64]
-
-# One row and one column of zeros behind the sites: where the index -1 of a neighbour table, outside, reads its zero.
-EDGES = [(0, 0), (0, 1), (0, 0), (0, 1)]
 
 
 class Transport(Protocol):
@@ -46,6 +45,9 @@ class Transport(Protocol):
     def mean(self, pairs: Array, weight: Array | None = None) -> float:
         """Average over all pairs of sites, the second site weighted by ``weight`` (mean over sites of the rest)."""
 
+    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
+        """The same average over second sites and samples alone, by first site: (S,)."""
+
 
 @dataclass(frozen=True)
 class SitePairs:
@@ -54,17 +56,14 @@ class SitePairs:
     architecture: Sequential
 
     def diagonal(self, pairs: Array) -> Array:
-        padded = np.pad(pairs, EDGES)
-        total = sum(padded[:, row][:, :, :, row] for row in self._table)
-        return np.asarray(total / self.architecture.taps)
+        return self._summed(pairs, [(first, second) for first, second in self._axes])
 
     def independent(self, pairs: Array) -> Array:
-        second = np.pad(self.first(pairs), [(0, 0)] * 2 + EDGES[2:])
-        return np.asarray(sum(second[:, :, :, row] for row in self._table) / self.architecture.taps)
+        alone = [[(axes[side],) for axes in self._axes] for side in (0, 1)]
+        return self._summed(self._summed(pairs, alone[0]), alone[1])
 
     def first(self, pairs: Array) -> Array:
-        padded = np.pad(pairs, [(0, 0)] * (pairs.ndim - 3) + [(0, 1), (0, 0), (0, 0)])
-        return np.asarray(sum(padded[..., row, :, :] for row in self._table) / self.architecture.taps)
+        return self._summed(pairs, [(first,) for first, _ in self._axes])
 
     def transpose(self, pairs: Array) -> Array:
         return pairs.transpose(2, 3, 0, 1)
@@ -75,11 +74,28 @@ class SitePairs:
         return variance[:, :, None, None], variance.reshape(1, 1, samples, sites)
 
     def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        return float((pairs if weight is None else pairs * weight).mean())
+        return float(self.by_site(pairs, weight).mean())
+
+    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
+        samples, sites = self.architecture.inputs, self.architecture.sites
+        weights = np.broadcast_to(1.0 if weight is None else weight, (samples, sites)).ravel() / (samples * sites)
+        return np.asarray((pairs.reshape(samples, sites, -1) @ weights).mean(axis=0))
 
     @property
-    def _table(self) -> NDArray[np.int64]:
-        return neighbours(self.architecture.grid, self.architecture.kernel, self.architecture.padding)
+    def _axes(self) -> list[tuple[int, int]]:
+        """Every axis of the grid as one of the first and one of the second site, counted from the end."""
+        count = len(self.architecture.grid)
+        return [(axis - count - 1, axis) for axis in range(-count, 0)]
+
+    def _summed(self, pairs: Array, sweeps: Sequence[tuple[int, ...]]) -> Array:
+        """(1/k) times the sum over the stencil, one sweep for each axis of the grid; axes of a sweep step together."""
+        net = self.architecture
+        values = pairs.reshape(*pairs.shape[:-3], *net.grid, net.inputs, *net.grid)
+        for axes, taps in zip(sweeps, net.kernel, strict=True):
+            values = sum_over_shifts(values, axes, taps, net.padding)
+        if sweeps:
+            values /= net.taps
+        return values.reshape(pairs.shape)
 
 
 @dataclass(frozen=True)
@@ -119,3 +135,6 @@ class Displacements:
         averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
         average = (averages[0] + (samples - 1) * averages[-1]) / samples
         return float(average if weight is None else average * weight.mean())
+
+    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
+        return np.full(self.architecture.sites, self.mean(pairs, weight))

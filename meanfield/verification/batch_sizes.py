@@ -118,9 +118,8 @@ def judge_printed(dataset: xr.Dataset) -> Finding:
         "eta* moves by 1 + O(1/B) with the batch size for labels of mean 0 (P0 proposition 3.3)",
         "sqrt(B), P0's degenerate case",
     )
-    return _finding(
-        dataset, titles, claim, rival, f"slope of eta* of the label term {_shown(law)} from B = {first:.0f}; "
-    )
+    shown = f"slope of eta* of the label term {_shown(law)} from B = {first:.0f}; "
+    return _finding(tail(dataset).sel(case=[INDEPENDENT]), titles, claim, rival, shown)
 
 
 def judge_square_root(dataset: xr.Dataset) -> Finding:
@@ -136,7 +135,7 @@ def judge_square_root(dataset: xr.Dataset) -> Finding:
     weights = [float(dataset["other_sample"].sel(case=name)) for name in names]
     pairs = zip(weights, laws, theory, strict=True)
     shown = ", ".join(f"{_shown(law)} at f = {f:.2g} (rival {slope:.3f})" for f, law, slope in pairs)
-    return _finding(dataset, titles, claim, rival, f"slopes {shown}; ")
+    return _finding(tail(dataset).sel(case=list(names)), titles, claim, rival, f"slopes {shown}; ")
 
 
 def judge_floor(dataset: xr.Dataset) -> Finding:
@@ -149,7 +148,7 @@ def judge_floor(dataset: xr.Dataset) -> Finding:
         "none, 1/B as for labels of mean 0",
     )
     shown = ", ".join(f"{a:.4g} +- {e:.2g} (mean field {t:.4g})" for a, e, t in zip(found, stderr, theory, strict=True))
-    return _finding(dataset, titles, claim, rival, f"floors {shown}; ")
+    return _finding(tail(dataset).sel(case=[WITH_MEAN, TAUGHT]), titles, claim, rival, f"floors {shown}; ")
 
 
 def judge_output_share(dataset: xr.Dataset) -> Finding:
@@ -169,7 +168,8 @@ def judge_output_share(dataset: xr.Dataset) -> Finding:
     )
     sizes = " to ".join(str(size) for size in at["batch"].values)
     shown = f"A/B grows {np.exp(change):.1f}-fold from B = {sizes}, mean field {np.exp(theory):.1f}; "
-    return _finding(dataset, titles, claim, rival, shown)
+    effective = min(_effective_draws(at, name) for name in ("output_term", "label_term"))
+    return _finding(at, titles, claim, rival, shown, effective)
 
 
 def judge_depth(dataset: xr.Dataset) -> Finding:
@@ -218,15 +218,15 @@ def _finding(
     shown: str = "",
     draws: float | None = None,
 ) -> Finding:
-    """By the draws of nets that carry the means, or so many ``draws`` of something else."""
+    """By the draws of nets that carry the label terms of this part of a dataset, or so many ``draws`` of something."""
     effective = _effective_draws(dataset) if draws is None else draws
     bands = Bands.of(FINDINGS * claim.difference.size, effective)
     evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
     return Finding(*titles, judge(claim, rival, bands), shown + evidence)
 
 
-def _effective_draws(dataset: xr.Dataset) -> float:
-    """Kish's count of the draws that carry the worst mean of all label terms."""
+def _effective_draws(dataset: xr.Dataset, name: str = "label_term") -> float:
+    """Kish's count of the draws that carry the worst of these means."""
     draws = float(dataset.attrs["draws"])
-    relative = np.sqrt(draws) * dataset["label_term_stderr"] / dataset["label_term"]
+    relative = np.sqrt(draws) * dataset[f"{name}_stderr"] / dataset[name]
     return float((draws / (1 + relative**2)).min())

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from meanfield.verification import overlap_conservation
 from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge, unconverged
 
 Array = NDArray[np.float64]
 
 CORRECTION = "finite_channel_correction"
 # Findings of one run of `sims.cnn_finite_channels`, over which its false-alarm budget is split.
-FINDINGS = 8
+FINDINGS = 9
 # Corrections per C that a function of L/C leaves open: of one layer (3/C for ReLU, see `finite_width`), as sites differ
 # in the first layers; and of the Gram matrix of S sites seen through k taps, (S + 1) / (C k).
 ONE_LAYER = 3.0
 
+# P0 Lemmas 1 and 5 on convolutional nets, within this run's budget.
+judge_conditional_mean = partial(overlap_conservation.judge_conditional_mean, findings=FINDINGS)
+judge_added_variance = partial(overlap_conservation.judge_added_variance, findings=FINDINGS)
+
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per claim on the correction."""
+    """One finding per claim on corrections and on what a layer does to an overlap."""
     return [
         judge_uniform_in_depth(dataset),
         judge_function_of_ratio(dataset),
         judge_one_site_law(dataset),
+        judge_conditional_mean(dataset),
+        judge_added_variance(dataset),
     ]
 
 

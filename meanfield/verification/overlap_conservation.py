@@ -31,7 +31,7 @@ def judge_mean(dataset: xr.Dataset) -> Finding:
     return finding(dataset, (titles, "conserved for every pair (P0 Lemma 1, eq. 14)"), claim, rival)
 
 
-def judge_conditional_mean(dataset: xr.Dataset) -> Finding:
+def judge_conditional_mean(dataset: xr.Dataset, findings: int = FINDINGS) -> Finding:
     """E[T_h | z^(l)] = T_l as written (P0 eq. 14); rival: the gated overlap, as z^(l) fixes the gates of layer l."""
     at = int(dataset.attrs["fixed_layers"])
     above = dataset.sel(layer=slice(at + 1, None))
@@ -39,7 +39,7 @@ def judge_conditional_mean(dataset: xr.Dataset) -> Finding:
     claim = deviation(above, "overlap", own["overlap_given"], suffix="_given")
     rival = deviation(above, "overlap", own["gated_overlap_given"], suffix="_given")
     titles = f"mean overlap above layer {at}, given z^({at}), is the overlap at layer {at} (P0 eq. 14)"
-    return finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival)
+    return finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival, findings)
 
 
 def judge_square(dataset: xr.Dataset) -> Finding:

@@ -25,6 +25,11 @@ class MeasuredSlope:
 
 # P0 table 1, on CIFAR-10, CIFAR-100 and ImageNet.
 TABLE_1 = {"CNN": (-1.339, -1.392, -1.329), "ResNet": (-1.435, -1.355, -1.567), "ViT": (-1.441, -1.371, -1.178)}
+
+# P0 table 3, CNN on CIFAR-10 by activation; and appendix F, the gain per layer of GELU at weights of variance 2/fan_in.
+RELU_SLOPE, GELU_SLOPE = -1.339, -1.379
+HE_GAIN = 0.912
+
 COMMON_SWEEP = tuple(range(3, 31))
 JUDGED = ("P0 table 1, all nine", "P0 table 5, ViT", "P0 table 6, audio")
 

@@ -43,13 +43,30 @@ def overlaps_conserved(runs):
     first = exact.isel(layer=begun.argmax("layer")).drop_vars("layer").where(begun)
     error = ERROR * abs(first).max()
     changed = {"overlap_given": given, "overlap": first, "overlap_stderr": 0 * first + error}
-    return {"overlap_recursion": dataset.assign(changed)}
+    return {
+        "overlap_recursion": dataset.assign(changed),
+        "cnn_finite_channels": _conserved_when_given(runs["cnn_finite_channels"]),
+    }
+
+
+def _conserved_when_given(dataset):
+    at = int(dataset.attrs["fixed_layers"])
+    drawn = dataset["overlap_given"]
+    return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
+
+
+def prefactor_as_printed(runs):
+    dataset = runs["identities"]
+    return {"identities": dataset.assign(kernel_term=dataset["label_term"])}
 
 
 def no_minima(runs):
     dataset = runs["cnn_overlap"]
-    deepest = dataset.isel(depth=-1)
-    return {"cnn_overlap": _put(dataset, "label_term", deepest["layer"] ** 6.0, depth=deepest["depth"].item())}
+    deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
+    return {
+        "cnn_overlap": _put(dataset, "label_term", deepest["layer"] ** 6.0, depth=deepest["depth"].item()),
+        "cnn_finite_channels": _put(stencils, SCALE, (0 * stencils[SCALE] + stencils[SCALE][0]).values),
+    }
 
 
 def outputs_negligible(runs):
@@ -73,6 +90,20 @@ def uniform_correction(runs):
     return {"mlp_depth": dataset.assign(excess_at_share=0 * dataset["excess_at_share"] + 1 / dataset["width"])}
 
 
+def padding_as_printed(runs):
+    """Scales off by one factor at every depth, and a share lost that is the boundary fraction at every layer."""
+    dataset = runs["cnn_padding"]
+    circular = dataset[SCALE].sel(padding="circular")
+    dataset = _put(dataset, SCALE, 1.2 * circular, padding="zero")
+    lost = 0 * dataset["far_ratio"] + dataset["far_boundary_fraction"]
+    return {"cnn_padding": dataset.assign(far_ratio=1 - lost)}
+
+
+def more_is_missing(runs):
+    dataset = runs["cnn_padding"]
+    return {"cnn_padding": dataset.assign(missing_largest=dataset["missing_largest"] * dataset["set_taps"])}
+
+
 def no_correction_for_batches(runs):
     dataset = runs["batch_size"]
     return {"batch_size": dataset.assign(enumerated_gap=dataset["uncorrected_gap"])}
@@ -84,6 +115,21 @@ def batches_as_printed(runs):
     for case in map(str, dataset["case"].values):
         dataset = _put(dataset, name, 0 * dataset[name].sel(case=case) + 1.0, case=case)
     return {"batch_size": dataset}
+
+
+def gelu_as_printed(runs):
+    """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
+    dataset = runs["activation_drift"]
+    relu = dataset[SCALE].sel(case="relu")
+    steeper = relu * (dataset["depth"] / dataset["depth"][0]) ** -0.04
+    layers = f"{SCALE}_mean_field"
+    for case in ("gelu, fan_in", "gelu, he", "gelu, energy"):
+        gain = float(dataset["gain"].sel(case=case))
+        dataset = _put(dataset, "pre_activation_energy", 1.0, case=case)
+        dataset = _put(dataset, "gate_energy", gain, case=case)
+        dataset = _put(dataset, SCALE, steeper.transpose("width", "depth"), case=case)
+        dataset = _put(dataset, layers, dataset[layers].sel(case="relu"), case=case)
+    return {"activation_drift": dataset}
 
 
 def uniform_softmax(runs):
@@ -165,10 +211,13 @@ def updates_as_printed(runs):
 
 CONTROLS = {
     "A1": overlaps_conserved,
+    "A2": prefactor_as_printed,
     "A3": no_minima,
     "A4": outputs_negligible,
     "A5": power_law_at_all_depths,
     "A6": uniform_correction,
+    "A7": padding_as_printed,
+    "A8": more_is_missing,
     "A9": no_correction_for_batches,
     "A10": batches_as_printed,
     "A11": variance_of_another_power,
@@ -176,6 +225,7 @@ CONTROLS = {
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
+    "A17": gelu_as_printed,
     "A18": uniform_softmax,
     "A22": path_sum_is_right,
     "L1": tied_growth_as_printed,

@@ -15,8 +15,9 @@ from sims import _claims_record as record
 from sims import claims as simulation
 from tests.sims.claim_controls import CONTROLS
 
-# The claim on slopes that a paper measured reads no dataset; its control is below.
-WITHOUT_DATASET = {"A21"}
+# Claims that read no numbers of a dataset. Controls: of A16 and A19 beside their examples (`tests/verification`), of A21
+# below.
+WITHOUT_DATASET = {"A16", "A19", "A21"}
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def _lazy(rows, columns, variance=0.3, draws=2, room=(0, 0)):
 @given(
     st.integers(1, 9),
     st.integers(1, 9),
-    st.lists(st.tuples(st.booleans(), st.integers(1, 3)), max_size=7),
+    st.lists(st.tuples(st.booleans(), st.integers(1, 2 * kernel.TOGETHER + 1)), max_size=7),
     st.integers(0, 999),
     st.tuples(st.integers(0, 4), st.integers(0, 4)),
 )
@@ -235,25 +235,26 @@ def test_auto_picks_by_cost():
     assert [chosen_weights(net, "auto") for net in (shallow, deep)] == ["lazy", "dense"]  # a probe for every layer
 
 
+@pytest.mark.parametrize("count", [2, kernel.TOGETHER + 1])
 @pytest.mark.parametrize(("size", "image_size"), [(7, 6), (kernel.TILE, 3 * kernel.TILE + 5)])
-def test_reveal_is_its_naive_twin(size, image_size):
+def test_reveal_is_its_naive_twin(size, image_size, count):
     """The kernel against plain projections with NumPy, one column after the other."""
     rng = np.random.default_rng(3)
-    basis, images = (rng.normal(size=(1, 3, n)) for n in (size, image_size))
+    basis, images = (rng.normal(size=(1, 1 + count, n)) for n in (size, image_size))
     basis[:, 0] /= np.linalg.norm(basis[:, 0])
     other = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(image_size, 2)))[0].T[None])
     other_images = rng.normal(size=(1, 2, size))
     images[0, 0] -= other[0].T @ (other[0] @ images[0, 0] - other_images[0] @ basis[0, 0])
-    queries, fresh = rng.normal(size=(1, 2, size)), rng.normal(size=(2, image_size))
+    queries, fresh = rng.normal(size=(1, count, size)), rng.normal(size=(count, image_size))
     expected, q, a = [], basis[0, :1].copy(), images[0, :1].copy()
-    for k in range(2):
+    for k in range(count):
         rest = queries[0, k] - q.T @ (q @ queries[0, k])
         direction = rest / np.linalg.norm(rest)
         image = other[0].T @ (other_images[0] @ direction) + fresh[k] - other[0].T @ (other[0] @ fresh[k])
         q, a = np.vstack([q, direction]), np.vstack([a, image])
         expected.append(a.T @ (q @ queries[0, k]))
     stock = np.concatenate([rng.normal(size=5), fresh.ravel() / 0.7])[None]
-    answers = np.empty((1, 2, image_size))
+    answers = np.empty((1, count, image_size))
     kernel.reveal(queries, basis, images, 1, 2, other, other_images, stock, 5, 0.7, answers)
     np.testing.assert_allclose(answers[0], expected, atol=1e-12)
     np.testing.assert_allclose(basis[0], q, atol=1e-12)

@@ -24,6 +24,7 @@ NETS = {
     "mlp": mf.MLP(depth=4, width=16, inputs=3),
     "linear": mf.MLP(depth=3, width=16, inputs=4, activation="linear"),
     "1d": mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3, readout="convolution"),
+    "weights off the fan-in rule": mf.MLP(depth=3, width=16, inputs=3, weight_variance=2.6),
     "2d, two samples": mf.ConvNet(depth=3, channels=8, grid=(3, 2), kernel=(2, 2), inputs=2, readout="convolution"),
 }
 
@@ -35,16 +36,17 @@ def test_alike_samples_and_pairs_of_samples_agree(net, batch):
     rho, samples = batch.input_correlation, net.inputs
     pairs = SitePairs(net)
     between = (1 - rho) * np.eye(samples) + rho
-    covariance = np.kron(between, np.eye(net.sites)).reshape((samples, net.sites) * 2)
+    covariance = mean_field.input_variance(net) * np.kron(between, np.eye(net.sites)).reshape((samples, net.sites) * 2)
     product = net.sigma.product(*pairs.variances(covariance), covariance)
-    labels = between if batch.labels == "teacher" else np.eye(samples)
+    labels = mean_field.input_variance(net) * between if batch.labels == "teacher" else np.eye(samples)
     found = batch_mean_field.label_term(net, pairs, product, (labels + batch.label_mean**2)[..., None])
     np.testing.assert_allclose(found, mf.predict(net, level="mean_field", batch=batch).label_term, rtol=1e-12)
 
 
-@pytest.mark.parametrize("padding", ["circular", "zero"])
-def test_independent_labels_of_mean_zero_give_the_plain_label_term(padding):
-    net = mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3, readout="convolution", padding=padding)
+@pytest.mark.parametrize(("padding", "variance"), [("circular", None), ("zero", None), ("zero", 1.3)])
+def test_independent_labels_of_mean_zero_give_the_plain_label_term(padding, variance):
+    shared = {"padding": padding, "weight_variance": variance, "readout": "convolution"}
+    net = mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3, **shared)
     transport, product = mean_field.white_product(net)
     labels = label_covariance(net, None, mf.Batch())
     plain = mf.predict(net, level="mean_field").label_term
@@ -72,8 +74,9 @@ def test_the_law_in_the_batch_size(samples, rho):
     np.testing.assert_allclose(term(samples), term(1) * (1 + (samples - 1) * other) / samples**2, rtol=1e-10)
 
 
-DRAWS = 1024
+DRAWS = 512
 DRAWN = {
+    "mlp, large weights": (mf.MLP(depth=3, width=128, inputs=4, weight_variance=3.0), mf.Batch(label_mean=1), None),
     "mlp, mean": (mf.MLP(depth=4, width=128, inputs=6, outputs=3), mf.Batch(label_mean=1), None),
     "mlp, teacher": (mf.MLP(depth=4, width=128, inputs=4), mf.Batch(input_correlation=0.6, labels="teacher"), None),
     "1d zero, mean": (

@@ -17,14 +17,13 @@ CLAIMS = (
     ),
     Claim(
         id="A10",
-        source="P0 section 3.3, proposition 3.3 and its remark",
-        statement="the batch size moves eta* by 1 + O(1/B), and as sqrt(B) in a degenerate case",
-        checks=(
-            Check("batch_size", batch_sizes.judge_printed),
-            Check("batch_size", batch_sizes.judge_square_root),
-        ),
-        replaced_by="B / sqrt(1 + (B - 1) f) for labels of mean 0, f the squared kernel of two samples over that of "
-        "one: sqrt(B) where f is small, B^0 .. B^(1/2) else. 1 + O(1/B) holds for labels with a mean, or of a teacher",
-        premise="labels of mean 0, which the papers assume, make the 'degenerate' case the generic one",
+        source="P0 section 3.3, proposition 3.3",
+        statement="the batch size moves eta* by 1 + O(1/B), labels having mean 0",
+        checks=(Check("batch_size", batch_sizes.judge_printed),),
+        replaced_by="B / sqrt(1 + (B - 1) f) for labels of mean 0, f the squared kernel between two samples over that "
+        "of one: as B until B f is 1, as sqrt(B) beyond (and at inputs outside the batch). 1 + O(1/B) holds above a "
+        "floor, which labels with a mean leave, or a teacher's where inputs correlate",
+        premise="labels of mean 0, which the papers assume, make the case that P0's remark calls degenerate, sqrt(B), "
+        "the generic one; and at a sample of the batch its own error adds a term in 1 / B^2",
     ),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from meanfield.verification import (
+    activation_drift,
     channel_corrections,
     cross_entropies,
     depth_growth,
     depth_laws,
     overlap_conservation,
+    padding,
     stencil_slopes,
 )
 from meanfield.verification.claims import Check, Claim, of_rival
@@ -22,6 +24,10 @@ CLAIMS = (
         checks=(
             Check("overlap_recursion", of_rival(overlap_conservation.judge_mean)),
             Check("overlap_recursion", overlap_conservation.judge_conditional_mean),
+            Check(
+                "cnn_finite_channels",
+                channel_corrections.judge_conditional_mean,
+            ),
         ),
         replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
         "given z^(l) it is the gated overlap over q that is conserved",
@@ -59,9 +65,11 @@ CLAIMS = (
         checks=(
             Check("learning_rate_scale", depth_laws.judge_asymptote),
             Check("learning_rate_scale", depth_laws.judge_power_law_in_use),
+            Check("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),
             Check("cnn_finite_channels", stencil_slopes.judge_one_exponent),
         ),
-        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit",
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit, "
+        "for every stencil and grid; kappa is 1/taps times a function of the number of sites",
         premise="the limit of many layers is taken at depths of ten",
     ),
     Claim(
@@ -77,13 +85,51 @@ CLAIMS = (
         premise="corrections of order 1/C are made in every layer, and add up",
     ),
     Claim(
+        id="A7",
+        source="P0 remark B, section E.2",
+        statement="zero padding corrects eta* by O(boundary fraction) and leaves its exponent",
+        checks=(
+            Check("cnn_padding", partial(padding.judge_exponent, place=0)),
+            Check("cnn_padding", padding.judge_uniform_correction),
+        ),
+        replaced_by="a correction of the boundary fraction times about l^(1/2), as the boundary layer grows inwards; "
+        "at a depth of the order of N^2 growth turns into the decay lambda^(2 l) of overlap energies",
+        premise="the error of one layer is taken for that of all; what leaves the grid is lost at every layer",
+    ),
+    Claim(
+        id="A8",
+        source="P0 lemma 3, eq. 24",
+        statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
+        checks=(Check("cnn_padding", padding.judge_missing_terms),),
+    ),
+    Claim(
         id="A11",
         source="P0 lemma 5, eq. 27",
         statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
         checks=(
             Check("overlap_recursion", overlap_conservation.judge_added_variance),
-            Check("cnn_finite_channels", overlap_conservation.judge_added_variance),
+            Check(
+                "cnn_finite_channels",
+                channel_corrections.judge_added_variance,
+            ),
         ),
+    ),
+    Claim(
+        id="A17",
+        source="P0 appendix F",
+        statement="GELU: E phi'^2 = 0.456, gain 0.912 per layer under He's variance, which makes eta* slightly steeper "
+        "over finite depths than ReLU's",
+        checks=(
+            Check("activation_drift", activation_drift.judge_gain),
+            Check("activation_drift", activation_drift.judge_constant_gain),
+            Check("activation_drift", activation_drift.judge_stationary),
+            Check("activation_drift", activation_drift.judge_attenuation),
+            Check("activation_drift", activation_drift.judge_asymptote),
+        ),
+        replaced_by="0.912 is the gain at variance 1 alone. Under He's variance and the fan-in rule pre-activations "
+        "decay at infinite width too, the gain falls to sigma_W^2/4, and eta* rises as gain^(-L/2); where sigma_W^2 = "
+        "1/E phi^2 keeps the variance, the gain is 1.072 and eta* falls as 1.072^-L",
+        premise="the gain of unit variance is taken for that of every layer, and attenuation for a smaller eta*",
     ),
     Claim(
         id="A18",

@@ -1,0 +1,86 @@
+"""Zero against circular padding: the boundary layer by site, and the energy that is left by depth."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures._command import draw_one
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+COLORS = (MEAN_FIELD, *FURTHER, MEASURED)
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """Label term by site over the circular one; ratios by layer in the nets drawn; F far beyond, over l / (N + 1)^2."""
+    with styled():
+        figure = Figure(figsize=(11.0, 3.4))
+        profile, drawn, far = figure.subplots(1, 3)
+        _profile(profile, dataset)
+        _drawn(drawn, dataset)
+        _far(far, dataset)
+    return figure
+
+
+def _profile(axes: Axes, dataset: xr.Dataset) -> None:
+    zero, circular = (dataset.sel(padding=padding) for padding in ("zero", "circular"))
+    last = dataset.sizes["layer"]
+    layers = [int(layer) for layer in np.unique(np.geomspace(1, last, 5).round())]
+    for layer, color in zip(layers, COLORS, strict=False):
+        ours, theirs = (side.sel(layer=layer) for side in (zero, circular))
+        # Drawn over drawn: what finite width does to both paddings alike falls out.
+        reference = float(theirs["label_term_by_site"].mean())
+        site = np.arange(1, dataset.sizes["site"] + 1)
+        theory = ours["label_term_by_site_mean_field"] / theirs["label_term_by_site_mean_field"].mean()
+        axes.plot(site, theory, color=color, label=f"l = {layer}")
+        value, error = (ours[f"label_term_by_site{end}"].values / reference for end in ("", "_stderr"))
+        axes.errorbar(site, value, error, fmt="o", markersize=2.5, color=color)
+    sites = dataset.attrs["profile_sites"]
+    axes.set(xlabel=f"site of {sites}", ylabel="label term, zero / circular", title=f"by site, depth {last}")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+
+
+def _drawn(axes: Axes, dataset: xr.Dataset) -> None:
+    layer = dataset["layer"].values
+    for grid, color in zip(map(str, dataset["grid"].values), COLORS, strict=False):
+        at = dataset.sel(grid=grid)
+        zero, circular = (at["label_term"].sel(padding=padding).values for padding in ("zero", "circular"))
+        errors = np.hypot(*(at["label_term_stderr"] / at["label_term"]).values)
+        axes.errorbar(layer, zero / circular, errors * zero / circular, fmt="o", color=color, label=grid)
+        theory = at["label_term_mean_field"]
+        ratio = (theory.sel(padding="zero") / theory.sel(padding="circular")).values
+        axes.plot(layer, ratio, color=color)
+        decay = float(at["transport_eigenvalue"]) ** (layer - layer[-1])
+        axes.plot(layer, ratio[-1] * decay, ":", color=LAW)
+    axes.set(xlabel="layer l", yscale="log", title=f"drawn, depth {layer[-1]}; dotted: lambda$^l$")
+    axes.set_ylabel("label term, zero / circular")
+    axes.legend(title="grid", ncols=2)
+
+
+def _far(axes: Axes, dataset: xr.Dataset) -> None:
+    at = dataset.sel(family="1D ReLU").dropna("sites", how="all", subset=["far_eigenvalue"])
+    for sites, color in zip(map(int, at["sites"].values), COLORS, strict=False):
+        axes.plot(*_curve(at, sites), color=color, label=f"{sites} sites")
+    longest = int(at["sites"][-1])
+    axes.plot(*_curve(dataset.sel(family="1D linear"), longest), "--", color=MEASURED, label=f"{longest}, linear")
+    time = np.linspace(0.02, 1.3, 50)
+    # lambda^(2 l) of a long line, lambda = 1 - (pi / (N + 1))^2 / 3
+    axes.plot(time, np.exp(-2 * np.pi**2 / 3 * time), ":", color=LAW, label="lambda$^{2 l}$")
+    axes.set(xscale="log", yscale="log", xlabel="l / (N + 1)$^2$", ylabel="overlap energy, zero / circular")
+    axes.set(title="mean field, ReLU", ylim=(1e-4, 1.5))
+    axes.legend()
+
+
+def _curve(at: xr.Dataset, sites: int) -> tuple[np.ndarray, np.ndarray]:
+    """l / (N + 1)^2, and the ratio zero / circular."""
+    one = at.sel(sites=sites)
+    return one["far_layer"].values / (sites + 1) ** 2, one["far_ratio"].values
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("cnn_padding", draw))

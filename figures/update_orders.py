@@ -1,0 +1,44 @@
+"""The orders of a block's update in the change of the stream, against width and depth, for both tables."""
+
+from __future__ import annotations
+
+import sys
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures._command import draw_one
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+
+COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
+TITLES = {"many": "k $\\geq$ 2 table", "one": "k = 1 table"}
+
+
+def draw(dataset: xr.Dataset) -> Figure:
+    """Rows by optimizer; columns by table and ladder; colours by order, open marks one step, full marks the last."""
+    optimizers = [str(name) for name in dataset["optimizer"].values]
+    columns = [(table, direction) for direction in ("width", "depth") for table in TITLES]
+    with styled():
+        figure = Figure(figsize=(10.0, 2.5 * len(optimizers)))
+        grid = figure.subplots(len(optimizers), len(columns), squeeze=False)
+        for row, optimizer in zip(grid, optimizers, strict=True):
+            for axes, (table, direction) in zip(row, columns, strict=True):
+                sizes = dataset[direction].values
+                found = dataset[f"order_norm_by_{direction}"].sel(optimizer=optimizer, table=table)
+                sizes_of = ((found**2).mean("draw") ** 0.5).transpose("step", "order", direction).values
+                for step, orders in zip(dataset["step"].values, sizes_of, strict=True):
+                    first = step == dataset["step"].values[0]
+                    for order, values in enumerate(orders):
+                        look = {"mfc": "white", "ls": ":"} if first else {"ls": "-"}
+                        label = f"order {order}, step {step}"
+                        axes.plot(sizes, values, marker="o", color=COLORS[order], label=label, **look)
+                axes.set_xscale("log", base=2)
+                axes.set(yscale="log", xlabel=direction, title=f"{optimizer}, {TITLES[table]}")
+            row[0].set_ylabel("|$\\epsilon_j(L)$| (root mean square)")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) // 2)
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(draw_one("update_orders", draw))

@@ -1,0 +1,114 @@
+"""Residual nets of blocks of k transformations, all matrices trained (P1 eq. 2, 28, appendices B.1 - B.3).
+
+    h_0 = a_0 phi(W_0 x + b_0)
+    h_l = h_{l-1} + a_l phi(W_l^(k) ... phi(W_l^(1) h_{l-1} + b_l^(1)) ... + b_l^(k)),   l = 1 .. L
+    f   = a_{L+1} W_{L+1} h_L
+
+Unlike in `meanfield.residual`, the activation follows each matrix, multipliers and variances are free for input,
+hidden and output weights, and nets are meant to be trained for several steps by any optimizer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from meanfield.validation import require_choice, require_count
+
+ROLES = ("input", "hidden", "output")
+BLOCK_ACTIVATIONS = ("linear", "relu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockNet:
+    """L residual blocks of k transformations between an input and an output matrix, with one output (P1 eq. 2, 28).
+
+    Args:
+        width: n, units of the stream.
+        depth: blocks L.
+        block_depth: transformations k of a block.
+        block_width: units inside a block; n if left out.
+        input_width: d_0.
+        samples: inputs in a batch, each uniform on the sphere |x|^2 = d_0, with random labels +-1; the loss is the
+            logistic one, averaged over the batch.
+        activation: phi, "linear" or "relu".
+        biases: whether input and hidden matrices have biases (P1 B.3).
+        multipliers: a_0, a_l, a_{L+1}.
+        variances: of an element of W_0, W_l and W_{L+1}.
+        bias_variance: of an element of the biases.
+
+    Raises:
+        TypeError, ValueError: a count that is not whole or below 1, an unknown activation, numbers that are not finite
+            or variances below zero.
+
+    Source: P1 section 3.1, appendices B and G.2.
+    """
+
+    width: int
+    depth: int
+    block_depth: int = 2
+    block_width: int | None = None
+    input_width: int = 16
+    samples: int = 2
+    activation: str = "linear"
+    biases: bool = False
+    multipliers: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    variances: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    bias_variance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, why in (
+            ("width", "units of the stream"),
+            ("depth", "blocks of the stream"),
+            ("block_depth", "transformations of a block"),
+            ("input_width", "numbers of an input"),
+            ("samples", "inputs of a batch"),
+        ):
+            require_count(name, getattr(self, name), why=why)
+        if self.block_width is not None:
+            require_count("block_width", self.block_width, why="units inside a block")
+        require_choice("activation", self.activation, BLOCK_ACTIVATIONS)
+        if not isinstance(self.biases, bool):
+            raise TypeError(f"biases is {self.biases!r}; it must be True or False")
+        for name in ("multipliers", "variances"):
+            object.__setattr__(self, name, _three(name, getattr(self, name)))
+        variances = (*self.variances, _number("bias_variance", self.bias_variance))
+        if min(variances) < 0:
+            raise ValueError(f"variances and bias_variance are {variances}; variances cannot be below zero")
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """(n_out, n_in) of W_0, of every W_l^(i), block by block, and of W_{L+1}."""
+        inside = [self.width, *[self.block_width or self.width] * (self.block_depth - 1), self.width]
+        block = list(zip(inside[1:], inside[:-1], strict=True))
+        return (self.width, self.input_width), *(block * self.depth), (1, self.width)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """ "input", "hidden" or "output", for every matrix."""
+        return "input", *["hidden"] * (self.depth * self.block_depth), "output"
+
+    def of_role(self, name: str, role: str) -> float:
+        """The multiplier or variance ("multipliers", "variances") of one role."""
+        return float(getattr(self, name)[ROLES.index(role)])
+
+    def describe(self) -> dict[str, Any]:
+        """The full spec as plain values, for records that outlive the process."""
+        return {"family": type(self).__name__, **asdict(self)}
+
+
+def _three(name: str, values: Any) -> tuple[float, float, float]:
+    if not isinstance(values, tuple | list) or len(values) != len(ROLES):
+        raise ValueError(f"{name} is {values!r}; give three numbers, for input, hidden and output weights")
+    first, second, third = (_number(name, value) for value in values)
+    return first, second, third
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} holds {value!r}; it must be a number")
+    if not isfinite(value):
+        raise ValueError(f"{name} holds {value}; it must be finite")
+    return float(value)

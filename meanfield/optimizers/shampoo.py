@@ -1,0 +1,71 @@
+"""Shampoo: the gradient between inverse roots of its own second moments (P1 C.9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.optimizers.base import Gradient, Place
+from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """M, and roots of L and R: columns whose products with their transposes are L and R."""
+
+    mean: Factored
+    left: Array
+    right: Array
+    steps: int
+
+
+@dataclass(frozen=True)
+class Shampoo:
+    """A = (L_hat + epsilon)^(-1/4) M (R_hat + epsilon)^(-1/4) (P1 eq. 22); U V^T without momentum and epsilon.
+
+    L and R are running means of G G^T and G^T G. M, L and R live on what past gradients span, so that powers are taken
+    there and nowhere else; that is exact, not an approximation.
+    """
+
+    beta1: float = 0.95
+    beta2: float = 0.95
+
+    def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Factored, Moments]:
+        before = (state.left, state.right, state.steps) if state else (None, None, 0)
+        left, right = second_moments(before[0], before[1], gradient.slope, self.beta2)
+        mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
+        steps = before[2] + 1
+        correction = 1 - self.beta2**steps
+        direction = Factored(
+            _inverse_root(left, correction, place.epsilon, mean.left),
+            _inverse_root(right, correction, place.epsilon, mean.right),
+        )
+        return direction, Moments(mean, left, right, steps)
+
+
+def second_moments(left: Array | None, right: Array | None, slope: Factored, beta: float) -> tuple[Array, Array]:
+    """Roots of the running means of G G^T and G^T G, their columns orthogonal and of descending length."""
+    above, below = (np.asarray(np.linalg.qr(side, mode="r")) for side in (slope.left, slope.right))
+    fresh = (slope.left @ below.T, slope.right @ above.T)
+    return _running(left, fresh[0], beta), _running(right, fresh[1], beta)
+
+
+def _running(root: Array | None, fresh: Array, beta: float) -> Array:
+    columns = np.sqrt(1 - beta) * fresh
+    if root is not None and beta > 0:
+        columns = np.hstack([np.sqrt(beta) * root, columns])
+    vectors, lengths, _ = np.linalg.svd(columns, full_matrices=False)
+    kept = lengths > ROUNDING * lengths[0]
+    return vectors[:, kept] * lengths[kept]
+
+
+def _inverse_root(root: Array, correction: float, epsilon: float, columns: Array) -> Array:
+    """(root root^T / correction + epsilon)^(-1/4) applied to columns in the span of the root."""
+    lengths = np.linalg.norm(root, axis=0)
+    basis = root / lengths
+    powers = (lengths**2 / correction + epsilon) ** -0.25
+    return basis @ (powers[:, None] * (basis.T @ columns))

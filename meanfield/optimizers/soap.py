@@ -1,0 +1,70 @@
+"""SOAP: AdamW in the eigenbasis of Shampoo's second moments (P1 C.10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.optimizers.base import Gradient, Place
+from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+from meanfield.optimizers.shampoo import second_moments
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """M in the basis of the weights, roots of L and R, and AdamW's second moment, slot by slot of the eigenbasis."""
+
+    mean: Factored
+    left: Array
+    right: Array
+    second: Array
+    steps: int
+
+
+@dataclass(frozen=True)
+class SOAP:
+    """A = Q_L AdamW(Q_L^T G Q_R) Q_R^T, Q_L and Q_R the eigenvectors of L and R; U V^T without momentum and epsilon.
+
+    Outside what past gradients span the rotated gradient is zero and so is AdamW of it, so that only eigenvectors of
+    eigenvalues that are not zero are kept, in descending order. The basis is taken anew at every step; the momentum
+    turns with it, the second moment keeps its slots (as SOAP does).
+    """
+
+    beta1: float = 0.95
+    beta2: float = 0.95
+    beta3: float = 0.95
+
+    def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Factored, Moments]:
+        before = (state.left, state.right) if state else (None, None)
+        left, right = second_moments(before[0], before[1], gradient.slope, self.beta3)
+        mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
+        bases = left / np.linalg.norm(left, axis=0), right / np.linalg.norm(right, axis=0)
+        old = state.second if state else np.zeros((0, 0))
+        second = self.beta2 * _padded(old, left.shape[1], right.shape[1])
+        rotated = _rotated(gradient.slope, *bases)
+        second[: rotated.shape[0], : rotated.shape[1]] += (1 - self.beta2) * rotated**2
+        steps = 1 + (state.steps if state else 0)
+        used = second[: rotated.shape[0], : rotated.shape[1]]
+        size = np.sqrt(used / (1 - self.beta2**steps)) + place.epsilon
+        numerator = _rotated(mean, *bases) / (1 - self.beta1**steps)
+        quotient = np.divide(numerator, size, out=np.zeros_like(size), where=size > 0)
+        return Factored(bases[0] @ quotient, bases[1]), Moments(mean, left, right, second, steps)
+
+
+def _rotated(matrix: Factored, left: Array, right: Array) -> Array:
+    """Q_L^T matrix Q_R, with what rounding leaves of its zeros set to zero: AdamW would make ones of it."""
+    found = (left.T @ matrix.left) @ (right.T @ matrix.right).T
+    found[np.abs(found) < ROUNDING * np.abs(found).max(initial=0.0)] = 0.0
+    return found
+
+
+def _padded(slots: Array, rows: int, columns: int) -> Array:
+    """The slots with room for new eigenvectors, which start from nothing."""
+    shape = max(rows, slots.shape[0]), max(columns, slots.shape[1])
+    room = np.zeros(shape)
+    room[: slots.shape[0], : slots.shape[1]] = slots
+    return room

@@ -1,0 +1,50 @@
+"""Sums over shifts of arrays on grids, axis by axis: what a stencil of taps does to functions and pairs of sites.
+
+A rectangular stencil is a product over the axes, so the sum over its k_1 k_2 offsets is a sum over k_1 along one axis
+and then over k_2 along the other. Each shift is one addition of slices in place; nothing is padded or gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.lattice import axis_offsets
+
+Array = NDArray[np.float64]
+
+
+def sum_over_shifts(values: Array, axes: Sequence[int], taps: int, padding: str) -> Array:
+    """sum_Delta values(.. p + Delta ..), where all of ``axes`` (of equal length) step together by each Delta.
+
+    Outside the grid there is nothing ("zero"), or the far side ("circular").
+    """
+    total = values.copy()  # the offset 0, which every stencil has
+    for step in axis_offsets(taps):
+        if step:
+            for here, there in _overlaps(values.shape[axes[0]], step, padding, len(axes)):
+                target = _along(total, axes, here)
+                target += _along(values, axes, there)
+    return total
+
+
+def _overlaps(length: int, step: int, padding: str, axes: int) -> Iterator[tuple[list[slice], list[slice]]]:
+    """Targets p of each axis, and p + step, in runs that do not cross the edge; for several axes, all combinations."""
+    wrapped = step % length
+    runs = [(slice(0, length - wrapped), slice(wrapped, length)), (slice(length - wrapped, length), slice(0, wrapped))]
+    if padding == "zero":
+        inside = max(length - abs(step), 0)
+        start = max(-step, 0)
+        runs = [(slice(start, start + inside), slice(start + step, start + step + inside))] if inside else []
+    for chosen in product(runs, repeat=axes):
+        yield [here for here, _ in chosen], [there for _, there in chosen]
+
+
+def _along(values: Array, axes: Sequence[int], slices: Sequence[slice]) -> Array:
+    index = [slice(None)] * values.ndim
+    for axis, part in zip(axes, slices, strict=True):
+        index[axis] = part
+    return values[tuple(index)]

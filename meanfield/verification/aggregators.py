@@ -1,0 +1,148 @@
+"""Which network-level mean of the layers' update energies is consistent under regrouping (P0 appendix A)?
+
+An aggregator M makes one number of energies S_1 .. S_L. P0 asks for four properties (A1, eqs. 11, 12): permutations
+change nothing; M(c S) = c M(S); replacing the energies of a group of layers by their mean changes nothing (merge); and
+M(c, .., c) = c. Each is checked as the largest relative violation over many energies and groupings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.verification.verdicts import Finding, Verdict, judge_computed
+
+Array = NDArray[np.float64]
+Aggregator = Callable[[Array], float]
+
+AGGREGATORS: dict[str, Aggregator] = {
+    "arithmetic": lambda energies: float(np.mean(energies)),
+    "geometric": lambda energies: float(np.exp(np.mean(np.log(energies)))),
+    "harmonic": lambda energies: float(1 / np.mean(1 / energies)),
+    "root mean square": lambda energies: float(np.sqrt(np.mean(np.square(energies)))),
+    "median": lambda energies: float(np.median(energies)),
+    "maximum": lambda energies: float(np.max(energies)),
+    "sum": lambda energies: float(np.sum(energies)),
+}
+
+# Properties hold to rounding of sums, or are broken by far more.
+TOLERANCE = 1e-9
+EXAMPLES = 200
+MOST_LAYERS = 8
+# Energies of layers spread over some orders of magnitude.
+SPREAD = 2.0
+# The energy of one layer over that of the others, where the harmonic mean is said to become infinitely sensitive.
+SMALL = 1e-6
+STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class Example:
+    """Energies, an order and groups of the layers, and a factor, on which the properties are checked."""
+
+    energies: Array
+    order: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    factor: float
+
+
+def merged(energies: Array, groups: NDArray[np.int64]) -> Array:
+    """Every energy replaced by the mean of its group (P0 A1); ``groups`` names the group of each layer."""
+    totals, sizes = np.bincount(groups, weights=energies), np.bincount(groups)
+    return np.asarray((totals / np.maximum(sizes, 1))[groups])
+
+
+def violations(aggregator: Aggregator, example: Example) -> dict[str, float]:
+    """Relative violation of each property on one example; 0 where it holds."""
+    energies, factor = example.energies, example.factor
+    value = aggregator(energies)
+    found = {
+        "permutation": aggregator(energies[example.order]) / value,
+        "scale": aggregator(factor * energies) / (factor * value),
+        "merge": aggregator(merged(energies, example.groups)) / value,
+        "normalisation": aggregator(np.full_like(energies, factor)) / factor,
+    }
+    return {name: abs(ratio - 1) for name, ratio in found.items()}
+
+
+def examples(seed: int) -> Iterator[Example]:
+    """Random ones of 2 .. 8 layers, with energies over several orders of magnitude."""
+    random = np.random.default_rng(seed)
+    for _ in range(EXAMPLES):
+        layers = int(random.integers(2, MOST_LAYERS + 1))
+        energies, factor = np.exp(SPREAD * random.normal(size=layers)), float(np.exp(random.normal()))
+        yield Example(energies, random.permutation(layers), random.integers(0, layers, layers), factor)
+
+
+def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> dict[str, dict[str, float]]:
+    """By aggregator and property, the largest violation that the search finds."""
+    found: dict[str, dict[str, float]] = {name: {} for name in aggregators}
+    for example in examples(seed):
+        for name, aggregator in aggregators.items():
+            for kind, violation in violations(aggregator, example).items():
+                found[name][kind] = max(violation, found[name].get(kind, 0.0))
+    return found
+
+
+def judge_uniqueness(seed: int = 0) -> Finding:
+    """The arithmetic mean has the four properties (P0 A1), and merging all layers into one group forces it.
+
+    M(S) = M(mean, .., mean) = mean by merge and normalisation, so that any other aggregator breaks one of the two.
+    """
+    worst = worst_violations(AGGREGATORS, seed)
+    largest = {name: max(kinds.values()) for name, kinds in worst.items()}
+    others = min(value for name, value in largest.items() if name != "arithmetic")
+    alone = ", ".join(kind for kind, value in worst["sum"].items() if value > TOLERANCE)
+    return Finding(
+        claim="only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c (P0 A1)",
+        rival="another of six aggregators has them too, or it lacks one",
+        verdict=judge_computed(largest["arithmetic"], 0.0, others, TOLERANCE),
+        evidence=f"violated by {largest['arithmetic']:.1g} at most, by the others {others:.2g} or more; the sum breaks "
+        f"{alone} alone: without it any c(L) times the mean has the other three",
+    )
+
+
+def judge_other_means(seed: int = 0) -> Finding:
+    """Geometric and harmonic mean break merge consistency (P0 A4-A6), and nothing else."""
+    worst = {name: worst_violations({name: AGGREGATORS[name]}, seed)[name] for name in ("geometric", "harmonic")}
+    broken = {name: [kind for kind, value in kinds.items() if value > TOLERANCE] for name, kinds in worst.items()}
+    pair, one = np.array([1.0, 4.0]), np.zeros(2, dtype=np.int64)
+    shown = ", ".join(
+        f"{name} {AGGREGATORS[name](pair):.2f} -> {AGGREGATORS[name](merged(pair, one)):.2f}" for name in worst
+    )
+    return Finding(
+        claim="the geometric and the harmonic mean are not consistent under merging (P0 A4-A6)",
+        rival="no counterexample",
+        verdict=Verdict.CONFIRMED if all("merge" in kinds for kinds in broken.values()) else Verdict.REFUTED,
+        evidence=f"S = (1, 4) merged into one group: {shown}; broken: "
+        + "; ".join(f"{name} {', '.join(kinds)}" for name, kinds in broken.items()),
+    )
+
+
+def harmonic_slope(layers: int, small: float) -> float:
+    """dH / dS_1 by central differences, where S_1 = small and all other energies are 1."""
+    ends = [AGGREGATORS["harmonic"](np.array([small * (1 + sign * STEP), *[1.0] * (layers - 1)])) for sign in (1, -1)]
+    return (ends[0] - ends[1]) / (2 * STEP * small)
+
+
+def judge_harmonic_sensitivity() -> Finding:
+    """dH / dS_i = H^2 / (L S_i^2) grows without bound as S_i -> 0 (P0 A5); rival: to L, as H itself falls as L S_i."""
+    counts = (2, 4, 8, 16)
+    slopes = np.array([harmonic_slope(layers, SMALL) for layers in counts])
+    shown = ", ".join(f"{slope:.5f} (L = {layers})" for slope, layers in zip(slopes, counts, strict=True))
+    # Relative to L; a slope that grew like 1/S_i would be 1/SMALL of it.
+    verdict = judge_computed(slopes / np.array(counts), 1.0 / SMALL, 1.0, tolerance=1e-3)
+    return Finding(
+        claim="dH/dS_i of the harmonic mean grows without bound as S_i -> 0 (P0 A5)",
+        rival="it tends to L: H falls as L S_i",
+        verdict=verdict,
+        evidence=f"at S_i = {SMALL:g} under ones: {shown}",
+    )
+
+
+def findings() -> list[Finding]:
+    """One per claim of P0 appendix A."""
+    return [judge_uniqueness(), judge_other_means(), judge_harmonic_sensitivity()]

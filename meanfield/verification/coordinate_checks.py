@@ -1,0 +1,87 @@
+"""Whether hyperparameter tables keep features and their updates flat in width and depth, after one step and many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope
+from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, judge
+
+DIRECTIONS = ("width", "depth")
+# The exponent by which a table that is not flat is off: a root, as entries of P1's tables differ by halves and wholes.
+OFF = 0.5
+# Standard errors by which a wrong table must be away from flat.
+AWAY = 5.0
+
+
+def quantities(dataset: xr.Dataset) -> list[tuple[str, int]]:
+    """(variable, step) of what is judged: |h_L| and |Delta h_L| after the first and the last step."""
+    steps = dict.fromkeys((1, int(dataset["step"].values[-1])))
+    return [(name, step) for step in steps for name in ("feature_norm", "feature_update_norm")]
+
+
+def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, name: str, step: int) -> LadderSlope:
+    """Slope of one quantity over one ladder."""
+    at = dataset[f"{name}_by_{direction}"].sel(optimizer=optimizer, table=table, step=step)
+    return ladder_slope(dataset[direction].values, at.transpose(direction, "draw").values)
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """Three findings per optimizer: its own table, the other condition's, and none."""
+    right = "one" if int(dataset.attrs["block_depth"]) == 1 else "many"
+    other = {"one": "many", "many": "one"}[right]
+    found = []
+    for optimizer in map(str, dataset["optimizer"].values):
+        found.append(judge_flat(dataset, optimizer, right))
+        found.append(judge_flat(dataset, optimizer, other))
+        found.append(judge_standard(dataset, optimizer))
+    return found
+
+
+def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Finding:
+    """All slopes of a table are zero; rival: a root off."""
+    rows = list(_rows(dataset, optimizer, table))
+    title = {"many": "k >= 2 table keeps", "one": "k = 1 table keeps"}[table]
+    claim_title = f"{optimizer}: the {title} |h_L| and |Delta h_L| flat in width and depth"
+    rival_title = f"slopes of {OFF:g} or more"
+    if any(np.isnan(row.settled) for _, row in rows):
+        return Finding(claim_title, rival_title, Verdict.REFUTED, "some nets leave the range of floats, or stand still")
+    slopes, stderr, allowance = (
+        np.array([getattr(row, field) for _, row in rows]) for field in ("settled", "settled_stderr", "allowance")
+    )
+    inside = Deviation(slopes, stderr, allowance)
+    weakest = [int(np.argmin(Deviation(np.abs(slopes) - OFF, stderr, allowance).excess))]
+    rival = Deviation(np.abs(slopes[weakest]) - OFF, stderr[weakest], allowance[weakest])
+    bands = Bands.of(len(rows) * dataset.sizes["optimizer"], float(dataset.attrs["draws"]))
+    name, worst = rows[int(np.argmax(inside.excess))]
+    shown = f"farthest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({name}), granted {worst.allowance:.3f}"
+    evidence = f"{shown}; {inside.worst:.1f} s.e. beyond, rival {rival.worst:.1f} at least, band {bands.alarm:.3g}"
+    return Finding(claim_title, rival_title, judge(inside, rival, bands), evidence)
+
+
+def judge_standard(dataset: xr.Dataset, optimizer: str) -> Finding:
+    """Without a table |Delta h_L| after one step is flat; rival: it is not, by five standard errors."""
+    away, shown = [], []
+    for direction in DIRECTIONS:
+        row = slope(dataset, optimizer, "standard", direction, "feature_update_norm", 1)
+        if np.isnan(row.settled):
+            away.append(np.inf)
+            shown.append(f"leaves the floats or stands still in {direction}")
+            continue
+        # Without a table growth is exponential, not a power: the plain slope says how steep it is over this ladder.
+        away.append(abs(row.plain) / row.plain_stderr)
+        shown.append(f"{row.plain:+.2f} +- {row.plain_stderr:.2f} in {direction}")
+    verdict = Verdict.REFUTED if min(away) > AWAY else Verdict.INCONCLUSIVE
+    evidence = f"slope after one step {', '.join(shown)}: {min(away):.0f} s.e. or more from flat"
+    claim = f"{optimizer}: the standard parameterization keeps |Delta h_L| flat"
+    return Finding(claim, f"slopes {AWAY:g} s.e. or more from zero in width and in depth", verdict, evidence)
+
+
+def _rows(dataset: xr.Dataset, optimizer: str, table: str) -> Iterator[tuple[str, LadderSlope]]:
+    symbols = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
+    for direction, (name, step) in product(DIRECTIONS, quantities(dataset)):
+        yield f"{symbols[name]} at step {step}, {direction}", slope(dataset, optimizer, table, direction, name, step)

@@ -1,0 +1,62 @@
+"""Slopes over a ladder of sizes, draw by draw, with what finite sizes leave of their limit fitted and not assumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+# Below this size corrections of order 1/x^2 are a hundredth or more.
+COARSE = 10
+
+
+@dataclass(frozen=True)
+class LadderSlope:
+    """Slope of log y in log x over a ladder of sizes x.
+
+    Attributes:
+        plain, plain_stderr: of a straight line.
+        settled, settled_stderr: of log y = a + s log x + c / x, s: the slope's limit if finite sizes correct it in
+            powers of 1/x; on ladders of five or more that start below `COARSE`, with d / x^2 besides.
+        allowance: what leaving out the smallest size, with c / x alone, changes in it: for what is left of corrections.
+        sizes: those at which all draws are finite and positive; the slopes are nan where fewer than three are.
+    """
+
+    plain: float
+    plain_stderr: float
+    settled: float
+    settled_stderr: float
+    allowance: float
+    sizes: int
+
+
+def ladder_slope(sizes: ArrayLike, values: ArrayLike) -> LadderSlope:
+    """Slopes from values (sizes, draws) that share draws over sizes: their errors are the spread of a draw's slope.
+
+    Draws that share inputs and labels rise and fall together along the ladder, which each draw's own slope cancels.
+    """
+    x, y = np.asarray(sizes, float), np.asarray(values, float)
+    usable = np.all(np.isfinite(y) & (y > 0), axis=1)
+    x, logs = x[usable], np.log(y[usable])
+    count = len(x)
+    if count < 3:
+        return LadderSlope(np.nan, np.nan, np.nan, np.nan, np.nan, count)
+    line = np.stack([np.log(x), np.ones(count)])
+    first = np.vstack([line, 1 / x])
+    curve = np.vstack([first, 1 / x**2]) if count > 4 and x.min() < COARSE else first
+    plain, settled = _slopes(line, logs), _slopes(curve, logs)
+    reference = _slopes(first[:, 1:], logs[1:]) if count > 3 else plain
+    allowance = abs(float(settled.mean() - reference.mean()))
+    return LadderSlope(*_summary(plain), *_summary(settled), allowance, count)
+
+
+def _slopes(rows: Array, logs: Array) -> Array:
+    """The first coefficient of the least-squares fit of every draw."""
+    return np.linalg.lstsq(rows.T, logs, rcond=None)[0][0]
+
+
+def _summary(slopes: Array) -> tuple[float, float]:
+    return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))

@@ -1,0 +1,121 @@
+"""LayerNorm's Jacobian and the bound on its norm (P0 lemma 7), against central differences and a search.
+
+LN(x) = gamma (x - mean x) / s + beta with s^2 = mean (x - mean x)^2 + epsilon. With P the centring projection,
+
+    J = diag(gamma) (P - P x (P x)' / (d s^2)) / s.
+
+The bracket has eigenvalues 0 on constants, epsilon / s^2 along P x and 1 on all else, so that its norm is at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.verification.verdicts import Finding, Verdict, judge_computed
+
+Array = NDArray[np.float64]
+
+SIZES = (2, 3, 8, 32)
+EPSILONS = (1e-5, 1e-2, 1.0, 100.0)
+EXAMPLES = 40
+STEP = 1e-5
+# Error of central differences at this step, relative to gamma_max / s.
+TOLERANCE = 1e-6
+# Rounding of a largest singular value.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Example:
+    """x and gamma of one size d, and epsilon."""
+
+    values: Array
+    gain: Array
+    epsilon: float
+
+
+def layer_norm(values: Array, gain: Array, epsilon: float) -> Array:
+    """LN(x) without beta, which no derivative sees: (d,) (P0 eq. 37)."""
+    return np.asarray(gain * (values - values.mean()) / spread(values, epsilon))
+
+
+def spread(values: Array, epsilon: float) -> float:
+    """s(x)."""
+    return float(np.sqrt(np.var(values) + epsilon))
+
+
+def jacobian(example: Example, *, rank_one: bool = True) -> Array:
+    """P0 eq. 38: (d, d); without its rank-one term, s is taken for a constant."""
+    size, centred = len(example.values), example.values - example.values.mean()
+    s = spread(example.values, example.epsilon)
+    bracket = np.eye(size) - 1.0 / size
+    if rank_one:
+        bracket -= np.outer(centred, centred) / (size * s**2)
+    return np.asarray(example.gain[:, None] * bracket / s)
+
+
+def numerical_jacobian(example: Example) -> Array:
+    """By central differences of the map itself, with steps relative to s."""
+    step = STEP * spread(example.values, example.epsilon)
+    shifts = step * np.eye(len(example.values))
+    columns = [
+        layer_norm(example.values + shift, example.gain, example.epsilon)
+        - layer_norm(example.values - shift, example.gain, example.epsilon)
+        for shift in shifts
+    ]
+    return np.array(columns).T / (2 * step)
+
+
+def norm_ratio(example: Example) -> float:
+    """|J|_op s / gamma_max: at most 2 by P0 eq. 39."""
+    norm = np.linalg.norm(numerical_jacobian(example), 2)
+    return float(norm * spread(example.values, example.epsilon) / np.abs(example.gain).max())
+
+
+def examples(seed: int) -> Iterator[Example]:
+    """Of several sizes: Gaussian, nearly constant, and one outlier; gains Gaussian, equal, and one alone."""
+    random = np.random.default_rng(seed)
+    for size in SIZES:
+        for place in range(EXAMPLES):
+            noise, first = random.normal(size=size), np.eye(size)[0]
+            values = (noise, 3 + 1e-3 * noise, first + 1e-2 * noise)[place % 3] * np.exp(random.normal())
+            gain = (random.normal(size=size), np.ones(size), first)[place // 3 % 3]
+            yield Example(values, gain, EPSILONS[place % len(EPSILONS)])
+
+
+def judge_jacobian(seed: int = 0) -> Finding:
+    """Eq. 38 against central differences; rival: s a constant, no rank-one term."""
+    errors, rivals = [], []
+    for example in examples(seed):
+        measured = numerical_jacobian(example)
+        scale = np.abs(example.gain).max() / spread(example.values, example.epsilon)
+        errors.append(np.abs(jacobian(example) - measured).max() / scale)
+        rivals.append(np.abs(jacobian(example, rank_one=False) - measured).max() / scale)
+    return Finding(
+        claim="the Jacobian of LayerNorm is that of P0 eq. 38",
+        rival="without the rank-one term",
+        verdict=judge_computed(max(errors), 0.0, max(rivals), TOLERANCE),
+        evidence=f"{len(errors)} examples, d = {SIZES[0]} .. {SIZES[-1]}, in units of gamma_max / s: off by "
+        f"{max(errors):.1g} at most, the rival by {max(rivals):.2g}",
+    )
+
+
+def judge_bound(seed: int = 0) -> Finding:
+    """|J|_op <= 2 gamma_max / s (eq. 39); rival: an example beyond it. How tight it is, the evidence says."""
+    largest = max(norm_ratio(example) for example in examples(seed))
+    return Finding(
+        claim="the norm of LayerNorm's Jacobian is at most 2 gamma_max / s (P0 eq. 39)",
+        rival="some x and gamma exceed it",
+        verdict=Verdict.CONFIRMED if largest <= 2 else Verdict.REFUTED,
+        evidence=f"largest |J| s / gamma_max found {largest:.6f}: 1 is enough for 2, as the bracket in eq. 38 has "
+        "eigenvalues 0, epsilon/s^2 and 1",
+    )
+
+
+def findings() -> list[Finding]:
+    """One per statement of P0 lemma 7."""
+    return [judge_jacobian(), judge_bound()]

@@ -1,0 +1,58 @@
+"""Ladders of nets of blocks, in width at a fixed depth and in depth at a fixed width: options and sizes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+DIRECTIONS = ("width", "depth")
+
+
+def add_ladder_options(parser: argparse.ArgumentParser) -> None:
+    """Options of every simulation that follows nets of blocks over both ladders."""
+    add = parser.add_argument_group("nets").add_argument
+    add("--optimizers", nargs="+", metavar="NAME", help="optimizers (default: see the preset); all for all nine")
+    add("--widths", type=int, nargs="+", metavar="N", help="widths of the ladder in width, three or more")
+    add("--depths", type=int, nargs="+", metavar="L", help="numbers of blocks of the ladder in depth, three or more")
+    add("--width", type=int, default=128, help="width of the ladder in depth (default: 128)")
+    add("--depth", type=int, default=4, help="blocks of the ladder in width (default: 4)")
+    add("--block-depth", type=int, default=2, metavar="K", help="transformations of a block (default: 2)")
+    add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
+
+
+def check_ladders(options: argparse.Namespace) -> None:
+    """Refuse ladders too short for a slope with a correction, and names that no table has; sort and expand."""
+    from meanfield.parameterizations import OPTIMIZERS
+    from meanfield.validation import require_choice, require_count, require_counts
+
+    for name in ("widths", "depths"):
+        sizes = sorted(set(require_counts(f"--{name}", getattr(options, name), why="sizes of a ladder")))
+        if len(sizes) < 3:
+            raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
+        setattr(options, name, sizes)
+    for name in ("width", "depth", "block_depth"):
+        require_count(f"--{name.replace('_', '-')}", getattr(options, name))
+    if options.optimizers == ["all"]:
+        options.optimizers = list(OPTIMIZERS)
+    for optimizer in options.optimizers:
+        require_choice("--optimizers", optimizer, OPTIMIZERS)
+    if options.rate is not None and not 0 < options.rate < float("inf"):
+        raise ValueError(f"--rate {options.rate} must be positive and finite: it is a learning rate")
+
+
+def ladder(options: argparse.Namespace, direction: str) -> list[tuple[int, int]]:
+    """(width, depth) of every net of one ladder."""
+    if direction == "width":
+        return [(width, options.depth) for width in options.widths]
+    return [(options.width, depth) for depth in options.depths]
+
+
+def ladder_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What all numbers of a run depend on."""
+    names = ("optimizers", "widths", "depths", "width", "depth", "block_depth", "draws", "seed")
+    return {name: getattr(options, name) for name in names} | {"rate": options.rate or "by optimizer"}
+
+
+def attributes(values: dict[str, Any]) -> dict[str, Any]:
+    """The same, as a file can hold them."""
+    return {name: " ".join(map(str, one)) if isinstance(one, list) else one for name, one in values.items()}

@@ -1,0 +1,53 @@
+"""The printed report on coordinate checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification import coordinate_checks as claims
+from sims._block_nets import TABLES
+from sims._table import number, slope, table
+
+SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
+    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
+    optimizers = list(map(str, dataset["optimizer"].values))
+    parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
+    parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in claims.DIRECTIONS]
+    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
+    run = "{width}; {steps} steps, {draws} draws, seed {seed}; |.| root mean squares over units and samples"
+    how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets without corrections"
+    return "\n".join([nets + run, how]).format_map(dataset.attrs)
+
+
+def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
+    lines = []
+    for name, title in TABLES.items():
+        for direction in claims.DIRECTIONS:
+            cells = []
+            for variable, step in claims.quantities(dataset):
+                row = claims.slope(dataset, optimizer, name, direction, variable, step)
+                cells.append(f"{slope(row.settled, row.settled_stderr)} ({row.plain:+.2f})")
+            lines.append([title, direction, *cells])
+    header = [f"{SYMBOLS[variable]}, step {step}" for variable, step in claims.quantities(dataset)]
+    return table(["table", "slope in", *header], lines, f"{optimizer}: slopes")
+
+
+def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
+    lines, last = [], int(dataset["step"].values[-1])
+    for name, title in TABLES.items():
+        for step in dict.fromkeys((1, last)):
+            at = dataset[f"feature_update_norm_by_{direction}"].sel(optimizer=optimizer, table=name, step=step)
+            with np.errstate(all="ignore"):
+                means = at.mean("draw", skipna=False).values
+            lines.append([title, str(step), *(number(float(mean)) for mean in means)])
+    header = ["table", "step", *(f"{direction} {size}" for size in dataset[direction].values)]
+    return table(header, lines, f"{optimizer}: |Delta h_L| in {direction}, mean over draws")

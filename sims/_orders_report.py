@@ -1,0 +1,42 @@
+"""The printed report on the orders of updates."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification import update_order_claims as claims
+from sims._block_nets import TABLES
+from sims._table import number, slope, table
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Sizes of all orders at the largest nets, their slopes, verdicts."""
+    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
+    parts = [_heading(dataset), *(_orders(dataset, str(name)) for name in dataset["optimizer"].values)]
+    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    nets = "L blocks of {block_depth} matrices, linear; widths {widths} at L = {depth}, L = {depths} at width {width}"
+    run = "{draws} draws, seed {seed}; Delta h_L = Delta h_0 + sum_j epsilon_j, j updates of the block in each term"
+    how = "root mean squares over units, samples and draws; plain slopes in their logarithm, errors by the jackknife"
+    return "\n".join([nets, run, how]).format_map(dataset.attrs)
+
+
+def _orders(dataset: xr.Dataset, optimizer: str) -> str:
+    lines = []
+    for name in map(str, dataset["table"].values):
+        for step in map(int, dataset["step"].values):
+            for order in map(int, dataset["order"].values):
+                cells = []
+                for direction in claims.DIRECTIONS:
+                    at = dataset[f"order_norm_by_{direction}"]
+                    at = at.sel(optimizer=optimizer, table=name, step=step, order=order).isel({direction: -1})
+                    row = claims.order_slope(dataset, optimizer, name, direction, step, order)
+                    size = float(np.sqrt((at**2).mean()))
+                    cells += [number(size), slope(row.plain, row.plain_stderr)]
+                lines.append([TABLES[name], str(step), str(order), *cells])
+    ends = [f"at {direction} {int(dataset[direction].values[-1])}" for direction in claims.DIRECTIONS]
+    header = ["table", "step", "order", ends[0], "slope in width", ends[1], "slope in depth"]
+    return table(header, lines, f"{optimizer}: |epsilon_j(L)|")

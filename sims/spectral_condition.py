@@ -1,0 +1,111 @@
+"""P1's spectral conditions, measured: products of RMS operator norms against width and depth, for every optimizer.
+
+Nets of L blocks of k matrices are drawn and updated once by every optimizer, without momentum or epsilon, under P1's
+hyperparameter tables. Slopes of the products that conditions 3.1, B.1 and B.2 constrain stand beside what these ask,
+and so do the alignments of claims F.1 and F.2, by which norms are to say what features do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sims._block_ladders import (
+    DIRECTIONS,
+    add_ladder_options,
+    attributes,
+    check_ladders,
+    ladder,
+    ladder_options,
+)
+from sims._block_nets import block_net, hyperparameters
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from meanfield.execution.block_runs import BlockRun
+
+NAME = "spectral_condition"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"widths": [64, 128, 256], "depths": [2, 4, 8], "draws": 4, "optimizers": ["all"]},
+    "default": {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "draws": 48, "optimizers": ["all"]},
+    "paper": {
+        "widths": [64, 128, 256, 512, 1024],
+        "depths": [2, 4, 8, 16, 32, 64],
+        "draws": 64,
+        "optimizers": ["all"],
+    },
+}
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(NAME, __doc__)
+    add_ladder_options(parser)
+    parser.add_argument("--biases", action="store_true", help="nets with biases (P1 B.3), optimizers of elements only")
+    add_run_options(parser)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure (or read what an equal run has measured), print, and write."""
+    from figures import spectral_condition as figure
+    from meanfield.execution.provenance import code_digest, digest
+    from meanfield.optimizers import ELEMENTWISE
+    from sims import _spectral_report as report
+
+    if options.biases and options.optimizers == ["all"]:
+        options.optimizers = list(ELEMENTWISE)
+    check_ladders(options)
+    run_key = digest(**_described(options), code=code_digest())[:8]
+    results = Results(NAME, run_key, options)
+    return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
+
+
+def _described(options: argparse.Namespace) -> dict[str, Any]:
+    return ladder_options(options) | {"biases": int(options.biases)}
+
+
+def _run_of(options: argparse.Namespace, width: int, depth: int) -> BlockRun:
+    from meanfield.execution.block_runs import BlockRun
+
+    table = "one" if options.block_depth == 1 else "many"
+    shared = {"rate": options.rate, "biases": options.biases}
+    given = {name: hyperparameters(name, table, width, depth, **shared) for name in options.optimizers}
+    shape = {"block_depth": options.block_depth, "biases": options.biases}
+    net = block_net(given[options.optimizers[0]], width, depth, **shape)
+    return BlockRun(net, options.draws, options.seed, "first updates", {"hyperparameters": given})
+
+
+def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
+    """Products and alignments of every draw over both ladders."""
+    import xarray as xr
+
+    from meanfield.execution.provenance import provenance
+    from meanfield.execution.runs import simulate_all
+    from meanfield.verification.spectral_products import products_of
+
+    sizes = [(direction, size) for direction in DIRECTIONS for size in ladder(options, direction)]
+    runs = [_run_of(options, *size) for _, size in sizes]
+    measured = simulate_all(runs, workers=options.workers, store=results.pieces)
+    found = [products_of(one, run.net) for one, run in zip(measured, runs, strict=True)]
+    parts: dict[str, xr.DataArray] = {}
+    for direction in DIRECTIONS:
+        rungs = [one for one, (along, _) in zip(found, sizes, strict=True) if along == direction]
+        joined = xr.concat(rungs, dim=direction).assign_coords({direction: getattr(options, f"{direction}s")})
+        parts |= {f"{name!s}_by_{direction}": variable for name, variable in joined.items()}
+    attrs = attributes(_described(options))
+    attrs["provenance"] = provenance()
+    return xr.Dataset(parts, {"optimizer": options.optimizers}, attrs)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

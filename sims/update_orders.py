@@ -1,0 +1,123 @@
+"""The change of the stream by the order of a block's own updates in it: where k >= 2 would differ from k = 1.
+
+P1 derives alpha = 1/L for blocks of k >= 2 matrices from terms with two and more updates of one block, which are to be
+of order one (C2.3). Here Delta h_L is split exactly, after one step and after many, for each table: by condition 3.1
+(k >= 2) and by condition B.1 (k = 1), on blocks of one, two and three matrices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from sims._block_ladders import (
+    DIRECTIONS,
+    add_ladder_options,
+    attributes,
+    check_ladders,
+    ladder,
+    ladder_options,
+)
+from sims._block_nets import block_net, hyperparameters
+from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from meanfield.execution.block_runs import BlockRun
+
+NAME = "update_orders"
+TABLES = ("many", "one")
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"widths": [64, 128, 256], "depths": [2, 4, 8], "draws": 4, "optimizers": ["muon"]},
+    "default": {
+        "widths": [64, 128, 256, 512],
+        "depths": [2, 4, 8, 16, 32],
+        "draws": 32,
+        "optimizers": ["sgd", "adamw", "muon"],
+    },
+    "paper": {
+        "widths": [64, 128, 256, 512, 1024],
+        "depths": [2, 4, 8, 16, 32, 64],
+        "draws": 64,
+        "optimizers": ["all"],
+    },
+}
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(NAME, __doc__)
+    add_ladder_options(parser)
+    parser.add_argument(
+        "--steps", type=int, default=10, help="steps after which the change is split again (default 10)"
+    )
+    add_run_options(parser)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure (or read what an equal run has measured), print, and write."""
+    from figures import update_orders as figure
+    from meanfield.execution.provenance import code_digest, digest
+    from meanfield.validation import require_count
+    from sims import _orders_report as report
+
+    check_ladders(options)
+    require_count("--steps", options.steps, minimum=2, why="one step is split in any case")
+    run_key = digest(**ladder_options(options), steps=options.steps, code=code_digest())[:8]
+    results = Results(NAME, run_key, options)
+    return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
+
+
+def _run_of(options: argparse.Namespace, optimizer: str, table: str, width: int, depth: int) -> BlockRun:
+    from meanfield.execution.block_runs import BlockRun
+
+    given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
+    net = block_net(given, width, depth, block_depth=options.block_depth)
+    training = {"optimizer": optimizer, "hyperparameters": given, "momentum": False, "steps": [1, options.steps]}
+    return BlockRun(net, options.draws, options.seed, "update orders", training)
+
+
+def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
+    """|epsilon_j(L)| by optimizer, table, size, draw, step and order, over both ladders."""
+    import numpy as np
+    import xarray as xr
+
+    from meanfield.execution.provenance import provenance
+    from meanfield.execution.runs import simulate_all
+    from meanfield.quantities import QUANTITIES
+
+    rungs = {direction: ladder(options, direction) for direction in DIRECTIONS}
+    wanted = [
+        _run_of(options, optimizer, table, *size)
+        for direction in DIRECTIONS
+        for optimizer, table, size in product(options.optimizers, TABLES, rungs[direction])
+    ]
+    measured = iter(simulate_all(wanted, workers=options.workers, store=results.pieces))
+    parts = {}
+    for direction in DIRECTIONS:
+        shape = (len(options.optimizers), len(TABLES), len(rungs[direction]))
+        found = [next(measured) for _ in range(int(np.prod(shape)))]
+        for name, dims in (("order_norm", ("order",)), ("feature_update_norm", ())):
+            values = np.stack([one[name].values for one in found]).reshape(*shape, *found[0][name].shape)
+            attrs = {"long_name": QUANTITIES[name].long_name, "symbol": QUANTITIES[name].symbol, "units": "1"}
+            all_dims = ("optimizer", "table", direction, "draw", "step", *dims)
+            parts[f"{name}_by_{direction}"] = xr.DataArray(values, dims=all_dims, attrs=attrs)
+    sizes = {direction: getattr(options, f"{direction}s") for direction in DIRECTIONS}
+    coords = {"optimizer": options.optimizers, "table": list(TABLES), "step": [1, options.steps], **sizes}
+    attrs = attributes(ladder_options(options)) | {"steps": options.steps}
+    attrs["provenance"] = provenance()
+    return xr.Dataset(parts, coords | {"order": range(options.block_depth + 1)}, attrs)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

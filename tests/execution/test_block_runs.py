@@ -1,0 +1,65 @@
+"""Runs of nets of blocks: the same numbers however they are spread, and refusals before any work."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from meanfield.block_net import BlockNet
+from meanfield.execution.block_runs import BlockRun
+from meanfield.execution.runs import simulate_all
+
+NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
+RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}
+TRAINED = {"optimizer": "muon", "hyperparameters": RATES, "momentum": True, "steps": 2}
+SPLIT = TRAINED | {"momentum": False, "steps": [1, 2]}
+
+
+def test_workers_change_nothing():
+    runs = [BlockRun(NET, 3, 0, "trained streams", TRAINED), BlockRun(NET, 2, 1, "update orders", SPLIT)]
+    alone, together = (simulate_all(runs, workers=workers) for workers in (1, 2))
+    for one, other in zip(alone, together, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_measures_agree_with_each_other():
+    """The last step of the trained streams, the first updates and the split describe one and the same step."""
+    plain = TRAINED | {"momentum": False, "steps": 1}
+    trained, updated, split = simulate_all(
+        [
+            BlockRun(NET, 2, 0, "trained streams", plain),
+            BlockRun(NET, 2, 0, "first updates", {"hyperparameters": {"muon": RATES}}),
+            BlockRun(NET, 2, 0, "update orders", SPLIT),
+        ]
+    )
+    step = trained["feature_update_norm"].sel(step=1)
+    np.testing.assert_allclose(step, updated["feature_update_norm"].isel(optimizer=0))
+    np.testing.assert_allclose(step.isel(block=-1), split["feature_update_norm"].isel(step=0))
+    np.testing.assert_allclose(updated["order_norm"].isel(optimizer=0), split["order_norm"].isel(step=0))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
+    """Optimizers of matrices leave biases to AdamW, whose first step is the sign at the learning rate."""
+    net = dataclasses.replace(NET, biases=True, bias_variance=1.0, activation="relu")
+    found = simulate_all([BlockRun(net, 2, 0, "first updates", {"hyperparameters": {optimizer: RATES}})])[0]
+    assert "order_norm" not in found
+    sizes = found["bias_update_norm"].isel(optimizer=0)
+    assert np.all(sizes <= 0.1 + 1e-12)
+    assert np.all(sizes.max("bias") > 0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"draws": 1}, ValueError, "one draw"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"measure": "losses"}, ValueError, "'trained streams'"),
+        ({"net": BlockNet(width=10**7, depth=1)}, MemoryError, "training with 1 worker"),
+    ],
+)
+def test_refusals(options, error, words):
+    given = {"net": NET, "draws": 2, "seed": 0, "measure": "trained streams", "options": TRAINED}
+    with pytest.raises(error, match=words):
+        simulate_all([BlockRun(**(given | options))])

@@ -1,0 +1,131 @@
+"""First directions against their definitions in P1, on full matrices."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meanfield.optimizers import FIRST_STEPS, SSO
+from meanfield.optimizers.base import Gradient, Place, dense
+from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.polar import newton_schulz, polar_factor
+
+SHAPES = [(12, 12), (12, 5), (5, 12), (1, 9), (9, 1)]
+
+
+def draw(shape, rank, seed=0):
+    rng = np.random.default_rng(seed)
+    slope = Factored(rng.normal(size=(shape[0], rank)), rng.normal(size=(shape[1], rank)))
+    curvature = Factored(slope.left**2, slope.right**2)
+    weights = rng.normal(size=shape) / np.sqrt(shape[1])
+    return Gradient(slope, curvature), weights
+
+
+def first(name, gradient, weights, learning_rate=0.1):
+    optimizer = SSO(0.0) if name == "sso" else FIRST_STEPS[name]
+    return dense(optimizer.step(None, gradient, Place(weights, learning_rate))[0])
+
+
+def compact(matrix):
+    u, s, v = np.linalg.svd(matrix)
+    rank = int((s > 1e-9 * s[0]).sum())
+    return u[:, :rank], s[:rank], v[:rank].T
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rank", [1, 3, 20])
+def test_definitions(shape, rank):
+    gradient, weights = draw(shape, rank)
+    slope = gradient.slope.dense()
+    u, _, v = compact(slope)
+    expected = {
+        "sgd": slope,
+        "adamw": np.sign(slope),
+        "lion": np.sign(slope),
+        "sophia": np.clip(slope / (0.05 * gradient.curvature.dense()), -1, 1),
+        "muon": u @ v.T,
+        "muon_kimi": 0.2 * np.sqrt(max(shape)) * u @ v.T,
+        "shampoo": u @ v.T,
+        "soap": u @ v.T,
+    }
+    for name, direction in expected.items():
+        np.testing.assert_allclose(first(name, gradient, weights), direction, atol=1e-7, err_msg=name)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(SHAPES), st.integers(1, 6))
+def test_polar_factor_is_orthogonal_on_its_support(seed, shape, rank):
+    gradient, _ = draw(shape, rank, seed)
+    factor = polar_factor(gradient.slope)
+    gram = factor.dense().T @ factor.dense()
+    np.testing.assert_allclose(gram @ gram, gram, atol=1e-10)
+    assert np.trace(gram) == pytest.approx(np.linalg.matrix_rank(gradient.slope.dense()))
+    nuclear = np.linalg.svd(gradient.slope.dense(), compute_uv=False).sum()
+    assert np.sum(factor.dense() * gradient.slope.dense()) == pytest.approx(nuclear)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_newton_schulz_is_its_iteration_on_the_full_matrix(shape):
+    slope = draw(shape, 3)[0].slope
+    x = slope.dense() / np.linalg.norm(slope.dense())
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    found = newton_schulz(slope, 5)
+    np.testing.assert_allclose(found.dense(), x, atol=1e-10)
+    values = np.linalg.svd(found.dense(), compute_uv=False)[: min(3, *shape)]
+    assert np.all((values > 0.65) & (values < 1.25))
+    assert np.abs(found.dense() - polar_factor(slope).dense()).max() > 1e-3, "five steps do not make it exact"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rank", [1, 3, 20])
+@pytest.mark.parametrize("learning_rate", [0.3, 0.01])
+def test_sso_meets_both_constraints(shape, rank, learning_rate):
+    if 1 in shape and rank > 1:
+        rank = 1
+    gradient, weights = draw(shape, rank)
+    radius = np.sqrt(shape[0] / shape[1])
+    step = first("sso", gradient, weights, learning_rate) / radius
+    assert np.linalg.norm(step, 2) == pytest.approx(1, abs=1e-8)
+    before = np.linalg.norm(weights, 2)
+    assert np.linalg.norm(weights - learning_rate * radius * step, 2) == pytest.approx(before, rel=1e-8)
+    polar = polar_factor(gradient.slope).dense()
+    assert abs(np.linalg.norm(weights - learning_rate * radius * polar, 2) / before - 1) > 1e-6, (
+        "the polar factor leaves"
+    )
+
+
+def test_sso_reaches_the_largest_alignment_where_the_gradient_leaves_room():
+    """Rank-one gradients leave most of the top direction free: <G, Phi> is then the nuclear norm, the most."""
+    gradient, weights = draw((40, 40), 1)
+    slope = gradient.slope.dense()
+    step = first("sso", gradient, weights, 0.01)
+    assert np.sum(slope * step) == pytest.approx(np.linalg.norm(slope, "nuc"))
+
+
+def test_sso_beats_random_feasible_directions():
+    """First order in eta: no direction of norm 1 orthogonal to the top pair is better aligned with the gradient."""
+    gradient, weights = draw((6, 6), 6)
+    slope = gradient.slope.dense()
+    found = np.sum(slope * first("sso", gradient, weights, 1e-5))
+    u, _, v = np.linalg.svd(weights)
+    rng = np.random.default_rng(1)
+    tilts = rng.normal(size=500) * np.linalg.norm(slope)
+    for tilt in tilts:
+        left, _, right = np.linalg.svd(slope + tilt * np.outer(u[:, 0], v[0]) + 0.3 * rng.normal(size=(6, 6)))
+        other = left @ right
+        if abs(u[:, 0] @ other @ v[0]) < 0.02:
+            assert np.sum(slope * other) <= found + 0.02 * np.linalg.norm(slope, 2) * 2
+
+
+def test_sophia_needs_curvature():
+    gradient, weights = draw((4, 4), 2)
+    with pytest.raises(ValueError, match="curvature"):
+        first("sophia", Gradient(gradient.slope), weights)
+
+
+def test_newton_schulz_of_the_smallest_numbers():
+    gradient, _ = draw((6, 6), 2)
+    tiny = gradient.slope.times(1e-250)
+    np.testing.assert_allclose(newton_schulz(tiny, 5).dense(), newton_schulz(gradient.slope, 5).dense(), atol=1e-12)
+    assert not newton_schulz(gradient.slope.times(0.0), 5).dense().any()

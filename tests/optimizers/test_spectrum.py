@@ -1,0 +1,24 @@
+"""Largest singular values against LAPACK's, on both sides of the switch to Lanczos iterations."""
+
+import numpy as np
+import pytest
+
+from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.spectrum import DIRECT, rms_operator_norm, spectral_norm, top_singular
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (1, 7), (DIRECT + 60, DIRECT + 60), (DIRECT + 20, 2 * DIRECT), (400, 16)])
+def test_top_singular_is_lapacks(shape):
+    rng = np.random.default_rng(0)
+    matrix, moved = rng.normal(size=shape), Factored(*(rng.normal(size=(size, 2)) for size in shape))
+    for given, whole in ((None, matrix), (moved, matrix + moved.dense())):
+        u, s, v = top_singular(matrix, moved=given)
+        values = np.linalg.svd(whole, compute_uv=False)
+        assert s == pytest.approx(values[0], rel=1e-10)
+        np.testing.assert_allclose(whole @ v, s * u, atol=1e-8 * s)
+    signs = np.outer(np.ones(shape[0]), np.resize([1.0, -1.0], shape[1]))
+    assert spectral_norm(signs) == pytest.approx(np.sqrt(signs.size))
+    assert spectral_norm(matrix) == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-6)
+    assert spectral_norm(moved) == pytest.approx(np.linalg.norm(moved.dense(), 2), rel=1e-12)
+    expected = np.sqrt(shape[1] / shape[0]) * np.linalg.norm(matrix, 2)
+    assert rms_operator_norm(matrix) == pytest.approx(expected, rel=1e-6)

@@ -1,0 +1,100 @@
+"""Several steps with momentum and epsilon, against the update rules written out on full matrices."""
+
+import numpy as np
+import pytest
+
+from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, Lion, Muon, Shampoo, Sophia
+from meanfield.optimizers.base import Gradient, Place, dense
+from meanfield.optimizers.factored import Factored
+
+SHAPES = [(12, 12), (12, 5), (1, 9), (9, 1)]
+EPSILON = 1e-3
+
+
+def gradients(shape, steps=4, rank=2):
+    rng = np.random.default_rng(3)
+    pairs = [[rng.normal(size=(size, rank)) for size in shape] for _ in range(steps)]
+    return [Gradient(Factored(a, b), Factored(a**2, b**2)) for a, b in pairs]
+
+
+def run(optimizer, shape, epsilon=EPSILON):
+    state, found = None, []
+    for gradient in gradients(shape):
+        direction, state = optimizer.step(state, gradient, Place(np.zeros(shape), 0.1, epsilon))
+        found.append(dense(direction))
+    return found
+
+
+def inverse_fourth_root(matrix):
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors @ np.diag(values**-0.25) @ vectors.T
+
+
+def written_out(name, shape):
+    """The same steps by P1's formulas."""
+    m = v = np.zeros(shape)
+    left, right = np.zeros((shape[0],) * 2), np.zeros((shape[1],) * 2)
+    for t, gradient in enumerate(gradients(shape), start=1):
+        g, h = gradient.slope.dense(), gradient.curvature.dense()
+        if name == "sgd":
+            m = 0.9 * m + g
+            yield m
+        elif name == "adamw":
+            m, v = 0.9 * m + 0.1 * g, 0.95 * v + 0.05 * g**2
+            yield m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.95**t)) + EPSILON)
+        elif name == "lion":
+            yield np.sign(0.9 * m + 0.1 * g)
+            m = 0.99 * m + 0.01 * g
+        elif name == "sophia":
+            m, v = 0.965 * m + 0.035 * g, 0.99 * v + 0.01 * h
+            yield np.clip(m / np.maximum(0.05 * v, EPSILON), -1, 1)
+        elif name == "shampoo":
+            m = 0.95 * m + 0.05 * g
+            left, right = 0.95 * left + 0.05 * g @ g.T, 0.95 * right + 0.05 * g.T @ g
+            roots = [inverse_fourth_root(x / (1 - 0.95**t) + EPSILON * np.eye(len(x))) for x in (left, right)]
+            yield roots[0] @ m @ roots[1]
+        elif name == "soap":
+            m = 0.95 * m + 0.05 * g
+            left, right = 0.95 * left + 0.05 * g @ g.T, 0.95 * right + 0.05 * g.T @ g
+            ql, qr = (np.linalg.eigh(x)[1][:, ::-1] for x in (left, right))
+            v = 0.95 * v + 0.05 * (ql.T @ g @ qr) ** 2
+            quotient = (ql.T @ m @ qr) / (1 - 0.95**t) / (np.sqrt(v / (1 - 0.95**t)) + EPSILON)
+            yield ql @ quotient @ qr.T
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "lion", "sophia", "shampoo", "soap"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_steps(name, shape):
+    for found, expected in zip(run(OPTIMIZERS[name], shape), written_out(name, shape), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_muon_orthogonalises_nesterov_momentum(shape):
+    m = np.zeros(shape)
+    for found, gradient in zip(run(Muon(0.95, None), shape), gradients(shape), strict=True):
+        m = 0.95 * m + gradient.slope.dense()
+        u, s, v = np.linalg.svd(gradient.slope.dense() + 0.95 * m, full_matrices=False)
+        kept = s > 1e-9 * s[0]
+        np.testing.assert_allclose(found, u[:, kept] @ v[kept], atol=1e-7)
+    size = 0.2 * np.sqrt(max(shape))
+    for one, other in zip(run(OPTIMIZERS["muon"], shape), run(OPTIMIZERS["muon_kimi"], shape), strict=True):
+        np.testing.assert_allclose(size * one, other)
+
+
+@pytest.mark.parametrize("optimizer", [AdamW(), Lion(), Sophia(), Shampoo()])
+def test_steps_change_nothing_they_were_given(optimizer):
+    first, second = gradients((6, 6))[:2]
+    _, state = optimizer.step(None, first, Place(np.zeros((6, 6))))
+    again = [dense(optimizer.step(state, second, Place(np.zeros((6, 6))))[0]) for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+
+
+def test_sso_stays_on_its_sphere():
+    rng = np.random.default_rng(5)
+    weights, state = rng.normal(size=(12, 12)), None
+    start = np.linalg.norm(weights, 2)
+    for gradient in gradients((12, 12)):
+        direction, state = SSO().step(state, gradient, Place(weights, 0.05))
+        weights = weights - 0.05 * dense(direction)
+        assert np.linalg.norm(weights, 2) == pytest.approx(start, rel=1e-7)

@@ -1,0 +1,111 @@
+"""The command on activations: verdicts, negative controls, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import activation_drift as figure
+from meanfield.verification import activation_drift as claims
+from meanfield.verification.verdicts import Verdict
+from meanfield.verification.width_extrapolation import extrapolated
+from sims import _activation_theory as theory
+from sims import activation_drift as simulation
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("activation") / "run.nc"
+    assert simulation.main(["--preset", "smoke", "--workers", "1", "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_verdicts(finished):
+    assert claims.judge_gain(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_constant_gain(finished).verdict is Verdict.REFUTED
+    assert claims.judge_stationary(finished).verdict is Verdict.REFUTED
+    assert claims.judge_energies(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_scales(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_asymptote(finished).verdict is Verdict.REFUTED
+    assert len([one for one in claims.findings(finished) if "band" in one.evidence]) == claims.DRAWN
+
+
+def test_slopes_of_relu_in_place_of_gelu_refute_nothing(finished):
+    """Negative control: nets that are ReLU's in all but name are not steeper, nor shallower."""
+    swapped = _as_gelu(finished, "relu")
+    for found in (claims.judge_attenuation(swapped), claims.judge_slightly_steeper(swapped, "fan_in")):
+        assert found.verdict is not Verdict.REFUTED
+
+
+def test_gains_of_relu_are_no_gelu_gains(finished):
+    """Negative control: the printed gain is refuted by gates that are ReLU's."""
+    assert claims.judge_gain(_as_gelu(finished, "relu")).verdict is Verdict.REFUTED
+
+
+def test_scales_of_other_weights_do_not_follow_the_mean_field(finished):
+    """Negative control: drawn under He's variance, predicted under the fan-in rule."""
+    for judge in (claims.judge_energies, claims.judge_scales):
+        assert judge(_as_gelu(finished, "gelu, he")).verdict is Verdict.REFUTED
+
+
+def _as_gelu(dataset, source):
+    """The dataset in which GELU's nets drew what those of another case did."""
+    changed = dataset.copy(deep=True)
+    for name in (*simulation.SCALES, *simulation.ENERGIES):
+        for variable in (name, f"{name}_stderr"):
+            for case in (f"gelu, {rule}" for rule in theory.RULES):
+                changed[variable].loc[{"case": case}] = dataset[variable].sel(case=source).values
+    return changed
+
+
+def test_extrapolation_is_free_of_what_is_linear_in_one_over_width():
+    widths, depths = np.array([100.0, 400.0]), np.array([3, 5])
+    limit = np.array([0.5, 0.2]) / np.sqrt(widths[-1])
+    scale = np.array([0.5, 0.2]) / np.sqrt(widths[:, None]) * np.exp(7 / widths[:, None])
+    name = claims.LABEL_SCALE
+    values = {
+        name: (("case", "width", "depth"), scale[None]),
+        f"{name}_stderr": (("case", "width", "depth"), scale[None]),
+    }
+    found = extrapolated(xr.Dataset(values, {"case": ["a"], "width": widths, "depth": depths}), "a", claims.LABEL_SCALE)
+    np.testing.assert_allclose(np.exp(found.log_scale), limit, rtol=1e-12)
+    np.testing.assert_allclose(found.left, 4 * (7 / 400) ** 2, rtol=1e-9)
+
+
+def test_rates_far_up_are_those_of_the_gain(finished):
+    for case in map(str, finished["case"].values[1:]):
+        logs = np.log(finished[f"{claims.LABEL_SCALE}_mean_field"].sel(case=case).values)
+        rate = claims.rate_of_gain(claims.far_gain(finished, case))
+        assert abs(logs[-1] - logs[-2] - rate) < 0.6 / finished.sizes["layers"]
+
+
+def test_figure_shows_the_numbers(finished):
+    axes = figure.draw(finished).axes[0]
+    at = finished.sel(case="gelu, fan_in", layers=slice(1, 30))
+    drawn = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 30]
+    np.testing.assert_allclose(drawn[0], at["pre_activation_energy_mean_field"].values)
+
+
+def test_printed_report(finished):
+    from sims._activation_report import text
+
+    printed = text(finished)
+    for words in ("gelu, energy", "with 1/n", "CNN 3 .. 30", "by the gain", "Verdicts", "P0 table 3"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--depths", "8"], "a slope needs two or more"),
+        (["--depths", "3", "80"], "followed to 60 layers"),
+        (["--depths", "0", "8"], "--depths is 0"),
+        (["--width", "2"], "--width is 2"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

@@ -1,0 +1,114 @@
+"""The command on padding: verdicts, what must be refuted, figure, report, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import cnn_padding as figure
+from meanfield.verification import padding as claims
+from meanfield.verification.verdicts import Verdict
+from sims import cnn_padding as simulation
+
+SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
+FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("padding") / "run.nc"
+    assert simulation.main([*SMALL, *FAR, "--draws", "128", "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_verdicts(finished):
+    assert claims.judge_mean_field(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_exponent(finished, place=0).verdict is Verdict.REFUTED
+    assert claims.judge_uniform_correction(finished).verdict is Verdict.REFUTED
+    assert claims.judge_turning(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_half(finished, "1D linear").verdict is Verdict.CONFIRMED
+    assert claims.judge_half(finished, "1D ReLU").verdict is Verdict.INCONCLUSIVE
+    assert claims.judge_missing_terms(finished).verdict is Verdict.CONFIRMED
+    assert len(claims.findings(finished)) == claims.FINDINGS
+
+
+def test_label_terms_decay_by_the_eigenvalue(finished):
+    assert claims.judge_decay(finished, "3 x 3").verdict is Verdict.CONFIRMED
+    assert float(finished["transport_eigenvalue"].sel(grid="3 x 3")) == pytest.approx(((1 + 2**0.5) / 3) ** 2)
+
+
+# Negative controls ------------------------------------------------------------------------------------------
+
+
+def test_swapped_paddings_are_refuted(finished):
+    swapped = finished["label_term_mean_field"].sel(padding=["circular", "zero"])
+    swapped = swapped.assign_coords(padding=finished["padding"])
+    assert claims.judge_mean_field(finished.assign(label_term_mean_field=swapped)).verdict is Verdict.REFUTED
+
+
+def test_a_true_constant_factor_is_not_refuted(finished):
+    """Scales under zero padding that are 1.5 times the circular ones at every depth, as P0 has it."""
+    scale = finished[claims.LABEL_SCALE].copy()
+    scale.loc[{"padding": "zero"}] = 1.5 * scale.sel(padding="circular").values
+    finding = claims.judge_exponent(finished.assign({claims.LABEL_SCALE: scale}), place=0)
+    assert finding.verdict is Verdict.CONFIRMED
+
+
+def test_the_eigenvalue_of_a_stencil_with_a_dropped_offset_is_refuted(finished):
+    """Two of three taps keep a quarter of the signal on a square, not (1 + sqrt 2)^2 / 9."""
+    dropped = finished.assign(transport_eigenvalue=xr.full_like(finished["transport_eigenvalue"], 0.25))
+    assert claims.judge_decay(dropped, "3 x 3").verdict is Verdict.REFUTED
+
+
+def test_depths_that_grow_with_the_grid_alone_are_refuted(finished):
+    sites = finished["sites"] + 1.0
+    by_grid = finished["turning_depth"].notnull() * sites
+    linear = finished.assign(turning_depth=by_grid, half_depth=by_grid)
+    assert claims.judge_turning(linear).verdict is Verdict.REFUTED
+    assert claims.judge_half(linear, "1D linear").verdict is Verdict.REFUTED
+
+
+def test_a_bound_for_fewer_taps_is_refuted(finished):
+    weak = finished.assign(missing_bound=finished["missing_bound"] / finished["set_taps"])
+    assert claims.judge_missing_terms(weak).verdict is Verdict.REFUTED
+
+
+# Output -----------------------------------------------------------------------------------------------------
+
+
+def test_figure_shows_the_numbers(finished):
+    profile, drawn, far = figure.draw(finished).axes
+    zero, circular = (finished["label_term_by_site_mean_field"].sel(padding=name)[0] for name in ("zero", "circular"))
+    np.testing.assert_allclose(profile.lines[0].get_ydata(), zero / circular.mean())
+    theory = finished["label_term_mean_field"].sel(grid="3")
+    lines = [np.asarray(line.get_ydata()) for line in drawn.lines]
+    ratio = (theory.sel(padding="zero") / theory.sel(padding="circular")).values
+    assert any(len(line) == len(ratio) and np.allclose(line, ratio) for line in lines)
+    at = finished["far_ratio"].sel(family="1D ReLU", sites=8)
+    np.testing.assert_allclose(far.lines[0].get_ydata(), at)
+
+
+def test_printed_report(tmp_path, capsys):
+    arguments = [*SMALL, "--far-lines", "4", "5", "6", "--far-squares", "3", "--draws", "2"]
+    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("ln lambda", "growth ends", "Lemma 3", "on a torus", "eta* of B, zero / circular", "Verdicts"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lines", "2"], "--lines [2] holds a grid shorter"),
+        (["--far-squares", "0"], "--far-squares is 0"),
+        (["--depths", "4", "8"], "fewer than three numbers"),
+        (["--far-lines", "8", "8", "16"], "--far-lines [8, 16] is fewer"),
+        (["--channels", "0"], "channels is 0"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

@@ -1,0 +1,84 @@
+"""The command on coordinate checks: verdicts, controls, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import coordinate_check as figure
+from meanfield.verification import coordinate_checks as claims
+from meanfield.verification.verdicts import Verdict
+from sims import coordinate_check as simulation
+
+LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("coordinates") / "run.nc"
+    arguments = ["--optimizers", "muon", *LADDERS, "--draws", "24", "--steps", "3", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_tables_keep_features_flat_and_nothing_does_not(finished):
+    assert claims.judge_flat(finished, "muon", "many").verdict is not Verdict.REFUTED
+    assert claims.judge_standard(finished, "muon").verdict is Verdict.REFUTED
+    assert len(claims.findings(finished)) == 3
+
+
+def test_the_standard_parameterization_passed_off_as_a_table_is_refuted(finished):
+    """Negative control: the columns exchanged."""
+    order = [{"standard": "many", "many": "standard"}.get(str(name), str(name)) for name in finished["table"].values]
+    swapped = finished.sel(table=order).assign_coords(table=finished["table"])
+    assert claims.judge_flat(swapped, "muon", "many").verdict is Verdict.REFUTED
+    assert claims.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
+
+
+def test_a_fourth_power_of_depth_is_refuted(finished):
+    """Negative control: features that grow as L^(1/2) along the ladder in depth."""
+    name = "feature_update_norm_by_depth"
+    tilted = finished.assign({name: finished[name] * finished["depth"] ** 0.5})
+    assert claims.judge_flat(tilted, "muon", "many").verdict is Verdict.REFUTED
+
+
+def test_nets_that_leave_the_floats_are_not_flat(finished):
+    name = "feature_update_norm_by_width"
+    gone = finished.assign({name: finished[name].where(finished["width"] < 64)})
+    assert claims.judge_flat(gone, "muon", "many").verdict is Verdict.REFUTED
+    assert "leaves the floats or stands still" in claims.judge_standard(gone, "muon").evidence
+
+
+def test_figure_shows_the_numbers(finished):
+    first = figure.draw(finished).axes[0]
+    values = finished["feature_update_norm_by_width"].sel(optimizer="muon", table="standard", step=1).mean("draw")
+    np.testing.assert_allclose(first.lines[0].get_ydata(), values)
+
+
+def test_printed_report(tmp_path, capsys):
+    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
+    arguments = ["--optimizers", "adamw", "sso", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]
+    assert simulation.main([*arguments, "--activation", "relu", "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("sso: slopes", "|Delta h_L|, step 2", "k >= 2 table", "relu", "Verdicts", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--widths", "64", "128"], "three or more sizes"),
+        (["--depths", "0", "2", "4"], "--depths is 0"),
+        (["--optimizers", "adam"], "'adamw'"),
+        (["--block-depth", "0"], "--block-depth is 0"),
+        (["--rate", "-1"], "positive"),
+        (["--steps", "0"], "--steps is 0"),
+        (["--activation", "tanh"], "'relu'"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

@@ -1,0 +1,86 @@
+"""The command on P1's spectral conditions: verdicts, controls, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import spectral_condition as figure
+from meanfield.verification import spectral_products as claims
+from meanfield.verification.verdicts import Verdict
+from sims import spectral_condition as simulation
+
+LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def finished(tmp_path_factory, request):
+    path = tmp_path_factory.mktemp("spectral") / "run.nc"
+    options = ["--optimizers", "adamw", "muon", "--block-depth", str(request.param), "--draws", "24"]
+    assert simulation.main([*options, *LADDERS, "--workers", "1", "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def verdict_of(dataset, words):
+    return next(found.verdict for found in claims.findings(dataset) if words in found.claim)
+
+
+def test_verdicts(finished):
+    assert verdict_of(finished, "first-order") is Verdict.CONFIRMED
+    assert verdict_of(finished, "C2.1") is Verdict.CONFIRMED
+    assert verdict_of(finished, "F.1") is not Verdict.REFUTED
+    higher = [found for found in claims.findings(finished) if "higher order" in found.claim]
+    assert len(higher) == (claims.block_depth(finished) > 1)
+
+
+def test_products_off_by_a_root_of_depth_are_refuted(finished):
+    """Negative control: the learning rate of the other condition."""
+    name = "update_product_by_depth"
+    tilted = finished.assign({name: finished[name] * finished["depth"] ** 0.5})
+    assert verdict_of(tilted, "first-order") is Verdict.REFUTED
+    assert verdict_of(tilted, "C2.1") is Verdict.REFUTED
+
+
+def test_gaussian_norms_are_those_of_drawn_matrices():
+    rng = np.random.default_rng(0)
+    for shape in ((64, 64), (128, 16), (1, 200), (64, 256)):
+        drawn = [np.linalg.norm(rng.normal(size=shape), 2) for _ in range(200)]
+        scale = np.sqrt(shape[1] / shape[0])
+        assert claims.gaussian_norm(*shape) == pytest.approx(scale * np.mean(drawn), rel=0.01)
+    assert claims.limit_norm(64, 16) == pytest.approx(np.sqrt(16 / 64) * 8)
+
+
+def test_figure_shows_the_numbers(finished):
+    axes = figure.draw(finished).axes[0]
+    values = finished["weight_product_by_width"].isel(weight_product_name=0).mean("draw")
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), values / values[0])
+
+
+def test_printed_report(tmp_path, capsys):
+    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
+    arguments = ["--optimizers", "all", *sizes, "--draws", "2", "--workers", "1", "--block-depth", "3"]
+    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("a_l |W^(3)| |W^(2)| |W^(1)|", "a_l |dW^(3)| |dW^(2)| |dW^(1)|", "shampoo", "F.2", "Verdicts"):
+        assert words in printed
+
+
+def test_bad_input_gets_one_line(tmp_path, capsys):
+    assert simulation.main(["--preset", "smoke", "--widths", "8", "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert "three or more sizes" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_biases_meet_their_condition(tmp_path, capsys):
+    path = tmp_path / "run.nc"
+    arguments = ["--preset", "smoke", "--biases", "--optimizers", "adamw", *LADDERS, "--draws", "12", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(path)]) == 0
+    assert "a_l |W^(2)| |db^(1)|" in capsys.readouterr().out
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        rows = {(row.name, row.direction): row.slope for row in claims.update_rows(stored.load())}
+    expected = (("a_l |db^(2)|", "depth", -1), ("a_l |db^(2)|", "width", 0), ("a_0 |db_0|", "depth", 0))
+    for name, direction, exponent in expected:
+        assert rows[name, direction].settled == pytest.approx(exponent, abs=1e-6)
+    assert simulation.main(["--biases", "--optimizers", "muon", "--out", str(tmp_path / "other.nc")]) == 2
+    assert "defines no biases" in capsys.readouterr().err

@@ -1,0 +1,63 @@
+"""The command on orders of updates: verdicts, controls, files, refusals."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import update_orders as figure
+from meanfield.verification import update_order_claims as claims
+from meanfield.verification.verdicts import Verdict
+from sims import update_orders as simulation
+
+LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("orders") / "run.nc"
+    arguments = ["--optimizers", "muon", *LADDERS, "--draws", "24", "--steps", "4", "--workers", "1"]
+    assert simulation.main([*arguments, "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def test_first_order_is_flat_and_second_order_is_not_under_the_other_table(finished):
+    assert claims.judge_order(finished, "muon", "many", 1, 1).verdict is Verdict.CONFIRMED
+    row = claims.order_slope(finished, "muon", "one", "depth", 4, 2)
+    assert row.plain + 5 * row.plain_stderr < -0.25
+    assert len(claims.findings(finished)) == 5
+
+
+def test_second_order_of_the_first_step_falls_with_width(finished):
+    """(W_1 h) . (W_2^T delta) is the overlap of two independent vectors."""
+    row = claims.order_slope(finished, "muon", "many", "width", 1, 2)
+    assert abs(row.plain + 0.5) < 5 * row.plain_stderr
+
+
+def test_first_order_that_falls_is_refuted(finished):
+    """Negative control: terms that lose a root of the depth."""
+    name = "order_norm_by_depth"
+    tilted = finished.assign({name: finished[name] * finished["depth"] ** -0.5})
+    assert claims.judge_order(tilted, "muon", "many", 1, 1).verdict is Verdict.REFUTED
+
+
+def test_figure_shows_the_numbers(finished):
+    first = figure.draw(finished).axes[0]
+    values = finished["order_norm_by_width"].sel(optimizer="muon", table="many", step=1, order=0)
+    np.testing.assert_allclose(first.lines[0].get_ydata(), np.sqrt((values**2).mean("draw")))
+
+
+def test_blocks_of_one_matrix_have_no_second_order(tmp_path, capsys):
+    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
+    arguments = ["--optimizers", "adamw", *sizes, "--block-depth", "1", "--draws", "2", "--steps", "2"]
+    assert simulation.main([*arguments, "--workers", "1", "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    assert "adamw, k = 1 table, step 1: the terms of order 1" in printed
+    assert "terms of order 2" not in printed
+
+
+def test_bad_input_gets_one_line(tmp_path, capsys):
+    assert simulation.main(["--preset", "smoke", "--steps", "1", "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert "one step is split in any case" in complaint
+    assert complaint.count("\n") == 1

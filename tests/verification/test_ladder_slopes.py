@@ -1,0 +1,37 @@
+"""Slopes over ladders: corrections are taken out, errors are those of draws, gaps are told."""
+
+import numpy as np
+import pytest
+
+from meanfield.verification.ladder_slopes import ladder_slope
+
+DEPTHS = np.array([2, 4, 8, 16, 32, 64])
+
+
+def drawn(exponent, sizes, noise=0.02, seed=0):
+    rng = np.random.default_rng(seed)
+    clean = sizes**exponent * np.exp(0.6 / sizes - 0.3 / sizes**2)
+    return clean[:, None] * np.exp(noise * rng.normal(size=(len(sizes), 40)) + rng.normal(size=40))
+
+
+@pytest.mark.parametrize("exponent", [0.0, -0.5])
+def test_corrections_in_inverse_sizes_are_taken_out(exponent):
+    slope = ladder_slope(DEPTHS, drawn(exponent, DEPTHS.astype(float)))
+    assert abs(slope.settled - exponent) < 6 * slope.settled_stderr
+    assert abs(slope.plain - exponent) > 6 * slope.plain_stderr, "without them the slope is off"
+    assert slope.settled_stderr < 0.02, "what draws share does not blur their slopes"
+
+
+def test_wide_ladders_take_one_correction():
+    sizes = 64.0 * DEPTHS
+    slope = ladder_slope(sizes, sizes[:, None] ** 0.25 * np.exp(3 / sizes)[:, None] * np.ones((1, 3)))
+    assert slope.settled == pytest.approx(0.25)
+    assert slope.allowance == pytest.approx(0, abs=1e-9)
+
+
+def test_sizes_that_are_not_finite_are_left_out():
+    values = drawn(0.0, DEPTHS.astype(float))
+    values[4:, 0] = np.inf, np.nan
+    assert ladder_slope(DEPTHS, values).sizes == 4
+    values[2:, 1] = 0.0
+    assert np.isnan(ladder_slope(DEPTHS, values).settled)
