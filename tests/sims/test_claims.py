@@ -37,7 +37,7 @@ def runs(folder):
 
 
 def _verdict(claim, runs):
-    return combined(check.judge(runs[check.simulation]).verdict for check in claim.checks)
+    return combined(check.judge(runs[check.run]).verdict for check in claim.checks)
 
 
 def test_every_claim_has_a_control():
