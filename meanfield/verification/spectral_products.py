@@ -164,7 +164,7 @@ def condition_of(name: str, direction: str, layers: int) -> float:
 
 
 def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[Row]]]:
-    """Slopes by the condition that constrains them, with the claim in words; those that this net does not have left out."""
+    """Slopes by the condition that constrains them, with the claim in words; no groups that this net has nothing of."""
     updates = update_rows(dataset)
     inside = [row for row in updates if row.name.startswith("a_l")]
     aligned = alignment_rows(dataset)
