@@ -58,8 +58,8 @@ def judge_split(dataset: xr.Dataset) -> Finding:
         claim="averaged over labels, S = A + B exactly (P0 lemma 2, eq. 18)",
         rival="B alone",
         verdict=judge_computed(ratio.values, 1.0, float(alone.max()), TOLERANCE),
-        evidence=f"A + B off by {float(abs(ratio - 1).max()):.2g} at most, B alone by {float(abs(alone - 1).min()):.2g} "
-        "or more",
+        evidence=f"A + B off by {float(abs(ratio - 1).max()):.2g} at most, B alone by at least "
+        f"{float(abs(alone - 1).min()):.2g}",
     )
 
 

@@ -11,6 +11,7 @@ from figures import batch_size as figure
 from meanfield.verification import batch_sizes as claims
 from meanfield.verification.verdicts import Verdict
 from sims import batch_size as simulation
+from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,4 @@ def test_printed_report(run):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -15,8 +15,7 @@ from sims import _claims_record as record
 from sims import claims as simulation
 from tests.sims.claim_controls import CONTROLS
 
-# Claims that read no numbers of a dataset. Controls: of A16 and A19 beside their examples (`tests/verification`), of A21
-# below.
+# Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
 WITHOUT_DATASET = {"A16", "A19", "A21"}
 
 
@@ -38,7 +37,7 @@ def runs(folder):
 
 
 def _verdict(claim, runs):
-    return combined(check.judge(runs[check.simulation]).verdict for check in claim.checks)
+    return combined(check.judge(runs[check.run]).verdict for check in claim.checks)
 
 
 def test_every_claim_has_a_control():

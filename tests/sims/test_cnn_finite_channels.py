@@ -10,6 +10,7 @@ from meanfield.verification import stencil_slopes as stencils
 from meanfield.verification.verdicts import Verdict
 from sims import cnn_finite_channels as simulation
 from sims._finite_channels_parts import one_site
+from tests.sims.commands import assert_refused, finished_run
 
 CORRECTION = corrections.CORRECTION
 SMALL = ["--preset", "smoke", "--workers", "1"]
@@ -18,9 +19,7 @@ SMALL = ["--preset", "smoke", "--workers", "1"]
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("channels") / "run.nc"
-    assert simulation.main([*SMALL, "--depths", "2", "6", "--slope-draws", "40", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, [*SMALL, "--depths", "2", "6", "--slope-draws", "40"], path)
 
 
 def _drawn_as(dataset, law):
@@ -119,7 +118,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main([*SMALL, *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)

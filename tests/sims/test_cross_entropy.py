@@ -10,6 +10,7 @@ from figures import cross_entropy as figure
 from meanfield.verification import cross_entropies as claims
 from meanfield.verification.verdicts import Verdict
 from sims import cross_entropy as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +19,7 @@ def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("loss") / "run.nc"
     sizes = ["--depths", "1", "2", "4", "--width", "96", "--channels", "32", "--draws", "256", "--workers", "1"]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        assert simulation.main([*sizes, "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load(), printed.getvalue()
+        return finished_run(simulation, [*sizes], path), printed.getvalue()
 
 
 @pytest.fixture
@@ -85,7 +84,4 @@ def test_printed_report(run):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -2,20 +2,18 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import identities as figure
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
 from sims import identities as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("identities") / "run.nc"
-    assert simulation.main(["--depth", "3", "--width", "4", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, ["--depth", "3", "--width", "4"], path)
 
 
 def test_verdicts(finished):
@@ -42,7 +40,4 @@ def test_figure_shows_the_numbers(finished):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, arguments, message, tmp_path, capsys)
