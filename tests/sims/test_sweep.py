@@ -148,7 +148,7 @@ BEGIN = 'simulation = "looped_update"\n'
     [
         ("simulation = looped", "is no TOML: "),
         ("[sweep]\nwidth = [8]", "names no simulation"),
-        ('simulation = "looped"\n[sweep]\nwidth = [8]', "simulation is 'looped'; choose one of 'batch_size', "),
+        ('simulation = "looped"\n[sweep]\nwidth = [8]', "simulation is 'looped'; choose one of '"),
         (BEGIN + "grid = 1", "is 'grid'; choose one of 'simulation', 'fixed', 'sweep'"),
         (BEGIN + "sweep = 1", "sweep is 1; make it a table"),
         (BEGIN, "[sweep] is empty"),
