@@ -66,7 +66,7 @@ class SSO:
         )
 
     def _balanced(self, family: Family, held: Factored, grown: Growth) -> Factored | None:
-        """The member that keeps the norm, near the one without a component along what is held; None if there is none."""
+        """The member that keeps the norm, near the one with no component along what is held; None if there is none."""
         tangent = _root(lambda mix: _along(held, family(mix)))
         if abs(grown(family(tangent))) <= self.tolerance:
             return family(tangent)
