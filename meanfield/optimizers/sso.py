@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+from meanfield.optimizers.factored import Factored, add_momentum
 from meanfield.optimizers.polar import polar_factor
 from meanfield.optimizers.spectrum import top_singular
 
 Array = NDArray[np.float64]
+Family = Callable[[float], Factored]
+Growth = Callable[[Factored], float]
 
 # How strongly the weights' own top direction may be mixed into the gradient, in units of the gradient's norm.
 STRONGEST = 1e6
+
+# How many singular pairs may be held on the sphere, and what of them counts as unseen by the gradient.
+MOST_HELD = 12
+UNSEEN = 1e-5
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class SSO:
     The maximiser is the polar factor of G + lambda u v^T, (u, v) the top singular pair of W and lambda such that the
     norm stays; at lambda = 0 the part of u v^T that the gradient does not see is free, from -1 to 1, and when that is
     enough <G, Phi> is the nuclear norm of G, the most that any Phi reaches. Otherwise Phi is the maximiser to first
-    order in eta. Both constraints hold to ``tolerance``, relative to |W|_2.
+    order in eta. Where other singular values are so close to the largest that the step lifts one above it, their pairs
+    join (u, v). Both constraints hold to ``tolerance``, relative to |W|_2.
     """
 
     momentum: float = 0.9
@@ -42,71 +49,86 @@ class SSO:
         outputs, inputs = moved.shape
         radius = float(np.sqrt(outputs / inputs))
         u, norm, v = top_singular(place.weights, self.tolerance)
-        family, reach = _family(moved, u, v), place.learning_rate * radius
+        held, reach = Factored(u[:, None], v[:, None]), place.learning_rate * radius
 
-        def excess(mix: float) -> float:
-            return (top_singular(place.weights, self.tolerance, v, family(mix).times(-reach))[1] - norm) / norm
+        def stepped(phi: Factored) -> tuple[Array, float, Array]:
+            return top_singular(place.weights, self.tolerance, v, phi.times(-reach))
 
-        mix = self._balanced(excess, lambda mix: float(_between(u, family(mix), v)))
-        return family(mix).times(radius), moved
-
-    def _balanced(self, excess: Callable[[float], float], along: Callable[[float], float]) -> float:
-        """The mix at which the norm stays: where the step has no component along the top pair, or near there."""
-        tangent = _root(along, 0.0) if along(-STRONGEST) * along(STRONGEST) < 0 else 0.0
-        if abs(excess(tangent)) <= self.tolerance:
-            return tangent
-        width = 1e-3
-        while width < STRONGEST:
-            low, high = excess(tangent - width), excess(tangent + width)
-            if low * high <= 0:
-                return self._bisected(excess, tangent - width, tangent + width, low, high)
-            width *= 10
+        for _ in range(MOST_HELD):
+            family = _family(moved, held)
+            found = self._balanced(family, held, lambda phi: stepped(phi)[1] / norm - 1)
+            if found is not None:
+                return found.times(radius), moved
+            lifted = stepped(family(1.0))
+            held = polar_factor(held.plus(Factored(lifted[0][:, None], lifted[2][:, None])))
         raise ValueError(
             "no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate"
         )
 
-    def _bisected(self, excess: Callable[[float], float], a: float, b: float, low: float, high: float) -> float:
-        """A zero of the excess between a and b by regula falsi with halved ends (Illinois), to the tolerance."""
-        while True:
+    def _balanced(self, family: Family, held: Factored, grown: Growth) -> Factored | None:
+        """The member that keeps the norm, near the one with no component along what is held; None if there is none."""
+        tangent = _root(lambda mix: _along(held, family(mix)))
+        if abs(grown(family(tangent))) <= self.tolerance:
+            return family(tangent)
+        width = 1e-3
+        while width < STRONGEST:
+            ends = family(tangent - width), family(tangent + width)
+            if grown(ends[0]) * grown(ends[1]) <= 0:
+                return self._between(family, grown, tangent - width, tangent + width)
+            width *= 10
+        return None
+
+    def _between(self, family: Family, grown: Growth, a: float, b: float, jumps: bool = True) -> Factored:
+        """The member between two that keeps the norm, by regula falsi with halved ends (Illinois).
+
+        A singular value of G + lambda u v^T that passes zero turns its direction around at once; between the two sides
+        all mixtures are maximisers alike.
+        """
+        low, high = grown(family(a)), grown(family(b))
+        while abs(b - a) > 1e-13 * max(1.0, abs(a)):
             middle = (a * high - b * low) / (high - low)
-            found = excess(middle)
-            if abs(found) <= self.tolerance or abs(b - a) <= 1e-15 * max(1.0, abs(a)):
-                return middle
+            found = grown(family(middle))
+            if abs(found) <= self.tolerance:
+                return family(middle)
             if found * high < 0:
                 a, low = b, high
             else:
                 low /= 2
             b, high = middle, found
+        sides = family(a), family(b)
+        if not jumps:
+            return sides[1]
+        return self._between(lambda t: sides[0].times(1 - t).plus(sides[1].times(t)), grown, 0.0, 1.0, jumps=False)
 
 
-def _family(slope: Factored, u: Array, v: Array) -> Callable[[float], Factored]:
-    """mix -> Phi: within [-1, 1] the free part is turned on, beyond it lambda grows."""
+def _family(slope: Factored, held: Factored) -> Family:
+    """mix -> Phi: within [-1, 1] the part of what is held that the gradient does not see, beyond it lambda grows."""
     polar = polar_factor(slope)
-    unseen = [side - basis @ (basis.T @ side) for side, basis in ((u, polar.left), (v, polar.right))]
-    lengths = [float(np.linalg.norm(side)) for side in unseen]
-    free = min(lengths) > ROUNDING**0.5
+    left, right = (
+        side - basis @ (basis.T @ side) for side, basis in ((held.left, polar.left), (held.right, polar.right))
+    )
+    free = polar_factor(Factored(left, right)) if min(np.abs(left).max(), np.abs(right).max()) > UNSEEN else None
     size = slope.spectral_norm()
-    own = Factored(u[:, None], v[:, None])
 
     def phi(mix: float) -> Factored:
-        inside = float(np.clip(mix, -1, 1)) if free else 0.0
-        beyond = mix - inside
-        if beyond:
-            return polar_factor(slope.plus(own.times(beyond * size)))
-        if not inside:
-            return polar
-        return polar.plus(Factored(inside * unseen[0][:, None] / lengths[0], unseen[1][:, None] / lengths[1]))
+        inside = 0.0 if free is None else float(np.clip(mix, -1, 1))
+        if mix != inside:
+            return polar_factor(slope.plus(held.times((mix - inside) * size)))
+        return polar if free is None else polar.plus(free.times(inside))
 
     return phi
 
 
-def _between(u: Array, matrix: Factored, v: Array) -> float:
-    return float((u @ matrix.left) @ (v @ matrix.right))
+def _along(held: Factored, matrix: Factored) -> float:
+    """<held, matrix>."""
+    return float(np.sum((held.left.T @ matrix.left) * (held.right.T @ matrix.right)))
 
 
-def _root(function: Callable[[float], float], guess: float) -> float:
-    """A zero of a function that changes sign, found near the guess first."""
+def _root(function: Callable[[float], float]) -> float:
+    """A zero of a function that changes sign, found near zero first; zero if there is none."""
     width = 2.0
-    while function(guess - width) * function(guess + width) > 0 and width < STRONGEST:
+    while width < STRONGEST:
+        if function(-width) * function(width) < 0:
+            return float(brentq(function, -width, width, xtol=1e-12))
         width *= 4
-    return float(brentq(function, guess - width, guess + width, xtol=1e-12))
+    return 0.0

@@ -129,3 +129,16 @@ def test_newton_schulz_of_the_smallest_numbers():
     tiny = gradient.slope.times(1e-250)
     np.testing.assert_allclose(newton_schulz(tiny, 5).dense(), newton_schulz(gradient.slope, 5).dense(), atol=1e-12)
     assert not newton_schulz(gradient.slope.times(0.0), 5).dense().any()
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-7, 1e-4])
+@pytest.mark.parametrize("rank", [1, 2, 12])
+def test_sso_holds_down_what_it_would_lift(gap, rank):
+    """Several singular values at the top, as at the edge of wide matrices: holding one would lift others."""
+    gradient, weights = draw((12, 12), rank)
+    u, s, v = np.linalg.svd(weights)
+    s[:4] = s[0] * (1 - gap * np.arange(4))
+    weights = u @ np.diag(s) @ v
+    step = first("sso", gradient, weights, 0.02)
+    assert np.linalg.norm(step, 2) == pytest.approx(1, abs=1e-8)
+    assert np.linalg.norm(weights - 0.02 * step, 2) == pytest.approx(s[0], rel=1e-8)
