@@ -22,6 +22,9 @@ Hyperparameters = Mapping[str, Mapping[str, float]]
 # An epsilon that no table names, and the one of optimizers that biases are left to: far below any gradient.
 TINY = 1e-16
 
+# Gradients beyond this have squares, of which optimizers are made, near the end of the floats.
+LARGEST = 1e150
+
 
 @dataclass
 class Training:
@@ -49,8 +52,15 @@ class Training:
         return self._seen
 
     def step(self) -> list[Direction]:
-        """Delta W = -eta (A + lambda W) in every matrix and bias (P1 C.1); returns the A of the matrices."""
+        """Delta W = -eta (A + lambda W) in every matrix and bias (P1 C.1); returns the A of the matrices.
+
+        Raises:
+            OverflowError: gradients so large that their squares leave the range of floats, or not finite.
+        """
         slopes, bias_slopes = gradients(self.net, self.parameters, self.batch, self.look())
+        sizes = [np.abs(one.slope.left).max() * np.abs(one.slope.right).max() for one in slopes]
+        if not max(sizes) < LARGEST or not np.isfinite(sizes).all():
+            raise OverflowError("gradients leave the range of floats; take a smaller learning rate, width or depth")
         self._seen = None
         roles = self.net.roles
         directions = [
@@ -96,19 +106,27 @@ def draw_trained_streams(
     momentum: bool,
     steps: int,
 ) -> dict[str, Array]:
-    """Root mean squares over units and samples of h_l and of h_l - h_l at the start, (draws, steps + 1, L + 1)."""
+    """Root mean squares over units and samples of h_l and of h_l - h_l at the start, (draws, steps + 1, L + 1).
+
+    Nets that leave the range of floats are nan from there on.
+    """
 
     def one(draw: int) -> Iterator[tuple[list[float], list[float]]]:
         training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
         start = training.look().streams
         yield [root_mean_square(h) for h in start], [0.0] * len(start)
-        for _ in range(steps):
-            training.step()
+        for step in range(steps):
+            try:
+                training.step()
+            except OverflowError:
+                gone = [np.nan] * len(start)
+                yield from [(gone, gone)] * (steps - step)
+                return
             streams = training.look().streams
             changes = [root_mean_square(now - before) for now, before in zip(streams, start, strict=True)]
             yield [root_mean_square(h) for h in streams], changes
 
-    with np.errstate(all="ignore"):  # nets that a table lets diverge are told by what is not finite
+    with np.errstate(all="ignore"):  # what a table lets diverge is told by numbers that are not finite
         found = np.array([list(one(draw)) for draw in draws])
     return {"feature_norm": found[:, :, 0], "feature_update_norm": found[:, :, 1]}
 
