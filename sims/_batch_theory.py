@@ -11,7 +11,7 @@ import xarray as xr
 
 from meanfield.architectures import MLP
 from meanfield.batches import Batch
-from meanfield.theory.batch_prediction import correlated_term
+from meanfield.theory.batch_prediction import correlated_term, label_covariance
 from meanfield.theory.prediction import predict
 from meanfield.verification.finite_width import finite_width_allowance
 
@@ -109,13 +109,12 @@ def depth_slopes() -> xr.Dataset:
     means = (0.0, 1.0)
     slopes = np.empty((len(means), len(DEPTH_BATCHES)))
     for (i, mean), (j, samples) in product(enumerate(means), enumerate(DEPTH_BATCHES)):
-        law = Batch(label_mean=mean)
-        deep = [predict(_deep(depth, samples), level="mean_field", batch=law) for depth in DEPTHS]
-        scales = [float(one["label_learning_rate_scale"]) for one in deep]
-        slopes[i, j] = np.log(scales[1] / scales[0]) / np.log(DEPTHS[1] / DEPTHS[0])
+        terms = [_label_term(MLP(depth=depth, width=WIDE, inputs=samples), mean) for depth in DEPTHS]
+        slopes[i, j] = -0.5 * np.log(terms[1] / terms[0]) / np.log(DEPTHS[1] / DEPTHS[0])
     coords = {"label_mean": list(means), "theory_batch": list(DEPTH_BATCHES)}
     return xr.Dataset({"depth_slope": (("label_mean", "theory_batch"), slopes)}, coords, {"slope_depths": list(DEPTHS)})
 
 
-def _deep(depth: int, samples: int) -> MLP:
-    return MLP(depth=depth, width=WIDE, inputs=samples)
+def _label_term(net: MLP, label_mean: float) -> float:
+    """Mean over layers of the label term alone, independent inputs."""
+    return float(correlated_term(net, None, 0.0, label_covariance(net, None, Batch(label_mean=label_mean))).mean())

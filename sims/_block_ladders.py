@@ -7,6 +7,10 @@ from typing import Any
 
 DIRECTIONS = ("width", "depth")
 
+# The least ladders on which a slope has a correction, and those at which conditions are judged.
+SMOKE: dict[str, Any] = {"widths": [16, 32, 64], "depths": [2, 4, 8], "width": 32, "depth": 4, "draws": 12}
+WIDE: dict[str, Any] = {"width": 128, "depth": 4}
+
 
 def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     """Options of every simulation that follows nets of blocks over both ladders."""
@@ -14,8 +18,8 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     add("--optimizers", nargs="+", metavar="NAME", help="optimizers (default: see the preset); all for all nine")
     add("--widths", type=int, nargs="+", metavar="N", help="widths of the ladder in width, three or more")
     add("--depths", type=int, nargs="+", metavar="L", help="numbers of blocks of the ladder in depth, three or more")
-    add("--width", type=int, default=128, help="width of the ladder in depth (default: 128)")
-    add("--depth", type=int, default=4, help="blocks of the ladder in width (default: 4)")
+    add("--width", type=int, help="width of the ladder in depth (default: 128; smoke: 32)")
+    add("--depth", type=int, help="blocks of the ladder in width (default: 4)")
     add("--block-depth", type=int, default=2, metavar="K", help="transformations of a block (default: 2)")
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 

@@ -61,7 +61,7 @@ def _section(result: Result) -> str:
     if result.verdict is Verdict.REFUTED:
         entries.append(f"<dt>Instead</dt><dd>{escape(claim.replaced_by)}</dd>")
         entries.append(f"<dt>Premise that fails</dt><dd>{escape(claim.premise)}</dd>")
-    links = ", ".join(f'<a href="#{name}"><code>{name}</code></a>' for name in claim.simulations)
+    links = ", ".join(f'<a href="#{name}"><code>{name}</code></a>' for name in claim.runs)
     body = "\n".join(entries)
     heading = f"{claim.id} {_verdict(result.verdict)}"
     return (
@@ -70,12 +70,12 @@ def _section(result: Result) -> str:
     )
 
 
-def _figure(run: Evidence) -> str:
-    image = b64encode(run.figure.read_bytes()).decode()
+def _figure(one: Evidence) -> str:
+    image = b64encode(one.figure.read_bytes()).decode()
     return (
-        f'<figure id="{run.simulation}"><h3>{run.simulation}</h3>'
-        f'<img alt="figure of {run.simulation}" src="data:image/png;base64,{image}">'
-        f"<figcaption><code>{escape(run.command)}</code>, dataset {escape(run.path.name)}</figcaption></figure>"
+        f'<figure id="{one.run}"><h3>{one.run}</h3>'
+        f'<img alt="figure of {one.run}" src="data:image/png;base64,{image}">'
+        f"<figcaption><code>{escape(one.command)}</code>, dataset {escape(one.path.name)}</figcaption></figure>"
     )
 
 

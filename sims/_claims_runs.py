@@ -14,7 +14,7 @@ from meanfield.execution.team import Workers
 from meanfield.files import require_writable
 from meanfield.validation import require_choice
 from meanfield.verification.catalogue import CLAIMS
-from meanfield.verification.claims import Claim, combined
+from meanfield.verification.claims import Check, Claim, combined
 from meanfield.verification.verdicts import Finding, Verdict
 from sims._command import worker_arguments
 from sims._finished import finished
@@ -32,9 +32,9 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One finished simulation: the command that makes it, its dataset, figure and printed report."""
+    """One finished run: its name, the command that makes it, its dataset, figure and printed report."""
 
-    simulation: str
+    run: str
     command: str
     path: Path
     dataset: xr.Dataset
@@ -70,27 +70,27 @@ def chosen_claims(only: str | None) -> list[Claim]:
 def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str, Evidence]:
     """Every simulation that the claims rest on, run or read."""
     require_writable(folder)
-    names = list(dict.fromkeys(name for claim in claims for name in claim.simulations))
+    wanted = {check.run: check for claim in claims for check in claim.checks}
     found = {}
-    for place, name in enumerate(names, start=1):
-        print(f"[{place}/{len(names)}] sims.{name}", file=sys.stderr)
-        found[name] = _evidence(name, run, folder)
+    for place, check in enumerate(wanted.values(), start=1):
+        print(f"[{place}/{len(wanted)}] {' '.join([f'sims.{check.simulation}', *check.arguments])}", file=sys.stderr)
+        found[check.run] = _evidence(check, run, folder)
     return found
 
 
 def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
     """The claim's findings on these datasets."""
-    findings = tuple(check.judge(found[check.simulation].dataset) for check in claim.checks)
-    return Result(claim, findings, tuple(found[name].command for name in claim.simulations))
+    findings = tuple(check.judge(found[check.run].dataset) for check in claim.checks)
+    return Result(claim, findings, tuple(found[name].command for name in claim.runs))
 
 
-def _evidence(name: str, run: RunOptions, folder: Path) -> Evidence:
-    """Run one simulation, or read what an equal run has written."""
-    module = import_module(f"sims.{name}")
-    path = folder / f"{name}.nc"
+def _evidence(check: Check, run: RunOptions, folder: Path) -> Evidence:
+    """Make one run, or read what an equal run has written."""
+    module = import_module(f"sims.{check.simulation}")
+    path = folder / f"{check.run}.nc"
     # A simulation that draws nothing has neither sizes nor seeds.
     sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
     split = worker_arguments(run.workers) if sizes else []
-    arguments = [*sizes, *split, *["--force"] * run.force]
-    command = " ".join([f"python -m sims.{name}", *sizes])
-    return Evidence(name, command, path, finished(name, arguments, path))
+    arguments = [*check.arguments, *sizes, *split, *["--force"] * run.force]
+    command = " ".join([f"python -m sims.{check.simulation}", *check.arguments, *sizes])
+    return Evidence(check.run, command, path, finished(check.simulation, arguments, path))

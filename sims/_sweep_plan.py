@@ -98,7 +98,10 @@ def _table(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _spelled(table: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters may be spelled as options are, with hyphens."""
-    return {name.replace("-", "_"): value for name, value in table.items()}
+    spelled = {name.replace("-", "_"): value for name, value in table.items()}
+    if len(spelled) < len(table):
+        raise ValueError(f"{', '.join(table)}: a parameter stands there twice, with - and with _; leave one")
+    return spelled
 
 
 def _check_grid(fixed: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:

@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         numbers = sorted(set(require_counts(option, getattr(options, name), why=meaning)))
         if name in SEVERAL and len(numbers) < 3:
             raise ValueError(f"{option} {numbers} is fewer than three numbers; give {meaning}")
-        if name not in ("depths",) and numbers[0] < TAPS:
+        if name != "depths" and numbers[0] < TAPS:
             raise ValueError(f"{option} {numbers} holds a grid shorter than the {TAPS} taps of the stencil")
         setattr(options, name, numbers)
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")

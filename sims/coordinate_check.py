@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from sims._block_ladders import (
     DIRECTIONS,
+    SMOKE,
+    WIDE,
     add_ladder_options,
     attributes,
     check_ladders,
@@ -31,14 +33,16 @@ if TYPE_CHECKING:
 NAME = "coordinate_check"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"widths": [64, 128, 256], "depths": [2, 4, 8], "draws": 4, "optimizers": ["muon_kimi"]},
-    "default": {
+    "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"]},
+    "default": WIDE
+    | {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
         "draws": 24,
         "optimizers": ["muon_kimi"],
     },
-    "paper": {
+    "paper": WIDE
+    | {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
         "draws": 32,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from sims._block_ladders import (
     DIRECTIONS,
+    SMOKE,
+    WIDE,
     add_ladder_options,
     attributes,
     check_ladders,
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
 NAME = "spectral_condition"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"widths": [64, 128, 256], "depths": [2, 4, 8], "draws": 4, "optimizers": ["all"]},
-    "default": {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "draws": 48, "optimizers": ["all"]},
-    "paper": {
+    "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"]},
+    "default": WIDE | {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "draws": 48, "optimizers": ["all"]},
+    "paper": WIDE
+    | {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
         "draws": 64,

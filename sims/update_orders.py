@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from sims._block_ladders import (
     DIRECTIONS,
+    SMOKE,
+    WIDE,
     add_ladder_options,
     attributes,
     check_ladders,
@@ -32,14 +34,16 @@ NAME = "update_orders"
 TABLES = ("many", "one")
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"widths": [64, 128, 256], "depths": [2, 4, 8], "draws": 4, "optimizers": ["muon"]},
-    "default": {
+    "smoke": SMOKE | {"optimizers": ["muon"]},
+    "default": WIDE
+    | {
         "widths": [64, 128, 256, 512],
         "depths": [2, 4, 8, 16, 32],
         "draws": 32,
         "optimizers": ["sgd", "adamw", "muon"],
     },
-    "paper": {
+    "paper": WIDE
+    | {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
         "draws": 64,

@@ -13,7 +13,7 @@ from meanfield.quantities import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
-SERVICES = ("claims", "hyperparameters")
+SERVICES = ("claims", "hyperparameters", "sweep")
 NETS = (
     mf.MLP(depth=2, width=4),
     mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),
@@ -57,7 +57,7 @@ def test_every_quantity_has_a_prediction_or_says_why_not(predicted):
 def test_every_simulation_has_a_figure_and_a_claim(name):
     assert name in figure_names()
     assert callable(importlib.import_module(f"figures.{name}").draw)
-    assert any(name in claim.simulations for claim in CLAIMS.values())
+    assert any(check.simulation == name for claim in CLAIMS.values() for check in claim.checks)
 
 
 def test_every_figure_has_a_simulation():
@@ -67,5 +67,5 @@ def test_every_figure_has_a_simulation():
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_every_claim_is_fully_described(claim):
     assert all([claim.statement, claim.source, claim.checks])
-    assert all(name in _simulations() for name in claim.simulations)
+    assert all(check.simulation in _simulations() for check in claim.checks)
     assert bool(claim.replaced_by) == bool(claim.premise)

@@ -33,7 +33,7 @@ def cluster(workers: Workers) -> Iterator[Submit]:
     """Chunks go to the scheduler's workers; what is unfinished at the end is forgotten there."""
     from distributed import KilledWorker
 
-    with _client(workers) as client:
+    with _silent_client_log(), _client(workers) as client:
         if not client.scheduler_info()["workers"]:
             print(f"the scheduler at {workers.scheduler} has no workers yet; waiting for some", file=sys.stderr)
         executor, code = client.get_executor(pure=False, retries=RETRIES), code_digest()
@@ -60,6 +60,18 @@ def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
         )
     one_thread()
     return chunks.compute_chunk(chunk)
+
+
+@contextmanager
+def _silent_client_log() -> Iterator[None]:
+    """What goes wrong in the client is raised here in one line; its log would add a traceback."""
+    log = logging.getLogger("distributed.client")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -67,6 +67,8 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # Starting with the first process, the tracker would let Ctrl-C through again; so it starts before.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

@@ -5,6 +5,11 @@ product over the axes of theirs, for three taps (1 + 2 cos(pi / (N + 1))) / 3. C
 like lambda^l, second moments of kernels, and with them the overlap energy, like lambda^(2 l). Where that ends a cubic
 law l^3 lambda^(2 l), growth turns at l = 3 / (-2 ln lambda), about 0.456 (N + 1)^2 for three taps in one dimension.
 
+ReLU nets lose energy long before: a site near the edge and its neighbour inwards lose different shares of what they
+have in common, so their correlation stays below 1, their gates differ, and kernels are no longer shared between sites.
+(On 64 sites at layer 400, K of neighbours near the edge is 0.07 of K of one site; under circular padding 0.26.) The
+layer at which half of the energy is left grows more slowly than N^2, which linear nets follow.
+
 Even stencils drift: P is triangular (two taps: lambda = 1/2 on every grid), the law of lambda sets in only when all has
 crossed the grid, and growth turns after of the order of N layers.
 """

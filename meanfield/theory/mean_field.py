@@ -102,7 +102,8 @@ def gate_energies(architecture: Sequential, transport: Transport, input_product:
         return [np.ones(())] * len(architecture.layers)
     found = []
     for _, covariance in forward_moments(architecture, transport, input_product):
-        _, variance = transport.variances(covariance)
+        _, there = transport.variances(covariance)
+        variance = there.reshape(there.shape[-2:])
         found.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
     return found
 

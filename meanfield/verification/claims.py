@@ -16,10 +16,19 @@ OPPOSITE = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRM
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison that a claim must pass: a judge and the simulation (of `sims`) whose dataset it reads."""
+    """One comparison that a claim must pass: a judge, and the run whose dataset it reads.
+
+    A run is a simulation (of `sims`), and what its command line has beyond a preset.
+    """
 
     simulation: str
     judge: Judge
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> str:
+        """A name for the run, the simulation's where it has no arguments."""
+        return "-".join([self.simulation, *(word.lstrip("-") for word in self.arguments)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +52,9 @@ class Claim:
     premise: str = ""
 
     @property
-    def simulations(self) -> list[str]:
+    def runs(self) -> list[str]:
         """Those that this claim's checks read, each once."""
-        return list(dict.fromkeys(check.simulation for check in self.checks))
+        return list(dict.fromkeys(check.run for check in self.checks))
 
 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:

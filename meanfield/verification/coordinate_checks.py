@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification.claims import combined
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope
 from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, judge
 
@@ -40,6 +42,27 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
         found.append(judge_flat(dataset, optimizer, other))
         found.append(judge_standard(dataset, optimizer))
     return found
+
+
+def judge_tables(dataset: xr.Dataset) -> Finding:
+    """The table of the net's own block depth, for every optimizer of the run; rival: a root off."""
+    right = "one" if int(dataset.attrs["block_depth"]) == 1 else "many"
+    claim = f"the k {'= 1' if right == 'one' else '>= 2'} tables keep |h_L| and |Delta h_L| flat in width and depth"
+    return _of_each(dataset, (claim, f"slopes of {OFF:g} or more"), partial(judge_flat, table=right))
+
+
+def judge_without_tables(dataset: xr.Dataset) -> Finding:
+    """The standard parameterization does not, for every optimizer of the run."""
+    titles = "the standard parameterization keeps |Delta h_L| flat", f"slopes {AWAY:g} s.e. or more from zero"
+    return _of_each(dataset, titles, judge_standard)
+
+
+def _of_each(dataset: xr.Dataset, titles: tuple[str, str], judge_one: Callable[..., Finding]) -> Finding:
+    """One finding of those for every optimizer."""
+    names = list(map(str, dataset["optimizer"].values))
+    found = [judge_one(dataset, optimizer) for optimizer in names]
+    shown = "; ".join(f"{name} {one.verdict}: {one.evidence}" for name, one in zip(names, found, strict=True))
+    return Finding(*titles, combined(one.verdict for one in found), shown)
 
 
 def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Finding:

@@ -12,7 +12,7 @@ from meanfield.execution import chunks, cluster
 from meanfield.execution.provenance import code_digest
 from meanfield.execution.runs import Run, simulate_all
 from meanfield.execution.storage import PieceStore
-from sims import looped_update
+from sims import _command, looped_update
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="comes with the extra cluster")
@@ -76,7 +76,8 @@ def test_a_run_begun_there_is_finished_here(running, small_chunks, tmp_path):
     xr.testing.assert_identical(found, simulate_all([RUN], workers=1)[0])
 
 
-def test_the_command_writes_the_same_dataset(running, tmp_path):
+def test_the_command_writes_the_same_dataset(running, tmp_path, monkeypatch):
+    monkeypatch.setattr(_command.Results, "keep_figure", lambda *_: None)  # most of the time, and tested elsewhere
     arguments = ["--loops", "2", "4", "--width", "16", "--draws", "4"]
     datasets = []
     for name, who in (("there", ["--scheduler", running.scheduler_address]), ("here", ["--workers", "1"])):

@@ -1,5 +1,6 @@
 """Who computes: refusals that need no scheduler, and the options of every simulation that draws."""
 
+import argparse
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import sims
 from meanfield.execution import team
 from meanfield.execution.chunks import MOST_CHUNKS, MOST_DRAWS_PER_CHUNK
 from meanfield.execution.runs import Run
+from sims._command import add_worker_options, worker_arguments
 
 MODULES = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[!_]*.py"))]
 DRAWING = [name for name in MODULES if hasattr(import_module(f"sims.{name}"), "PRESETS")]
@@ -60,6 +62,14 @@ def test_every_simulation_takes_a_scheduler_and_forgets_it(name):
         elsewhere = parse([*words, "--seed", "1"])
         assert elsewhere.scheduler == SCHEDULER
         assert elsewhere.command == plain.command
+
+
+@pytest.mark.parametrize("workers", [mf.Workers(), mf.Workers(2), mf.Workers(2, "local"), mf.Workers(None, "local")])
+def test_commands_inside_commands_get_the_same_workers(workers):
+    parser = argparse.ArgumentParser()
+    add_worker_options(parser)
+    options = parser.parse_args(worker_arguments(workers))
+    assert mf.Workers(options.workers, options.scheduler) == workers
 
 
 def test_every_simulation_that_draws_is_seen():

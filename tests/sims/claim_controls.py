@@ -55,6 +55,11 @@ def _conserved_when_given(dataset):
     return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
 
 
+def prefactor_as_printed(runs):
+    dataset = runs["identities"]
+    return {"identities": dataset.assign(kernel_term=dataset["label_term"])}
+
+
 def no_minima(runs):
     dataset = runs["cnn_overlap"]
     deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
@@ -204,8 +209,33 @@ def updates_as_printed(runs):
     return {"looped_update": dataset}
 
 
+def _off_by_a_power(dataset, name):
+    """Values that go as the size itself, in every draw nearly alike."""
+    direction = name.rsplit("_", 1)[1]
+    draws = 1 + ERROR * np.cos(dataset["draw"])
+    return dataset.assign({name: 0 * dataset[name] + dataset[direction] * draws})
+
+
+def _products_off(run, *names):
+    def control(runs):
+        dataset = runs[run]
+        for name in names:
+            dataset = _off_by_a_power(dataset, f"{name}_by_width")
+        return {run: dataset}
+
+    return control
+
+
+def tables_not_flat(runs):
+    dataset = runs["coordinate_check"]
+    for name in ("feature_norm_by_width", "feature_update_norm_by_width"):
+        dataset = _off_by_a_power(dataset, name)
+    return {"coordinate_check": dataset}
+
+
 CONTROLS = {
     "A1": overlaps_conserved,
+    "A2": prefactor_as_printed,
     "A3": no_minima,
     "A4": outputs_negligible,
     "A5": power_law_at_all_depths,
@@ -227,4 +257,10 @@ CONTROLS = {
     "L3": models_exchanged,
     "L4": cross_term_grows,
     "L5": updates_as_printed,
+    "S1": _products_off("spectral_condition", "weight_product"),
+    "S2": _products_off("spectral_condition-block-depth-1", "weight_product"),
+    "S3": _products_off("spectral_condition-block-depth-3", "weight_product"),
+    "S4": _products_off("spectral_condition-biases-optimizers-all", "weight_product"),
+    "S5": tables_not_flat,
+    "S6": _products_off("spectral_condition", "weight_alignment", "update_alignment"),
 }

@@ -10,14 +10,13 @@ from meanfield.verification.verdicts import Verdict
 from meanfield.verification.width_extrapolation import extrapolated
 from sims import _activation_theory as theory
 from sims import activation_drift as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("activation") / "run.nc"
-    assert simulation.main(["--preset", "smoke", "--workers", "1", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, ["--preset", "smoke", "--workers", "1"], path)
 
 
 def test_verdicts(finished):
@@ -105,7 +104,4 @@ def test_printed_report(finished):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -1,5 +1,8 @@
 """The command on batch sizes: verdicts and what overturns them, files, refusals."""
 
+import contextlib
+import io
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -8,17 +11,44 @@ from figures import batch_size as figure
 from meanfield.verification import batch_sizes as claims
 from meanfield.verification.verdicts import Verdict
 from sims import batch_size as simulation
-
-SMALL = ["--preset", "smoke", "--width", "96", "--channels", "16", "--depth", "2", "--workers", "1"]
+from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("batch") / "run.nc"
-    arguments = [*SMALL, "--batches", "1", "4", "8", "32", "--draws", "128", "--out", str(path)]
-    assert simulation.main(arguments) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+def run(tmp_path_factory):
+    """A run on images of a file: what it has written, and what it has printed."""
+    folder = tmp_path_factory.mktemp("batch")
+    np.save(folder / "images.npy", np.random.default_rng(0).normal(size=(4, 1, 5, 4)))
+    sizes = [
+        "--width",
+        "96",
+        "--channels",
+        "16",
+        "--depth",
+        "2",
+        "--batches",
+        "1",
+        "4",
+        "8",
+        "32",
+        "--draws",
+        "128",
+        "--workers",
+        "1",
+        "--image-grid",
+        "5",
+        "4",
+    ]
+    images = ["--images", str(folder / "images.npy")]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert simulation.main([*sizes, *images, "--out", str(folder / "run.nc")]) == 0
+    with xr.open_dataset(folder / "run.nc", engine="h5netcdf") as stored:
+        return stored.load(), printed.getvalue()
+
+
+@pytest.fixture
+def finished(run):
+    return run[0]
 
 
 def test_verdicts(finished):
@@ -76,14 +106,9 @@ def test_figure_shows_the_numbers(finished):
     assert float(at["other_sample"]) == pytest.approx(0, abs=1e-12)
 
 
-def test_printed_report_on_own_images(tmp_path, capsys):
-    images = tmp_path / "images.npy"
-    np.save(images, np.random.default_rng(0).normal(size=(4, 1, 5, 4)))
-    arguments = [*SMALL, "--batches", "1", "2", "4", "--draws", "4", "--images", str(images), "--image-grid", "5", "4"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
-    printed = capsys.readouterr().out
+def test_printed_report(run):
     for words in ("ConvNet, images, labels teacher", "with Cov/B", "muP head", "Law", "Verdicts", "run.png"):
-        assert words in printed
+        assert words in run[1]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +123,4 @@ def test_printed_report_on_own_images(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -15,8 +15,8 @@ from sims import _claims_record as record
 from sims import claims as simulation
 from tests.sims.claim_controls import CONTROLS
 
-# The claim on slopes that a paper measured reads no dataset; its control is below.
-WITHOUT_DATASET = {"A21"}
+# Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
+WITHOUT_DATASET = {"A16", "A19", "A21"}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def runs(folder):
 
 
 def _verdict(claim, runs):
-    return combined(check.judge(runs[check.simulation]).verdict for check in claim.checks)
+    return combined(check.judge(runs[check.run]).verdict for check in claim.checks)
 
 
 def test_every_claim_has_a_control():
@@ -122,7 +122,7 @@ def test_a_law_confirmed_refutes_its_rival(mine, theirs):
     [
         (["--only", "A3,Z9"], "--only is 'Z9'; choose one of 'A1', "),
         (["--seed", "-1"], "--seed is -1"),
-        (["--workers", "0"], "--workers is 0"),
+        (["--workers", "0"], "workers is 0"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):

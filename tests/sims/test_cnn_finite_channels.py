@@ -7,10 +7,10 @@ import xarray as xr
 from figures import cnn_finite_channels as figure
 from meanfield.verification import channel_corrections as corrections
 from meanfield.verification import stencil_slopes as stencils
-from meanfield.verification.overlap_conservation import judge_added_variance
 from meanfield.verification.verdicts import Verdict
 from sims import cnn_finite_channels as simulation
 from sims._finite_channels_parts import one_site
+from tests.sims.commands import assert_refused, finished_run
 
 CORRECTION = corrections.CORRECTION
 SMALL = ["--preset", "smoke", "--workers", "1"]
@@ -19,9 +19,7 @@ SMALL = ["--preset", "smoke", "--workers", "1"]
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("channels") / "run.nc"
-    assert simulation.main([*SMALL, "--depths", "2", "6", "--slope-draws", "40", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, [*SMALL, "--depths", "2", "6", "--slope-draws", "40"], path)
 
 
 def _drawn_as(dataset, law):
@@ -34,7 +32,8 @@ def test_draws_do_not_refute_what_is_true(finished):
     """And refute what is far from it: one prefactor for all stencils."""
     for judge in (corrections.judge_function_of_ratio, corrections.judge_one_site_law, stencils.judge_slopes):
         assert judge(finished).verdict is not Verdict.REFUTED
-    assert judge_added_variance(finished, corrections.FINDINGS).verdict is Verdict.CONFIRMED
+    assert corrections.judge_added_variance(finished).verdict is Verdict.CONFIRMED
+    assert corrections.judge_conditional_mean(finished).verdict is Verdict.REFUTED
     assert stencils.judge_prefactors(finished).verdict is Verdict.CONFIRMED
     assert stencils.judge_one_prefactor(finished).verdict is Verdict.REFUTED
 
@@ -64,7 +63,7 @@ def test_exchanged_channels_are_seen(finished):
     assert corrections.judge_one_site_law(right.assign({name: exchanged})).verdict is Verdict.REFUTED
     names = ["overlap_variance_by_width", "overlap_variance_stderr_by_width"]
     backwards = finished.assign({one: finished[one].copy(data=finished[one].values[::-1]) for one in names})
-    assert judge_added_variance(backwards, corrections.FINDINGS).verdict is Verdict.REFUTED
+    assert corrections.judge_added_variance(backwards).verdict is Verdict.REFUTED
 
 
 def test_a_dropped_offset_is_seen(finished):
@@ -119,7 +118,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main([*SMALL, *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)

@@ -8,6 +8,7 @@ from figures import cnn_padding as figure
 from meanfield.verification import padding as claims
 from meanfield.verification.verdicts import Verdict
 from sims import cnn_padding as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
@@ -16,9 +17,7 @@ FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("padding") / "run.nc"
-    assert simulation.main([*SMALL, *FAR, "--draws", "128", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, [*SMALL, *FAR, "--draws", "128"], path)
 
 
 def test_verdicts(finished):
@@ -108,7 +107,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import coordinate_check as figure
 from meanfield.verification import coordinate_checks as claims
 from meanfield.verification.verdicts import Verdict
 from sims import coordinate_check as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -16,9 +16,7 @@ LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8",
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("coordinates") / "run.nc"
     arguments = ["--optimizers", "muon", *LADDERS, "--draws", "24", "--steps", "3", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, arguments, path)
 
 
 def test_tables_keep_features_flat_and_nothing_does_not(finished):
@@ -78,7 +76,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

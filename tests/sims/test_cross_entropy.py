@@ -1,5 +1,8 @@
 """The command on losses: verdicts and what overturns them, files, refusals."""
 
+import contextlib
+import io
+
 import pytest
 import xarray as xr
 
@@ -7,16 +10,21 @@ from figures import cross_entropy as figure
 from meanfield.verification import cross_entropies as claims
 from meanfield.verification.verdicts import Verdict
 from sims import cross_entropy as simulation
-
-SMALL = ["--preset", "smoke", "--depths", "1", "2", "4", "--width", "96", "--channels", "32", "--workers", "1"]
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def run(tmp_path_factory):
+    """What a small run has written, and what it has printed."""
     path = tmp_path_factory.mktemp("loss") / "run.nc"
-    assert simulation.main([*SMALL, "--draws", "320", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    sizes = ["--depths", "1", "2", "4", "--width", "96", "--channels", "32", "--draws", "256", "--workers", "1"]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        return finished_run(simulation, [*sizes], path), printed.getvalue()
+
+
+@pytest.fixture
+def finished(run):
+    return run[0]
 
 
 def test_verdicts(finished):
@@ -60,12 +68,9 @@ def test_figure_shows_the_numbers(finished):
     assert errors.lines[-1].get_ydata()[0] == pytest.approx(0.9)
 
 
-def test_printed_report(tmp_path, capsys):
-    arguments = ["--depths", "1", "2", "--width", "16", "--channels", "4", "--draws", "8", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
-    printed = capsys.readouterr().out
+def test_printed_report(run):
     for words in ("|p - y|^2", "Cross-entropy over squared loss", "Law", "Verdicts", "run.png"):
-        assert words in printed
+        assert words in run[1]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

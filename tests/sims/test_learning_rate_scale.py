@@ -2,20 +2,18 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
 from sims import _scale_report as report
 from sims import learning_rate_scale as simulation
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("scale") / "run.nc"
-    assert simulation.main(["--depth", "40", "--width", "256", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, ["--depth", "40", "--width", "256"], path)
 
 
 def test_tables(finished):

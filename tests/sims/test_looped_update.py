@@ -2,20 +2,18 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import looped_update as figure
 from meanfield.verification import loop_updates as claims
 from meanfield.verification.verdicts import Verdict
 from sims import looped_update as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("updates") / "run.nc"
-    assert simulation.main(["--preset", "smoke", "--draws", "512", "--workers", "1", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, ["--preset", "smoke", "--draws", "512", "--workers", "1"], path)
 
 
 def test_verdicts(finished):
@@ -73,7 +71,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

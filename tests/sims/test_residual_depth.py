@@ -2,21 +2,19 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import residual_depth as figure
 from meanfield.verification import residual_slopes as claims
 from meanfield.verification.verdicts import Verdict
 from sims import residual_depth as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("residual") / "run.nc"
-    arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--far", "400", "--out", str(path)]
-    assert simulation.main(arguments) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--far", "400"]
+    return finished_run(simulation, arguments, path)
 
 
 def test_verdicts(finished):
@@ -81,7 +79,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -8,12 +8,11 @@ from figures import residual_overlap as figure
 from meanfield.verification import residual_overlaps as claims
 from meanfield.verification.verdicts import Verdict
 from sims import residual_overlap as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 def _finished(path, *arguments):
-    assert simulation.main([*arguments, "--workers", "1", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, [*arguments, "--workers", "1"], path)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +108,4 @@ def test_printed_report(tmp_path, capsys):
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert simulation.main(["--preset", "smoke", *arguments, "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -8,6 +8,7 @@ from figures import spectral_condition as figure
 from meanfield.verification import spectral_products as claims
 from meanfield.verification.verdicts import Verdict
 from sims import spectral_condition as simulation
+from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -16,9 +17,7 @@ LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--wi
 def finished(tmp_path_factory, request):
     path = tmp_path_factory.mktemp("spectral") / "run.nc"
     options = ["--optimizers", "adamw", "muon", "--block-depth", str(request.param), "--draws", "24"]
-    assert simulation.main([*options, *LADDERS, "--workers", "1", "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, [*options, *LADDERS, "--workers", "1"], path)
 
 
 def verdict_of(dataset, words):

@@ -148,7 +148,7 @@ BEGIN = 'simulation = "looped_update"\n'
     [
         ("simulation = looped", "is no TOML: "),
         ("[sweep]\nwidth = [8]", "names no simulation"),
-        ('simulation = "looped"\n[sweep]\nwidth = [8]', "simulation is 'looped'; choose one of 'batch_size', "),
+        ('simulation = "looped"\n[sweep]\nwidth = [8]', "simulation is 'looped'; choose one of '"),
         (BEGIN + "grid = 1", "is 'grid'; choose one of 'simulation', 'fixed', 'sweep'"),
         (BEGIN + "sweep = 1", "sweep is 1; make it a table"),
         (BEGIN, "[sweep] is empty"),
@@ -158,6 +158,7 @@ BEGIN = 'simulation = "looped_update"\n'
         (BEGIN + "[sweep]\nwidht = [8]", "parameter of sims.looped_update is 'widht'; choose one of 'loops', 'width'"),
         (BEGIN + "[sweep]\nwidth = [8]\n[fixed]\ndepth = 3", "is 'depth'; choose one of"),
         (BEGIN + "[sweep]\nwidth = [8]\n[fixed]\nwidth = 3", "width is both fixed and swept"),
+        (BEGIN + "[sweep]\nweight-variance = [1.0]\nweight_variance = [2.0]", "twice, with - and with _"),
         (BEGIN + "[sweep]\nworkers = [1, 2]", "is 'workers'; choose one of"),
         (BEGIN + '[sweep]\nwidth = [8, "x"]', "argument --width: invalid int value: 'x'"),
         (BEGIN + "[sweep]\nseed = [-1]", "seed is -1"),

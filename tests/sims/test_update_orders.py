@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import update_orders as figure
 from meanfield.verification import update_order_claims as claims
 from meanfield.verification.verdicts import Verdict
 from sims import update_orders as simulation
+from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
 
@@ -16,9 +16,7 @@ LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("orders") / "run.nc"
     arguments = ["--optimizers", "muon", *LADDERS, "--draws", "24", "--steps", "4", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return finished_run(simulation, arguments, path)
 
 
 def test_first_order_is_flat_and_second_order_is_not_under_the_other_table(finished):

@@ -74,7 +74,7 @@ def test_the_law_in_the_batch_size(samples, rho):
     np.testing.assert_allclose(term(samples), term(1) * (1 + (samples - 1) * other) / samples**2, rtol=1e-10)
 
 
-DRAWS = 1024
+DRAWS = 512
 DRAWN = {
     "mlp, large weights": (mf.MLP(depth=3, width=128, inputs=4, weight_variance=3.0), mf.Batch(label_mean=1), None),
     "mlp, mean": (mf.MLP(depth=4, width=128, inputs=6, outputs=3), mf.Batch(label_mean=1), None),

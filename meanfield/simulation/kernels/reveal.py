@@ -36,14 +36,11 @@ def reveal(queries, basis, images, known, other_known, other_basis, other_images
         _add_dots(other_images[d, :other_known], basis[d, known:after], 1.0, fixed)
         _add_dots(other_basis[d, :other_known], normals, -deviation, fixed)
         image = images[d, known:after]
-        for k in range(count):
-            _scale(image[k], deviation, normals[k])
-        _add_rows(image, fixed, other_basis[d, :other_known])
+        _combine(image, deviation, normals, fixed, other_basis[d, :other_known])
         for k in range(count):
             if parts[k, known + k] == 0.0:
                 image[k] = 0.0
-        answers[d] = 0.0
-        _add_rows(answers[d], parts, images[d, :after])
+        _combine(answers[d], 0.0, image, parts, images[d, :after])
 
 
 @njit(cache=True, nogil=True)
@@ -81,7 +78,7 @@ def _subtract(vectors, rows, parts):
         return
     lacking = np.zeros((len(vectors), len(rows)))
     _add_dots(rows, vectors, -1.0, lacking)
-    _add_rows(vectors, lacking, rows)
+    _combine(vectors, 1.0, vectors, lacking, rows)
     parts -= lacking
 
 
@@ -114,14 +111,19 @@ def _add_dots(rows, vectors, factor, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _add_rows(out, coefficients, rows):
-    """out_k <- out_k + sum_b coefficients_kb rows_b."""
+def _combine(out, factor, vectors, coefficients, rows):
+    """out_k <- factor vectors_k + sum_b coefficients_kb rows_b; ``out`` may be ``vectors``."""
     if len(out) >= TOGETHER and len(rows) > 0:
-        out += np.dot(coefficients, rows)
+        sums = np.dot(coefficients, rows)
+        for k in range(len(out)):
+            for i in range(out.shape[1]):
+                out[k, i] = factor * vectors[k, i] + sums[k, i]
         return
     for k in range(len(out)):
         for start in range(0, out.shape[1], TILE):
-            target = out[k, start : start + TILE]
+            target, given = out[k, start : start + TILE], vectors[k, start : start + TILE]
+            for i in range(target.size):
+                target[i] = factor * given[i]
             for b in range(len(rows)):
                 row, coefficient = rows[b, start : start + TILE], coefficients[k, b]
                 for i in range(target.size):

@@ -1,0 +1,46 @@
+"""The printed report on identities."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from meanfield.verification import aggregators, label_average, layer_norm
+from sims._table import number, table
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Label average by layer, properties of aggregators, the norm of LayerNorm's Jacobian, verdicts."""
+    seed = int(dataset.attrs["seed"])
+    findings = [
+        label_average.judge_split(dataset),
+        label_average.judge_prefactor(dataset),
+        aggregators.judge_uniqueness(seed),
+        aggregators.judge_other_means(seed),
+        aggregators.judge_harmonic_sensitivity(),
+        layer_norm.judge_jacobian(seed),
+        layer_norm.judge_bound(seed),
+    ]
+    ratios = dataset["norm_ratio"]
+    spread = f"{float(ratios.min()):.4f} .. {float(ratios.max()):.4f}"
+    norms = f"LayerNorm: |J| s / gamma_max of {ratios.size} examples: {spread}"
+    verdicts = "\n".join(["Verdicts", *(finding.sentence() for finding in findings)])
+    return "\n\n".join([_label_table(dataset), _aggregator_table(dataset), norms, verdicts])
+
+
+def _label_table(dataset: xr.Dataset) -> str:
+    names = ("enumerated", "split", "label_term", "kernel_term")
+    rows = [
+        [str(layer), *(number(float(dataset[name].sel(layer=layer))) for name in names)]
+        for layer in dataset["layer"].values
+    ]
+    header = ["layer", "S over all labels", "A + B", "B", "sum of squared kernel / M"]
+    return table(header, rows, f"One net of {dataset.attrs['outputs']} outputs, seed {dataset.attrs['seed']}")
+
+
+def _aggregator_table(dataset: xr.Dataset) -> str:
+    kinds = [str(kind) for kind in dataset["property"].values]
+    rows = [
+        [str(name), *(number(float(value)) for value in dataset["violation"].sel(aggregator=name).values)]
+        for name in dataset["aggregator"].values
+    ]
+    return table(["mean of layers", *kinds], rows, "Largest relative violation found (rounding: below 1e-9)")

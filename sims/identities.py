@@ -1,0 +1,79 @@
+"""Statements of the papers that are identities, or are not: each checked to rounding on examples, without statistics.
+
+The split of the update energy by an average over labels, with its prefactor (P0 lemma 2), by enumeration of all labels
+and by central differences over all parameters of a small net; the mean that is consistent when layers are regrouped
+(P0 appendix A), by a search for counterexamples; LayerNorm's Jacobian and the bound on its norm (P0 lemma 7).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sims._command import Results, add_output_options, command_parser, run_command
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+NAME = "identities"
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(NAME, __doc__)
+    add = parser.add_argument
+    add("--depth", type=int, default=4, metavar="L", help="hidden layers of the net (default: 4)")
+    add("--width", type=int, default=8, metavar="N", help="units of its layers (default: 8)")
+    add(
+        "--outputs", type=int, default=3, metavar="M", help="its outputs, of 2^M labels of +-1 (default: 3; at most 12)"
+    )
+    add("--seed", type=int, default=0, help="of the net and of all examples (default: 0)")
+    add_output_options(parser)
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compute (or read what an equal run has computed), print, and write."""
+    from figures import identities as figure
+    from meanfield.architectures import MLP
+    from meanfield.execution.provenance import code_digest, digest
+    from meanfield.validation import require_count
+    from sims import _identity_report as report
+
+    require_count("--seed", options.seed, minimum=0)
+    if require_count("--outputs", options.outputs) > 12:
+        raise ValueError(f"--outputs is {options.outputs}; all 2^M labels are enumerated, so give 12 or fewer")
+    net = MLP(depth=options.depth, width=options.width, outputs=options.outputs)
+    results = Results(NAME, digest(net=net.describe(), seed=options.seed, code=code_digest())[:8], options)
+    return results.deliver(lambda: _computed(net, options.seed), report.text, figure.draw)
+
+
+def _computed(net: Any, seed: int) -> xr.Dataset:
+    """All numbers that are shown, and the seed from which the examples are found again."""
+    import json
+
+    import numpy as np
+    import xarray as xr
+
+    from meanfield.execution.provenance import provenance
+    from meanfield.verification import aggregators, layer_norm
+    from meanfield.verification.label_average import label_average
+
+    violations = aggregators.worst_violations(aggregators.AGGREGATORS, seed)
+    kinds = list(violations["arithmetic"])
+    table = np.array([[by_kind[kind] for kind in kinds] for by_kind in violations.values()])
+    ratios = [layer_norm.norm_ratio(example) for example in layer_norm.examples(seed)]
+    searched = xr.Dataset(
+        {"violation": (("aggregator", "property"), table), "norm_ratio": ("example", ratios)},
+        {"aggregator": list(violations), "property": kinds},
+    )
+    attrs = {"seed": seed, "architecture": json.dumps(net.describe()), "provenance": provenance()}
+    return xr.merge([label_average(net, seed), searched], combine_attrs="override").assign_attrs(attrs)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""Running a simulation as a command, and how a command refuses."""
+
+import xarray as xr
+
+
+def finished_run(simulation, arguments, path):
+    """The dataset that a run of these arguments writes to a path."""
+    assert simulation.main([*arguments, "--out", str(path)]) == 0
+    with xr.open_dataset(path, engine="h5netcdf") as stored:
+        return stored.load()
+
+
+def assert_refused(simulation, arguments, message, folder, capsys):
+    """One line with this message, status 2, and nothing written."""
+    assert simulation.main([*arguments, "--out", str(folder / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not (folder / "run.nc").exists()
