@@ -27,7 +27,7 @@ RATES = {
     "sso": 0.06,
 }
 # SOAP needs an epsilon, of which P1 gives no row: a turned basis has slots where the momentum is not small and no
-# squared gradient has come in yet. It stands beside singular values of gradients, whose squares Shampoo's stands beside.
+# squared gradient has come in yet. It stands beside singular values of gradients, Shampoo's beside their squares.
 SOAP_EPSILON = 0.002
 # Of a typical element (AdamW) or squared singular value (Shampoo) of the base model's gradients, a millionth or less.
 EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
