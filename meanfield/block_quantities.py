@@ -30,7 +30,7 @@ BLOCK_QUANTITIES = (
         symbol="|epsilon_j(L)|_R",
         dims=("draw", "optimizer", "order"),
         definition="root mean square of the part of Delta h_L with j factors Delta W in the block that it comes from",
-        scaling="O(1), says P1; for j = 2 at the first step n^(-1/2) is measured",
+        scaling="O(1), says P1; for j = 2 at the first step (n L)^(-1/2) is measured",
         source="P1 eq. 5, appendix B.2.4",
         unpredicted=UNPREDICTED,
     ),

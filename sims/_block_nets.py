@@ -26,6 +26,9 @@ RATES = {
     "soap": 0.03,
     "sso": 0.06,
 }
+# SOAP needs an epsilon, of which P1 gives no row: a turned basis has slots where the momentum is not small and no
+# squared gradient has come in yet. It stands beside singular values of gradients, Shampoo's beside their squares.
+SOAP_EPSILON = 0.002
 # Of a typical element (AdamW) or squared singular value (Shampoo) of the base model's gradients, a millionth or less.
 EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
 
@@ -45,17 +48,15 @@ def hyperparameters(
         variance |= {"input_bias": 1.0, "hidden_bias": 1.0}
     base: dict[str, Any] = {"block_multiplier": multiplier, "initial_variance": variance}
     base |= {"learning_rate": RATES[optimizer] if rate is None else rate, **EPSILONS.get(optimizer, {})}
-    return resolve(
-        optimizer,
-        width=width,
-        depth=depth,
-        base_width=BASE_WIDTH,
-        base_depth=BASE_DEPTH,
-        base_values=base,
-        block_depth=1 if table == "one" else 2,
-        parameterization="standard" if table == "standard" else "spectral",
-        roles=roles,
-    )
+    shared: dict[str, Any] = {"width": width, "depth": depth, "base_width": BASE_WIDTH, "base_depth": BASE_DEPTH}
+    shared |= {"block_depth": 1 if table == "one" else 2, "roles": roles}
+    shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
+    found = resolve(optimizer, base_values=base, **shared)
+    if optimizer == "soap":
+        squares = resolve("shampoo", base_values={"shampoo_epsilon": SOAP_EPSILON**2}, **shared)
+        for role in roles:
+            found[role]["soap_epsilon"] = squares[role]["shampoo_epsilon"] ** 0.5
+    return found
 
 
 def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int, **options: Any) -> BlockNet:

@@ -125,7 +125,12 @@ def _along(held: Factored, matrix: Factored) -> float:
 
 
 def _root(function: Callable[[float], float]) -> float:
-    """A zero of a function that changes sign, found near zero first; zero if there is none."""
+    """A zero of a function that is linear on [-1, 1] or changes sign beyond; zero if there is none."""
+    ends = function(-1.0), function(1.0)
+    if ends[0] * ends[1] < 0:
+        guess = (ends[0] + ends[1]) / (ends[0] - ends[1])
+        if abs(function(guess)) < 1e-9 * max(map(abs, ends)):
+            return guess
     width = 2.0
     while width < STRONGEST:
         if function(-width) * function(width) < 0:
