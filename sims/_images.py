@@ -99,7 +99,7 @@ def _read(name: str) -> Any:
     file, _, array = name.partition("::")
     path = Path(file)
     if not path.is_file():
-        raise ValueError(f"--input {name!r} is neither 'gaussian' nor 'photo' nor a file that exists")
+        raise ValueError(f"{name!r} is neither a source of inputs that --help names nor a file that exists")
     readers = {".npy": _read_npy, ".npz": _read_npz, ".nc": _read_netcdf}
     if path.suffix not in readers:
         raise ValueError(f"{path} ends in {path.suffix!r}; images are read from {', '.join(readers)} files")
