@@ -69,4 +69,4 @@ def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int
     if options.get("biases"):
         options = options | {"bias_variance": by_role["hidden_bias"]["initial_variance"]}
     shared: dict[str, Any] = {"input_width": INPUT_WIDTH, "multipliers": multipliers, "variances": variances}
-    return BlockNet(width=width, depth=depth, **shared, **options)
+    return BlockNet(width=width, depth=depth, **(shared | options))

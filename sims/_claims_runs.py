@@ -71,6 +71,10 @@ def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str
     """Every simulation that the claims rest on, run or read."""
     require_writable(folder)
     wanted = {check.run: check for claim in claims for check in claim.checks}
+    for check in wanted.values():
+        module = import_module(f"sims.{check.simulation}")
+        if hasattr(module, "require_installed"):  # an extra that is missing is told before an hour's work
+            module.require_installed()
     found = {}
     for place, check in enumerate(wanted.values(), start=1):
         print(f"[{place}/{len(wanted)}] {' '.join([f'sims.{check.simulation}', *check.arguments])}", file=sys.stderr)

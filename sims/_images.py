@@ -48,7 +48,7 @@ def images_from_file(name: str, grid: tuple[int, ...], samples: int | None, chan
     (n, grid) the n are channels of one sample, unless ``samples`` = n or ``channels`` = 1 says that they are grey
     samples. One of several arrays in a file is named as FILE::ARRAY.
     """
-    values = np.asarray(_read(name))
+    values = np.asarray(read_array(name))
     if values.dtype.kind not in "biuf" or values.size == 0:
         raise ValueError(f"{name} holds {values.size} values of type {values.dtype}; images are real numbers")
     images = _channels_first(values.astype(float), grid, name)
@@ -94,12 +94,12 @@ def _photo(channels: int) -> Array:
     return pixels if channels == 3 else pixels.mean(axis=0, keepdims=True)
 
 
-def _read(name: str) -> Any:
-    """The named array of a file."""
+def read_array(name: str, option: str = "--input", others: str = "neither 'gaussian' nor 'photo' nor") -> Any:
+    """The named array of a file that an option gives."""
     file, _, array = name.partition("::")
     path = Path(file)
     if not path.is_file():
-        raise ValueError(f"{name!r} is neither a source of inputs that --help names nor a file that exists")
+        raise ValueError(f"{option} {name!r} is {others} a file that exists")
     readers = {".npy": _read_npy, ".npz": _read_npz, ".nc": _read_netcdf}
     if path.suffix not in readers:
         raise ValueError(f"{path} ends in {path.suffix!r}; images are read from {', '.join(readers)} files")

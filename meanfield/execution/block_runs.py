@@ -28,6 +28,17 @@ ARRAYS = 8
 DIMS: dict[str, dict[str, tuple[str, ...]]] = {
     "trained streams": {"feature_norm": ("step", "block"), "feature_update_norm": ("step", "block")},
     "update orders": {"order_norm": ("step", "order"), "feature_update_norm": ("step",)},
+    "training assumptions": {
+        "training_loss": ("step",),
+        "weight_step_ratio": ("step", "matrix"),
+        "weight_travel_ratio": ("step", "matrix"),
+        "feature_step_ratio": ("step", "block"),
+        "feature_travel_ratio": ("step", "block"),
+        "activation_ratio": ("step", "activation"),
+        "sample_update_ratio": ("step", "matrix"),
+        "weight_alignment": ("step", "matrix"),
+        "update_alignment": ("step", "matrix"),
+    },
     "first updates": {
         "feature_norm": ("block",),
         "feature_update_norm": ("optimizer", "block"),

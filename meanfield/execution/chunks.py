@@ -23,6 +23,7 @@ from meanfield.simulation.first_updates import draw_first_updates
 from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
+from meanfield.simulation.training_assumptions import draw_training_assumptions
 from meanfield.simulation.update_energy import draw_energies
 
 Array = NDArray[np.float64]
@@ -44,6 +45,7 @@ MEASURES: dict[str, Callable[..., Pieces]] = {
     "trained streams": draw_trained_streams,
     "first updates": draw_first_updates,
     "update orders": draw_update_orders,
+    "training assumptions": draw_training_assumptions,
 }
 
 

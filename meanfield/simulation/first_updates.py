@@ -50,7 +50,7 @@ def _one(net: BlockNet, start: Parameters, batch: Batch, of: Mapping[str, Hyperp
     made = forward(net, start, batch.inputs)
     found: Found = {"feature_norm": np.array([root_mean_square(h) for h in made.streams])}
     if norms:
-        found |= _norms(start.matrices, made.inputs, "weight")
+        found |= norms_and_alignments(start.matrices, made.inputs, "weight")
         if net.biases:
             found["bias_norm"] = np.array([root_mean_square(bias) for bias in start.biases])
     stepped = [_stepped(net, start, batch, name, given, norms) for name, given in of.items()]
@@ -72,7 +72,7 @@ def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: H
         return found
     rates = [given[role]["learning_rate"] for role in net.roles]
     moves = [scaled(direction, rate) for direction, rate in zip(directions, rates, strict=True)]
-    found |= _norms(moves, before.inputs, "update")
+    found |= norms_and_alignments(moves, before.inputs, "update")
     if net.biases:
         pairs = zip(training.parameters.biases, start.biases, strict=True)
         sizes = np.array([root_mean_square(now - then) for now, then in pairs])
@@ -80,7 +80,7 @@ def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: H
     return found
 
 
-def _norms(matrices: Sequence[Direction], seen: Sequence[Array], name: str) -> Found:
+def norms_and_alignments(matrices: Sequence[Direction], seen: Sequence[Array], name: str) -> Found:
     norms = np.array([rms_operator_norm(matrix) for matrix in matrices])
     images = zip(matrices, seen, strict=True)
     gains = np.array([root_mean_square(times(matrix, z)) / root_mean_square(z) for matrix, z in images])

@@ -233,6 +233,12 @@ def tables_not_flat(runs):
     return {"coordinate_check": dataset}
 
 
+def activations_collapse(runs):
+    dataset, name = runs["training_assumptions"], "activation_ratio_by_width"
+    collapsed = 0 * dataset[name] + _off_by_a_power(dataset, name)[name]
+    return {"training_assumptions": dataset.assign({name: collapsed})}
+
+
 CONTROLS = {
     "A1": overlaps_conserved,
     "A2": prefactor_as_printed,
@@ -263,4 +269,5 @@ CONTROLS = {
     "S4": _products_off("spectral_condition-biases-optimizers-all", "weight_product"),
     "S5": tables_not_flat,
     "S6": _products_off("spectral_condition", "weight_alignment", "update_alignment"),
+    "S7": activations_collapse,
 }

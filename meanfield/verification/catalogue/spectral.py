@@ -7,7 +7,7 @@ from functools import partial
 
 import xarray as xr
 
-from meanfield.verification import coordinate_checks, spectral_products, update_order_claims
+from meanfield.verification import coordinate_checks, spectral_products, training_assumptions, update_order_claims
 from meanfield.verification.claims import Check, Claim, of_rival
 from meanfield.verification.verdicts import Finding
 
@@ -65,5 +65,14 @@ CLAIMS = (
         source="P1 claims F.1, F.2",
         statement="features and updates reach a share of what the norms allow that no width changes",
         checks=tuple(_conditions(("F.1", "F.2"))),
+    ),
+    Claim(
+        id="S7",
+        source="P1 assumptions G.1, G.2, G.3",
+        statement="in training no update cancels, no activation collapses, a batch moves features as one sample does",
+        checks=tuple(
+            Check("training_assumptions", partial(training_assumptions.judge_assumption, name=name))
+            for name in ("G.1 weights", "G.1 features", "G.2", "G.3")
+        ),
     ),
 )

@@ -1,0 +1,131 @@
+"""The command on P1's assumptions of training: verdicts, controls, images, files, refusals."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from figures import training_assumptions as figure
+from meanfield.verification import training_assumptions as claims
+from meanfield.verification.verdicts import Verdict
+from sims import _training_report as report
+from sims import training_assumptions as simulation
+from sims._labelled_images import two_classes
+from tests.sims.commands import assert_refused, finished_run
+
+SIZES = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--batches", "4", "8", "16", "--width", "16"]
+SMALL = ["--preset", "smoke", *SIZES, "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("training") / "run.nc"
+    return finished_run(simulation, [*SMALL, "--draws", "6", "--steps", "3"], path)
+
+
+def tilted(dataset, names, direction, power):
+    """A world in which ratios fall as a power of the size, in every draw nearly alike."""
+    draws = 1 + 1e-3 * np.cos(dataset["draw"])
+    fallen = {f"{name}_by_{direction}": dataset[direction] ** power * draws for name in names}
+    like = {name: 0 * dataset[name] + values for name, values in fallen.items()}
+    return dataset.assign(like)
+
+
+@pytest.mark.parametrize("direction", claims.DIRECTIONS)
+@pytest.mark.parametrize("name", claims.ASSUMPTIONS)
+def test_half_a_power_is_refuted_and_none_is_confirmed(finished, name, direction):
+    names = claims.ASSUMPTIONS[name]
+    flat = tilted(tilted(finished, names, "width", 0.0), names, "depth", 0.0)
+    assert claims.judge_assumption(flat, name).verdict is Verdict.CONFIRMED
+    assert claims.judge_assumption(tilted(flat, names, direction, -0.5), name).verdict is Verdict.REFUTED
+
+
+def test_a_ratio_that_falls_late_is_refuted(finished):
+    """Flat at first and off at the last step alone: the assumptions are of all of training."""
+    names = claims.ASSUMPTIONS["G.2"]
+    flat = tilted(tilted(finished, names, "width", 0.0), names, "depth", 0.0)
+    off = tilted(flat, names, "width", -0.5)
+    late = flat["step"] == flat["step"][-1]
+    mixed = flat.assign({name: off[name].where(late, flat[name]) for name in flat if str(name).startswith(names)})
+    assert claims.judge_assumption(mixed, "G.2").verdict is Verdict.REFUTED
+
+
+def test_the_premise_on_batches_is_judged(finished):
+    names = claims.ASSUMPTIONS["G.3"]
+    assert claims.judge_batch(tilted(finished, names, "batch", 0.0)).verdict is Verdict.CONFIRMED
+    assert claims.judge_batch(tilted(finished, names, "batch", -1.0)).verdict is Verdict.REFUTED
+
+
+def test_nets_learn(finished):
+    losses = finished["training_loss_by_width"].mean("draw").transpose("step", "width").values
+    assert np.all(np.diff(losses, axis=0) < 0)
+
+
+def test_hyperparameters_are_those_that_the_paper_prints():
+    found = simulation.hyperparameters(256, 8, 3072, 0.001)
+    names = ("block_multiplier", "initial_variance", "learning_rate")
+    printed = {
+        "input": (1, 2 / 3072, 0.001 * 256),
+        "hidden": (1 / 8, 2 / 256, 0.001 * 8),
+        "output": (1 / 256, 2, 0.001 * 256),
+    }
+    for role, values in printed.items():
+        np.testing.assert_allclose([found[role][name] for name in names], values)
+
+
+def test_figure_shows_the_numbers(finished):
+    first = figure.draw(finished).axes[0]
+    values = finished["weight_travel_ratio_by_width"].sel(place="input").isel(width=0).mean("draw")
+    np.testing.assert_allclose(first.lines[0].get_ydata(), values)
+
+
+def test_batches_hold_as_many_of_either_class():
+    inputs, labels = two_classes("digits", None, None, (3, 8), 6, 0)
+    assert inputs.shape == (64, 12)
+    np.testing.assert_array_equal(labels, [1, -1] * 6)
+    np.testing.assert_allclose(inputs.std(axis=0), 1.0)
+    assert not np.array_equal(inputs, two_classes("digits", None, None, (3, 8), 6, 1)[0])
+
+
+def test_digits_from_a_file_are_the_digits(tmp_path):
+    from sklearn.datasets import load_digits
+
+    found, path = load_digits(), tmp_path / "own.npz"
+    np.savez(path, images=found.images, labels=found.target)
+    own = two_classes(f"{path}::images", f"{path}::labels", (8, 8), (3, 8), 4, 0)
+    np.testing.assert_allclose(own[0], two_classes("digits", None, None, (3, 8), 4, 0)[0])
+
+
+def test_printed_report(finished):
+    printed = report.text(finished)
+    for words in ("classes 3 8 of digits", "Binary cross-entropy", "Slopes in batch size", "(G.3)", "step 3"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--widths", "64", "128"], "three or more sizes"),
+        (["--depths", "0", "2", "4"], "--depths is 0"),
+        (["--batches", "4", "7", "8"], "7 images"),
+        (["--batch", "400"], "200 are asked for"),
+        (["--steps", "0"], "--steps is 0"),
+        (["--rate", "-1"], "positive"),
+        (["--rate", "1e200"], "floats"),
+        (["--classes", "3", "3"], "that differ"),
+        (["--classes", "3", "11"], "class 11 has 0 images"),
+        (["--input", "faces"], "neither 'digits'"),
+        (["--input", __file__], "--labels FILE"),
+        (["--input", __file__, "--labels", "none.npy", "--grid", "8", "8"], "--labels 'none.npy'"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert_refused(simulation, ["--preset", "smoke", "--workers", "1", *arguments], message, tmp_path, capsys)
+
+
+def test_without_scikit_learn_one_line_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    assert_refused(simulation, SMALL, 'pip install -e ".[data]"', tmp_path, capsys)
+    with pytest.raises(ModuleNotFoundError, match="data"):
+        simulation.require_installed()
