@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 import xarray as xr
 
@@ -16,8 +17,16 @@ from figures.style import STYLES
 from meanfield.validation import require_choice
 
 REFUSED = 2
+PRESETS = ("smoke", "default", "paper")
 # Modules of this folder that draw nothing themselves.
 NOT_FIGURES = ("render", "style")
+
+
+class FigureParser(argparse.ArgumentParser):
+    """A parser that refuses in one line; --help has the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(REFUSED, f"error: {message}; {self.prog} --help lists the options\n")
 
 
 def figure_names() -> list[str]:
@@ -28,7 +37,7 @@ def figure_names() -> list[str]:
 
 def draw_one(name: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
     """`python -m figures.NAME [DATASET]`; the exit status."""
-    parser = argparse.ArgumentParser(prog=f"python -m figures.{name}", description=f"Draw a dataset of sims.{name}.")
+    parser = FigureParser(prog=f"python -m figures.{name}", description=f"Draw a dataset of sims.{name}.")
     where = f"dataset of sims.{name} (default, with --make: results/{name}.nc)"
     parser.add_argument("dataset", type=Path, nargs="?", default=Path("results") / f"{name}.nc", help=where)
     add_options(parser)
@@ -39,7 +48,7 @@ def draw_one(name: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
 def draw_all(argv: Sequence[str] | None = None) -> int:
     """`python -m figures [NAME ...]`; the exit status."""
     names = figure_names()
-    parser = argparse.ArgumentParser(
+    parser = FigureParser(
         prog="python -m figures", description="Draw every figure, or those named, from FOLDER/NAME.nc."
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(names))
@@ -61,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of both commands."""
     add = parser.add_argument
     add("--make", action="store_true", help="run the simulation first where its dataset is missing")
-    add("--preset", default="default", help="sizes for --make: smoke, default or paper")
+    add("--preset", choices=PRESETS, default="default", help="sizes for --make (default: default)")
     add("--style", choices=list(STYLES), default="light", help="light, for screens (default), or print")
     add("--format", nargs="+", choices=list(METADATA), default=["png"], help="one or more (default: png)")
 
@@ -72,8 +81,11 @@ def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> Non
         _make(name, path, options.preset)
     if not path.exists():
         raise FileNotFoundError(f"no dataset {path}; give the one that sims.{name} has written, or --make to run it")
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        dataset = stored.load()
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            dataset = stored.load()
+    except (OSError, ValueError):
+        raise ValueError(f"{path} holds no readable dataset; give the one that sims.{name} has written") from None
     made_by = dataset.attrs.get("command", "")
     if not f"{made_by} ".startswith(f"python -m sims.{name} "):
         raise ValueError(f"{path} is no dataset of sims.{name}, but of {made_by or 'an unknown command'}")

@@ -63,7 +63,7 @@ def _terms(axes: Axes, dataset: xr.Dataset) -> None:
         axes.plot(sizes, at[f"{name}_mean_field"].values, color=color)
         words = name.replace("_", " ")
         axes.errorbar(sizes, at[name].values, at[f"{name}_stderr"].values, fmt="o", color=color, label=words)
-    axes.axhline(float(at["output_floor"]), ls=":", color=FURTHER[3], label="its floor")
+    axes.axhline(float(at["output_floor"]), ls=":", color=FURTHER[3], label="floor of the output term")
     axes.set(ylabel="mean over layers", title="rho 0, labels of mean 0")
     axes.legend()
 

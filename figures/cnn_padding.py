@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
@@ -42,6 +43,7 @@ def _profile(axes: Axes, dataset: xr.Dataset) -> None:
     sites = dataset.attrs["profile_sites"]
     axes.set(xlabel=f"site of {sites}", ylabel="label term, zero / circular", title=f"by site, depth {last}")
     axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
 
 

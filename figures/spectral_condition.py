@@ -36,6 +36,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                     axes.plot(sizes, values / values[0], label=str(optimizer), **style)
                 _finish(axes, sizes, direction, name)
             _finish(row[0], sizes, direction, "initially")
+            row[0].set_ylabel("product, smallest net = 1")
         grid[0, 0].legend(fontsize=6)
         handles, labels = grid[0, 1].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))

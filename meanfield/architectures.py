@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from meanfield.activations import ACTIVATIONS
 from meanfield.lattice import PADDINGS, require_same_dimension
-from meanfield.validation import require_choice, require_count, require_counts
+from meanfield.validation import require_choice, require_count, require_counts, require_depth
 from meanfield.weight_scale import WeightScale
 
 HEADS = ("he", "fan_in", "mup")
@@ -150,7 +150,7 @@ class Sequential(WeightScale, ABC):
         return {"family": type(self).__name__, **{k: list(v) if isinstance(v, tuple) else v for k, v in spec.items()}}
 
     def _check_counts_and_names(self) -> None:
-        self._set("depth", require_count("depth", self.depth, why="depth counts the hidden layers"))
+        self._set("depth", require_depth(self.depth, why="depth counts the hidden layers"))
         self._set("outputs", require_count("outputs", self.outputs, why="coordinates of the readout"))
         self._set("inputs", require_count("inputs", self.inputs, why="samples in the batch"))
         require_choice("activation", self.activation, ACTIVATIONS)

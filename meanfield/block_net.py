@@ -15,7 +15,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from meanfield.validation import require_choice, require_count
+from meanfield.validation import require_choice, require_count, require_depth
 
 ROLES = ("input", "hidden", "output")
 BLOCK_ACTIVATIONS = ("linear", "relu")
@@ -61,12 +61,12 @@ class BlockNet:
     def __post_init__(self) -> None:
         for name, why in (
             ("width", "units of the stream"),
-            ("depth", "blocks of the stream"),
             ("block_depth", "transformations of a block"),
             ("input_width", "numbers of an input"),
             ("samples", "inputs of a batch"),
         ):
             require_count(name, getattr(self, name), why=why)
+        require_depth(self.depth, why="blocks of the stream")
         if self.block_width is not None:
             require_count("block_width", self.block_width, why="units inside a block")
         require_choice("activation", self.activation, BLOCK_ACTIVATIONS)

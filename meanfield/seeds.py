@@ -15,8 +15,8 @@ def stream(seed: int, purpose: str, draw: int) -> Generator:
 
 
 def derived_seed(seed: int, label: str) -> int:
-    """A seed for one point of a sweep, so that points with different labels draw independently."""
-    words = SeedSequence(seed, spawn_key=(crc32(label.encode()),)).generate_state(2)
+    """A seed for one point of a sweep, so that points with different labels draw independently; checked, too."""
+    words = SeedSequence(checked_seed(seed), spawn_key=(crc32(label.encode()),)).generate_state(2)
     return int(words[0]) << 31 | int(words[1]) >> 1
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Far deeper than any net that can be drawn; a list of so many layers still takes a second and little memory.
+MOST_LAYERS = 1_000_000
+
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``; the message names them all."""
@@ -33,6 +36,13 @@ def require_counts(name: str, values: Any, *, minimum: int = 1, why: str = "") -
         raise TypeError(f"{name} is {values!r}; it must be a whole number or a sequence of them{_because(why)}")
     items = (values,) if isinstance(values, Real) else tuple(values)
     return tuple(require_count(name, item, minimum=minimum, why=why) for item in items)
+
+
+def require_depth(value: Any, *, why: str) -> int:
+    """Return a depth as an int, or raise as `require_count` does, and beyond ``MOST_LAYERS``: layers are listed."""
+    if require_count("depth", value, why=why) > MOST_LAYERS:
+        raise ValueError(f"depth is {value}; it must be at most {MOST_LAYERS:,} ({why})")
+    return int(value)
 
 
 def require_finite(name: str, value: Any, allowed: str) -> float:

@@ -10,14 +10,14 @@ from meanfield.verification.published import COMMON_SWEEP
 from meanfield.verification.width_extrapolation import extrapolated
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
-    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
     notes = heavy_tail_notes(dataset, ("learning_rate_scale", claims.LABEL_SCALE))
     parts = [_heading(dataset), _drift_table(dataset), _scale_table(dataset), _slope_table(dataset), *notes]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

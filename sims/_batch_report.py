@@ -8,6 +8,7 @@ import xarray as xr
 from meanfield.verification import batch_sizes
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 LAW = """Law, for labels of mean m and variance 1 (mean field; G_s the squared kernel of a sample with itself, G_d with
 another, f = G_d / G_s; G_1 and G_2 the product of its kernels with two samples, of which one is itself, or none):
@@ -19,10 +20,9 @@ another, f = G_d / G_s; G_1 and G_2 the product of its kernels with two samples,
 
 def text(dataset: xr.Dataset) -> str:
     """The identity, eta* by case and batch size, output terms, slopes in depth, verdicts."""
-    verdicts = [finding.sentence() for finding in batch_sizes.findings(dataset)]
     tables = [_identity(dataset), _scales(dataset), _terms(dataset), _outputs(dataset), _depth(dataset)]
     notes = heavy_tail_notes(dataset, ["label_term", "output_term"])
-    return "\n\n".join([_heading(dataset), *tables, LAW, *notes, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([_heading(dataset), *tables, LAW, *notes, verdicts(batch_sizes.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -38,6 +38,8 @@ def check_ladders(options: argparse.Namespace) -> None:
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
     if options.optimizers == ["all"]:
         options.optimizers = list(OPTIMIZERS)
+    # A name given twice is one line of the tables, as a size given twice is one rung.
+    options.optimizers = list(dict.fromkeys(options.optimizers))
     for optimizer in options.optimizers:
         require_choice("--optimizers", optimizer, OPTIMIZERS)
     if options.rate is not None and not 0 < options.rate < float("inf"):

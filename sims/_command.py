@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 REFUSED = 2
+NO_MEMORY = "error: out of memory; lower the sizes, the depth above all, or the workers"
 # Options with a value that say where to write and who computes; no number depends on them.
 PLACES = ("--out", "--workers", "--scheduler")
 
@@ -31,6 +32,10 @@ class CommandParser(argparse.ArgumentParser):
         options.parser = self
         options.command = " ".join([self.prog, *_that_change_numbers(given)])
         return options
+
+    def error(self, message: str) -> NoReturn:
+        """One line, as all refusals: the usage, which argparse puts before it, hides it; --help has it."""
+        self.exit(REFUSED, f"error: {message}; {self.prog} --help lists the options\n")
 
 
 def command_parser(name: str, description: str | None, epilog: str | None = None) -> CommandParser:
@@ -103,8 +108,9 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
         return run(options)
-    except (ValueError, TypeError, MemoryError, OSError, ModuleNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (ValueError, TypeError, MemoryError, OverflowError, OSError, ModuleNotFoundError) as error:
+        # An allocation that fails inside Python itself says nothing.
+        print(f"error: {error}" if str(error) else NO_MEMORY, file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         print("\ninterrupted: finished pieces are kept; the same command continues from them", file=sys.stderr)

@@ -8,17 +8,17 @@ import xarray as xr
 from meanfield.verification import coordinate_checks as claims
 from sims._block_nets import TABLES
 from sims._table import number, slope, table
+from sims._verdicts import verdicts
 
 SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
 
 
 def text(dataset: xr.Dataset) -> str:
     """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
-    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
     optimizers = list(map(str, dataset["optimizer"].values))
     parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
     parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in claims.DIRECTIONS]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

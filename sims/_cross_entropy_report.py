@@ -10,6 +10,7 @@ import xarray as xr
 from meanfield.verification import cross_entropies
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, table
+from sims._verdicts import verdicts
 
 LAW = """Law: whatever the net, its width and its head, the label term under cross-entropy is C - 1 times that under
 squared loss, exactly: labels enter through the trace of their covariance (I - 11'/C)/C alone. The output term is the
@@ -18,10 +19,9 @@ label term times (E|p|^2 - 1/C) / (1 - 1/C) at leading order in M L/n: none unde
 
 def text(dataset: xr.Dataset) -> str:
     """Errors at the outputs, terms by depth, ratios of the losses, slopes, verdicts."""
-    verdicts = [finding.sentence() for finding in cross_entropies.findings(dataset)]
     tables = [_terms(dataset), _ratios(dataset), _slopes(dataset)]
     notes = heavy_tail_notes(dataset, ["label_term", "output_term"])
-    return "\n\n".join([_heading(dataset), *tables, LAW, *notes, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([_heading(dataset), *tables, LAW, *notes, verdicts(cross_entropies.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -9,6 +9,7 @@ from meanfield.verification import depth_growth
 from meanfield.verification.comparison import score
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
 LEVELS = ("mean_field", "law")
@@ -126,7 +127,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
 
 
 def _verdicts(dataset: xr.Dataset) -> str:
-    return "\n".join(["Verdicts", *(finding.sentence() for finding in depth_growth.findings(dataset))])
+    return verdicts(depth_growth.findings(dataset))
 
 
 def _value(at: xr.Dataset, name: str) -> float:

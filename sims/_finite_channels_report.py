@@ -8,6 +8,7 @@ from meanfield.verification import channel_corrections, stencil_slopes
 from sims._beside import heavy_tail_notes
 from sims._overlap_report import width_table
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 CORRECTION = channel_corrections.CORRECTION
 SCALE = stencil_slopes.SCALE
@@ -18,7 +19,7 @@ def text(dataset: xr.Dataset) -> str:
     found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
     notes = heavy_tail_notes(dataset, [CORRECTION])
     tables = [_heading(dataset), _correction_table(dataset), *notes, width_table(dataset), _slope_table(dataset)]
-    return "\n\n".join([*tables, "\n".join(["Verdicts", *(finding.sentence() for finding in found)])])
+    return "\n\n".join([*tables, verdicts(found)])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -6,6 +6,7 @@ import xarray as xr
 
 from meanfield.verification import aggregators, label_average, layer_norm
 from sims._table import number, table
+from sims._verdicts import verdicts
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -23,8 +24,7 @@ def text(dataset: xr.Dataset) -> str:
     ratios = dataset["norm_ratio"]
     spread = f"{float(ratios.min()):.4f} .. {float(ratios.max()):.4f}"
     norms = f"LayerNorm: |J| s / gamma_max of {ratios.size} examples: {spread}"
-    verdicts = "\n".join(["Verdicts", *(finding.sentence() for finding in findings)])
-    return "\n\n".join([_label_table(dataset), _aggregator_table(dataset), norms, verdicts])
+    return "\n\n".join([_label_table(dataset), _aggregator_table(dataset), norms, verdicts(findings)])
 
 
 def _label_table(dataset: xr.Dataset) -> str:

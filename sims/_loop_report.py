@@ -7,6 +7,7 @@ import xarray as xr
 
 from meanfield.verification import loop_growth
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 TITLES = {"looped": "Looped: one matrix for all steps", "deep": "Deep: a matrix for every step"}
 EPS = {"none": "eps = 1", "sqrt": "eps = L^(-1/2)", "linear": "eps = 1/L"}
@@ -14,10 +15,9 @@ EPS = {"none": "eps = 1", "sqrt": "eps = L^(-1/2)", "linear": "eps = 1/L"}
 
 def text(dataset: xr.Dataset) -> str:
     """Energies by model, scaling and loops; theory far up; correlations; cross term; verdicts."""
-    verdicts = [finding.sentence() for finding in loop_growth.findings(dataset)]
     energies = [_energy_table(dataset, model) for model in TITLES]
     parts = [_heading(dataset), *energies, _far_table(dataset), _correlations(dataset), _cross_table(dataset)]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(loop_growth.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

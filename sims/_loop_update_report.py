@@ -8,14 +8,14 @@ import xarray as xr
 from meanfield.verification import loop_updates
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 
 def text(dataset: xr.Dataset) -> str:
     """Energies by update, alpha and loops, slopes beside the theorem's, widths, verdicts."""
-    verdicts = [finding.sentence() for finding in loop_updates.findings(dataset)]
     notes = heavy_tail_notes(dataset, ["update_energy"])
     parts = [_heading(dataset), _energy_table(dataset), _slope_table(dataset), _width_table(dataset), *notes]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(loop_updates.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -19,6 +19,7 @@ from meanfield.verification.exactness import judge_exact
 from sims import _depth_law_report as depth_laws
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
 OVERLAP = {"overlap_energy": "overlap energy F"}
@@ -87,4 +88,4 @@ def _notes(dataset: xr.Dataset) -> str:
 
 def _verdicts(dataset: xr.Dataset) -> str:
     drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
-    return "\n".join(["Verdicts", *(finding.sentence() for finding in [*drawn, *depth_laws.findings(dataset)])])
+    return verdicts([*drawn, *depth_laws.findings(dataset)])

@@ -8,13 +8,13 @@ import xarray as xr
 from meanfield.verification import update_order_claims as claims
 from sims._block_nets import TABLES
 from sims._table import number, slope, table
+from sims._verdicts import verdicts
 
 
 def text(dataset: xr.Dataset) -> str:
     """Sizes of all orders at the largest nets, their slopes, verdicts."""
-    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
     parts = [_heading(dataset), *(_orders(dataset, str(name)) for name in dataset["optimizer"].values)]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from meanfield.verification import overlap_conservation
 from meanfield.verification.comparison import score
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,9 +18,8 @@ TITLES = {"overlap": "mean T", "squared_overlap": "mean T^2", "overlap_variance"
 
 def text(dataset: xr.Dataset) -> str:
     """Tables by pair and layer, given a layer, and by width; then the verdicts."""
-    verdicts = [finding.sentence() for finding in overlap_conservation.findings(dataset)]
     tables = [_heading(dataset), _layer_table(dataset), _given_table(dataset), width_table(dataset)]
-    return "\n\n".join([*tables, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*tables, verdicts(overlap_conservation.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

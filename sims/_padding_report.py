@@ -9,15 +9,15 @@ from meanfield.verification import padding as claims
 from meanfield.verification.comparison import score
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 
 def text(dataset: xr.Dataset) -> str:
     """Grids, energies under both paddings, learning rates, far depths, missing terms, verdicts."""
-    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
     parts = [_heading(dataset), _grid_table(dataset), _energy_table(dataset), _scale_table(dataset)]
     parts += heavy_tail_notes(dataset, ["label_term", "update_energy"])
     parts += [_far_table(dataset), _correction_table(dataset), _papers_grid(dataset), _missing_table(dataset)]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from meanfield.verification import residual_overlaps
 from meanfield.verification.comparison import score
 from sims._table import MISSING, measured, number, signed, table
+from sims._verdicts import verdicts
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,11 +18,10 @@ SPEC = ("depth", "width", "block_depth", "scaling", "activation", "stem", "tail"
 
 def text(dataset: xr.Dataset) -> str:
     """Tables given all below, by depth unit, and by width; then the verdicts."""
-    verdicts = [finding.sentence() for finding in residual_overlaps.findings(dataset)]
     tables = [_heading(dataset), _given_table(dataset), _unit_table(dataset)]
     if residual_overlaps.has_gates(dataset):
         tables.append(_width_table(dataset))
-    return "\n\n".join([*tables, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*tables, verdicts(residual_overlaps.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

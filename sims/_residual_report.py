@@ -11,6 +11,7 @@ from meanfield.verification import residual_slopes as slopes
 from meanfield.verification.published import TABLE_1
 from sims._beside import heavy_tail_notes
 from sims._table import measured, number, signed, table
+from sims._verdicts import verdicts
 
 WHOLE = "learning_rate_scale"
 PUBLISHED = {("init", 0): "-3/2 (P0)", ("multiplier_sqrt", 0): "-3/2 (P0)", ("multiplier_sqrt", 1): "-3/2 (P0), 0 (P1)"}
@@ -19,9 +20,8 @@ PUBLISHED |= {("multiplier_linear", k): "+1 (P1)" for k in (2, 3)}
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
-    verdicts = [finding.sentence() for finding in slopes.findings(dataset)]
     parts = [_heading(dataset), _scale_table(dataset), _slope_table(dataset), _notes(dataset), _backbone_table(dataset)]
-    return "\n\n".join([*parts, _papers_net(dataset), "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, _papers_net(dataset), verdicts(slopes.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -10,6 +10,7 @@ from meanfield.verification import depth_laws
 from meanfield.verification.depth_laws import TRANSFER_EXPONENT, fitted_slope, local_slopes
 from meanfield.verification.published import COMMON_SWEEP, judged_slopes, measured_slopes
 from sims._table import from_log, measured, table
+from sims._verdicts import verdicts
 
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
@@ -89,4 +90,4 @@ def _verdicts(dataset: xr.Dataset) -> str:
     if _reached(dataset, COMMON_SWEEP):
         findings.append(depth_laws.judge_power_law_in_use(dataset))
     findings += [depth_laws.judge_measured_slope(found, len(judged)) for found in judged]
-    return "\n".join(["Verdicts", *(finding.sentence() for finding in findings)])
+    return verdicts(findings)

@@ -8,17 +8,17 @@ import xarray as xr
 
 from meanfield.verification import spectral_products as claims
 from sims._table import slope, table
+from sims._verdicts import verdicts
 
 
 def text(dataset: xr.Dataset) -> str:
     """Slopes of products and alignments beside the conditions, and the verdicts."""
-    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
     weights, updates, aligned = (
         rows(dataset) for rows in (claims.weight_rows, claims.update_rows, claims.alignment_rows)
     )
     parts = [_heading(dataset), _weights(weights)]
     parts += [_updates(updates, direction) for direction in claims.DIRECTIONS]
-    parts += [_aligned(dataset, aligned), "\n".join(["Verdicts", *verdicts])]
+    parts += [_aligned(dataset, aligned), verdicts(claims.findings(dataset))]
     return "\n\n".join(parts)
 
 

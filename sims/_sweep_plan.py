@@ -56,7 +56,7 @@ def read_plan(path: Path) -> Plan:
     """The plan in a TOML file; ValueError, in one line, for whatever in it cannot run."""
     try:
         config = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML: {error}") from None
     for name in config:
         require_choice(f"a key of {path}", name, TABLES)
@@ -150,5 +150,5 @@ def _require_parsed(parse: Callable[[list[str]], Any], simulation: str, argument
         with contextlib.redirect_stderr(complaint):
             parse(list(arguments))
     except SystemExit:
-        said = complaint.getvalue().strip().rpartition("error: ")[2]
+        said = complaint.getvalue().strip().removeprefix("error: ")
         raise ValueError(f"sims.{simulation} {' '.join(arguments)}: {said}") from None

@@ -144,6 +144,8 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
         )
         for net in nets
     ]
+    # First what is not kept in pieces: a grid too large for theory is refused before anything is drawn.
+    alone = [theory.far(options.far_lines, options.far_squares), theory.papers_grid(options.far_squares[-1])]
     measured = simulate_all(runs, workers=options.workers, store=results.pieces)
     whole = [(net, found) for net, found in zip(nets, measured, strict=True) if net.depth == deepest]
     names = list(dict.fromkeys(grid_name(net.grid) for net in nets))
@@ -155,8 +157,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     )
     profiles = [found for net, found in whole if net.grid == profiled]
     parts = [theory.profile(options.channels, deepest, profiled, profiles), theory.grids(nets)]
-    parts += [theory.far(options.far_lines, options.far_squares), theory.papers_grid(options.far_squares[-1])]
-    dataset = xr.merge([dataset, *parts, theory.missing(options.seed)], combine_attrs="no_conflicts")
+    dataset = xr.merge([dataset, *parts, *alone, theory.missing(options.seed)], combine_attrs="no_conflicts")
     dataset.attrs["provenance"] = provenance()
     return dataset
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from sims._command import Results, add_output_options, command_parser, run_command
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NAME = "identities"
+# Central differences move every weight alone, in a copy of all: the cost is the square of their number.
+MOST_WEIGHTS = 100_000
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -44,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
     if require_count("--outputs", options.outputs) > 12:
         raise ValueError(f"--outputs is {options.outputs}; all 2^M labels are enumerated, so give 12 or fewer")
     net = MLP(depth=options.depth, width=options.width, outputs=options.outputs)
+    if (moved := sum(prod(shape) for shape in net.weight_shapes)) > MOST_WEIGHTS:
+        raise ValueError(f"the net has {moved:,} weights, each of which is moved alone; lower --depth or --width")
     results = Results(NAME, digest(net=net.describe(), seed=options.seed, code=code_digest())[:8], options)
     return results.deliver(lambda: _computed(net, options.seed), report.text, figure.draw)
 

@@ -1,6 +1,12 @@
-"""Settings of the suite: hypothesis without deadlines (kernels compile on first use), the same examples each time."""
+"""Settings of the suite: one thread for its small matrix products, hypothesis without deadlines, the same examples."""
 
-from hypothesis import HealthCheck, settings
+import os
+
+# Before any library is loaded; threads that wait for each other take longer than the products of tests.
+for _library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]

@@ -81,7 +81,10 @@ class Chunk:
 
 def plan(chunk: Chunk, operations: float) -> list[Chunk]:
     """Split the draws of one large chunk into chunks of about a second, fewer in long runs, by operations per draw."""
-    fewest = -(-(chunk.stop - chunk.start) // MOST_CHUNKS)
+    draws = chunk.stop - chunk.start
+    if draws > MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:
+        raise ValueError(f"draws is {draws}; it must be at most {MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:,}")
+    fewest = -(-draws // MOST_CHUNKS)
     size = int(min(max(1, fewest, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
     starts = range(chunk.start, chunk.stop, size)
     return [replace(chunk, start=start, stop=min(start + size, chunk.stop)) for start in starts]

@@ -106,7 +106,7 @@ def edge_loss(net: ConvNet, limit: int, beyond: float = 3.0) -> EdgeLoss:
 
 
 def _overlap_energies(net: ConvNet) -> Iterator[float]:
-    transport, product = mean_field.white_product(net)
+    transport, product = mean_field.input_products(net, None)
     for moments, channels in zip(
         mean_field.layer_moments(net, transport, product), net.channels_by_layer[1:], strict=True
     ):

@@ -1,5 +1,7 @@
 """Figures from the command line: every format whole and equal each time, styles, captions, refusals."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -70,6 +72,26 @@ def test_bad_input_gets_one_line(arguments, message, capsys):
     assert draw_all(arguments) == 2
     complaint = capsys.readouterr().err
     assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.write_text("no dataset\n")])
+def test_what_is_no_dataset_is_named_in_one_line(make, tmp_path, capsys):
+    path = tmp_path / f"{NAME}.nc"
+    make(path)
+    assert draw_all([NAME, "--folder", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {path} holds no readable dataset; give the one that sims.{NAME} has written\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--style", "dark"], ["--make", "--preset", "huge"], ["--format"]])
+def test_bad_options_get_one_line(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        draw_all([NAME, *arguments])
+    assert ended.value.code == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith(f"error: argument {arguments[-2] if len(arguments) > 1 else '--format'}: ")
     assert complaint.count("\n") == 1
 
 

@@ -163,7 +163,7 @@ def test_shallow_and_padded_nets(run, arguments):
         (["--seed", "-3"], "--seed is -3"),
         (["--workers", "0"], "workers is 0"),
         (["--channels", "200000000"], "GiB"),
-        (["--input", "nowhere.npy"], "neither 'gaussian' nor 'photo' nor a file"),
+        (["--input", "nowhere.npy"], "'nowhere.npy' is neither a source of inputs that --help names nor a file"),
         (["--input", "photo", "--input-channels", "2"], "1 (grey) or 3 (RGB)"),
         (["--input", "photo", "--grid", "9999"], "does not fit"),
     ],

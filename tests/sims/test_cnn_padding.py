@@ -104,6 +104,9 @@ def test_printed_report(tmp_path, capsys):
         (["--far-lines", "8", "8", "16"], "--far-lines [8, 16] is fewer"),
         (["--channels", "0"], "channels is 0"),
         (["--draws", "1"], "one draw"),
+        (["--draws", "1000000000000"], "draws is 1000000000000; it must be at most 100,000,000"),
+        (["--seed", "-1"], "seed is -1; it must be at least 0"),
+        (["--far-lines", "8", "16", "100000000"], "the mean field over all pairs of sites needs about"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):

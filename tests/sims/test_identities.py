@@ -37,6 +37,8 @@ def test_figure_shows_the_numbers(finished):
         (["--outputs", "13"], "--outputs is 13; all 2^M labels"),
         (["--width", "0"], "width is 0"),
         (["--seed", "-1"], "--seed is -1"),
+        (["--width", "20000"], "1,600,060,000 weights, each of which is moved alone"),
+        (["--depth", "1000000000"], "depth is 1000000000; it must be at most 1,000,000"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):

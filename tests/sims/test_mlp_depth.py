@@ -96,6 +96,9 @@ def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
 
 
 def test_a_width_per_layer_is_refused_by_the_command_line(capsys):
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         simulation.main(["--width", "4,5"])
-    assert "invalid int value: '4,5'" in capsys.readouterr().err
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: argument --width: invalid int value: '4,5'; python -m sims.mlp_depth --help lists the options\n"
+    )

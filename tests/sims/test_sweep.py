@@ -184,3 +184,11 @@ def test_a_point_that_is_refused_ends_the_sweep(tmp_path, capsys):
         _run(tmp_path, CONFIG.replace("[1.0, 2.0]", "[-1.0]"))
     assert ended.value.code == 2
     assert "[1/2] sims.looped_update: loops [2, 4], weight_variance -1.0\nerror: " in capsys.readouterr().err
+
+
+def test_a_configuration_that_is_no_text_is_named(tmp_path, capsys):
+    (tmp_path / "run.toml").write_bytes(b"\xff\xfe")
+    assert sweep.main(["--config", str(tmp_path / "run.toml")]) == 2
+    complaint = capsys.readouterr().err
+    assert f"{tmp_path / 'run.toml'} is no TOML: " in complaint
+    assert complaint.count("\n") == 1

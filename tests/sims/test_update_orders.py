@@ -54,6 +54,12 @@ def test_blocks_of_one_matrix_have_no_second_order(tmp_path, capsys):
     assert "terms of order 2" not in printed
 
 
+def test_an_optimizer_given_twice_is_one(tmp_path):
+    sizes = ["--widths", "8", "16", "32", "--depths", "1", "2", "4", "--width", "8", "--depth", "1"]
+    arguments = ["--optimizers", "muon", "muon", *sizes, "--draws", "4", "--steps", "2", "--workers", "1"]
+    assert finished_run(simulation, arguments, tmp_path / "run.nc")["optimizer"].values.tolist() == ["muon"]
+
+
 def test_bad_input_gets_one_line(tmp_path, capsys):
     assert simulation.main(["--preset", "smoke", "--steps", "1", "--out", str(tmp_path / "run.nc")]) == 2
     complaint = capsys.readouterr().err
