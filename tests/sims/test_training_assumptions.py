@@ -92,9 +92,12 @@ def test_digits_from_a_file_are_the_digits(tmp_path):
     from sklearn.datasets import load_digits
 
     found, path = load_digits(), tmp_path / "own.npz"
-    np.savez(path, images=found.images, labels=found.target)
+    np.savez(path, images=found.images, labels=found.target, few=found.target[:9], names=found.target.astype(str))
     own = two_classes(f"{path}::images", f"{path}::labels", (8, 8), (3, 8), 4, 0)
     np.testing.assert_allclose(own[0], two_classes("digits", None, None, (3, 8), 4, 0)[0])
+    for labels, message in (("few", "9 labels"), ("names", "whole numbers"), ("other", "name one as")):
+        with pytest.raises(ValueError, match=message):
+            two_classes(f"{path}::images", f"{path}::{labels}", (8, 8), (3, 8), 4, 0)
 
 
 def test_printed_report(finished):
@@ -115,9 +118,8 @@ def test_printed_report(finished):
         (["--rate", "1e200"], "floats"),
         (["--classes", "3", "3"], "that differ"),
         (["--classes", "3", "11"], "class 11 has 0 images"),
-        (["--input", "faces"], "neither 'digits'"),
+        (["--input", "faces", "--labels", "none.npy", "--grid", "8", "8"], "'faces' is neither"),
         (["--input", __file__], "--labels FILE"),
-        (["--input", __file__, "--labels", "none.npy", "--grid", "8", "8"], "--labels 'none.npy'"),
         (["--draws", "1"], "one draw"),
     ],
 )
