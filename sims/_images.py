@@ -94,12 +94,12 @@ def _photo(channels: int) -> Array:
     return pixels if channels == 3 else pixels.mean(axis=0, keepdims=True)
 
 
-def read_array(name: str, option: str = "--input", others: str = "neither 'gaussian' nor 'photo' nor") -> Any:
-    """The named array of a file that an option gives."""
+def read_array(name: str) -> Any:
+    """The named array of a file."""
     file, _, array = name.partition("::")
     path = Path(file)
     if not path.is_file():
-        raise ValueError(f"{option} {name!r} is {others} a file that exists")
+        raise ValueError(f"{name!r} is neither a source of inputs that --help names nor a file that exists")
     readers = {".npy": _read_npy, ".npz": _read_npz, ".nc": _read_netcdf}
     if path.suffix not in readers:
         raise ValueError(f"{path} ends in {path.suffix!r}; images are read from {', '.join(readers)} files")

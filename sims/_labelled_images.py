@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,14 +63,12 @@ def _digits() -> tuple[Array, Any]:
 
 def _files(source: str, labels: str | None, grid: tuple[int, ...] | None) -> tuple[Array, Any]:
     """The user's images and the class of each."""
-    if not Path(source.partition("::")[0]).is_file():
-        raise ValueError(f"--input {source!r} is neither '{DIGITS}' nor a file that exists")
     if labels is None or grid is None:
         raise ValueError("--input FILE takes --labels FILE, a class for every image, and --grid, their size, with it")
-    names = np.asarray(read_array(labels, "--labels", "not"))
+    images = images_from_file(source, grid, None, None)
+    names = np.asarray(read_array(labels))
     if names.ndim != 1 or names.dtype.kind not in "biu":
         raise ValueError(f"{labels} holds {names.dtype} of shape {names.shape}; labels are whole numbers, one an image")
-    images = images_from_file(source, grid, None, None)
     if len(images) == 1 and images.shape[1] == len(names) > 1:
         images = images.swapaxes(0, 1)  # (n, *grid) is read as n channels of one image; labels say otherwise
     if len(images) != len(names):

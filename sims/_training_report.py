@@ -7,6 +7,7 @@ import xarray as xr
 
 from meanfield.verification import training_assumptions as claims
 from sims._table import measured, number, slope, table
+from sims._verdicts import verdicts
 
 TITLES = {
     "weight_step_ratio": "|W + dW| / (|W| + |dW|), a step",
@@ -22,10 +23,9 @@ TITLES = {
 
 def text(dataset: xr.Dataset) -> str:
     """Losses, every ratio over training, its slopes, and a verdict on each assumption."""
-    verdicts = [finding.sentence() for finding in claims.findings(dataset)]
     parts = [_heading(dataset), _losses(dataset), _over_steps(dataset)]
     parts += [_slopes(dataset, direction) for direction in (*claims.DIRECTIONS, "batch")]
-    return "\n\n".join([*parts, "\n".join(["Verdicts", *verdicts])])
+    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -67,10 +67,7 @@ def run(options: argparse.Namespace) -> int:
     data = digest(images=images[0].tolist())
     run_key = digest(**_described(options), data=data, code=code_digest())[:8]
     results = Results(NAME, run_key, options)
-    try:
-        return results.deliver(lambda: _measure(options, results, images), report.text, figure.draw)
-    except OverflowError as error:
-        raise ValueError(f"--rate {options.rate:g}: {error}") from error
+    return results.deliver(lambda: _measure(options, results, images), report.text, figure.draw)
 
 
 def require_installed() -> None:

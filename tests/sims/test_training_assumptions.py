@@ -9,6 +9,7 @@ from figures import training_assumptions as figure
 from meanfield.verification import training_assumptions as claims
 from meanfield.verification.verdicts import Verdict
 from sims import _training_report as report
+from sims import claims as claims_command
 from sims import training_assumptions as simulation
 from sims._labelled_images import two_classes
 from tests.sims.commands import assert_refused, finished_run
@@ -91,9 +92,12 @@ def test_digits_from_a_file_are_the_digits(tmp_path):
     from sklearn.datasets import load_digits
 
     found, path = load_digits(), tmp_path / "own.npz"
-    np.savez(path, images=found.images, labels=found.target)
+    np.savez(path, images=found.images, labels=found.target, few=found.target[:9], names=found.target.astype(str))
     own = two_classes(f"{path}::images", f"{path}::labels", (8, 8), (3, 8), 4, 0)
     np.testing.assert_allclose(own[0], two_classes("digits", None, None, (3, 8), 4, 0)[0])
+    for labels, message in (("few", "9 labels"), ("names", "whole numbers"), ("other", "name one as")):
+        with pytest.raises(ValueError, match=message):
+            two_classes(f"{path}::images", f"{path}::{labels}", (8, 8), (3, 8), 4, 0)
 
 
 def test_printed_report(finished):
@@ -114,9 +118,8 @@ def test_printed_report(finished):
         (["--rate", "1e200"], "floats"),
         (["--classes", "3", "3"], "that differ"),
         (["--classes", "3", "11"], "class 11 has 0 images"),
-        (["--input", "faces"], "neither 'digits'"),
+        (["--input", "faces", "--labels", "none.npy", "--grid", "8", "8"], "'faces' is neither"),
         (["--input", __file__], "--labels FILE"),
-        (["--input", __file__, "--labels", "none.npy", "--grid", "8", "8"], "--labels 'none.npy'"),
         (["--draws", "1"], "one draw"),
     ],
 )
@@ -127,5 +130,6 @@ def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
 def test_without_scikit_learn_one_line_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     assert_refused(simulation, SMALL, 'pip install -e ".[data]"', tmp_path, capsys)
-    with pytest.raises(ModuleNotFoundError, match="data"):
-        simulation.require_installed()
+    assert claims_command.main(["--preset", "smoke", "--only", "S1,S7", "--out", str(tmp_path)]) == 2
+    assert "[data]" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "S1 ran before S7 was refused"
