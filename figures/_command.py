@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from figures.style import STYLES
 from meanfield.validation import require_choice
 
 REFUSED = 2
+INTERRUPTED = 130
 PRESETS = ("smoke", "default", "paper")
 # Modules of this folder that draw nothing themselves.
 NOT_FIGURES = ("render", "style")
@@ -98,9 +100,16 @@ def _make(name: str, path: Path, preset: str) -> None:
     """Run the simulation as a command of its own: figures read datasets and import no simulation."""
     help_text = subprocess.run([sys.executable, "-m", f"sims.{name}", "--help"], capture_output=True, text=True)
     sizes = ["--preset", preset] if "--preset" in help_text.stdout else []
-    done = subprocess.run([sys.executable, "-m", f"sims.{name}", *sizes, "--out", str(path)], stdout=subprocess.DEVNULL)
-    if done.returncode:
-        raise RuntimeError(f"sims.{name} ended with status {done.returncode}; see its message above")
+    command = [sys.executable, "-m", f"sims.{name}", *sizes, "--out", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as simulation:
+        try:
+            status = simulation.wait()
+        except KeyboardInterrupt:
+            simulation.send_signal(signal.SIGINT)  # it keeps its finished pieces, and stops its processes
+            simulation.wait()
+            raise
+    if status:
+        raise RuntimeError(f"sims.{name} ended with status {status}; see its message above")
 
 
 def _refusing(work: Callable[[], None]) -> int:
@@ -109,4 +118,6 @@ def _refusing(work: Callable[[], None]) -> int:
     except (ValueError, OSError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
