@@ -76,9 +76,14 @@ def test_every_simulation_that_draws_is_seen():
     assert {"cnn_overlap", "looped_energy", "residual_depth", "claims"} <= set(DRAWING)
 
 
-@pytest.mark.parametrize("draws", [2, 1000, 10**6 + 1, 10**9])
+@pytest.mark.parametrize("draws", [2, 1000, 10**6 + 1, 10**8])
 def test_long_runs_have_few_chunks(draws):
     chunks = Run(mf.ConvNet(depth=12, channels=128, grid=(8, 8), kernel=(3, 3)), draws, 0).chunks()
     assert len(chunks) <= max(MOST_CHUNKS, draws / MOST_DRAWS_PER_CHUNK)
     assert [chunks[0].start, chunks[-1].stop] == [0, draws]
     assert all(one.stop == other.start for one, other in pairwise(chunks))
+
+
+def test_runs_without_end_are_refused():
+    with pytest.raises(ValueError, match="draws is 1000000000; it must be at most 100,000,000"):
+        Run(mf.MLP(depth=2, width=8), 10**9, 0).chunks()
