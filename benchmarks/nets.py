@@ -12,7 +12,7 @@ from meanfield.simulation.cost import draw_operations
 
 def the_mlp(sizes: Sizes) -> MLP:
     """The net that draws are compared on, the library's and others'."""
-    return MLP(depth=sizes("depth", 64, 4), width=sizes("width", 1024, 64))
+    return MLP(depth=sizes("depth", 64, 3), width=sizes("width", 1024, 256))
 
 
 def described(net: MLP | ConvNet) -> str:

@@ -74,7 +74,7 @@ def _draw(race: Race, net: MLP | ConvNet, weights: str, most: int = 64) -> None:
         require_bytes(draw_bytes(net, weights), f"a {weights} draw", "width or depth")
     except MemoryError as error:
         pytest.skip(str(error))
-    together = min(draws_per_batch(net, weights), most)
+    together = min(draws_per_batch(net, weights), most) if weights == "lazy" else 1
 
     def work() -> None:
         draw_energies(net, 0, range(together), weights=weights)
@@ -99,19 +99,19 @@ def test_draw_of_a_fully_connected_net(race: Race, sizes: Sizes, weights: str) -
 
 
 def test_draw_beyond_dense_memory(race: Race, sizes: Sizes) -> None:
-    _draw(race, MLP(depth=sizes("great_depth", 256, 4), width=sizes("great_width", 100_000, 256)), "lazy")
+    _draw(race, MLP(depth=sizes("great_depth", 256, 4), width=sizes("great_width", 100_000, 512)), "lazy")
 
 
 @pytest.mark.parametrize(("factor", "grid", "kernel"), SMALL_GRIDS)
 def test_lazy_draw_on_a_small_grid(
     race: Race, sizes: Sizes, factor: int, grid: tuple[int, ...], kernel: tuple[int, ...]
 ) -> None:
-    channels = factor * sizes("width", 1024, 64)
+    channels = factor * sizes("width", 1024, 256)
     _draw(race, ConvNet(depth=8, channels=channels, grid=grid, kernel=kernel, readout="convolution"), "lazy", most=4)
 
 
 def test_dense_draw_on_a_small_grid(race: Race, sizes: Sizes) -> None:
-    channels = sizes("width", 1024, 64)
+    channels = sizes("width", 1024, 256)
     _draw(race, ConvNet(depth=8, channels=channels, grid=(8,), kernel=(3,), readout="convolution"), "dense", most=1)
 
 
@@ -133,7 +133,7 @@ def _loop_demands(loop: TiedLoop, kind: str, numbers: int, draws: int, sides: tu
 
 @pytest.mark.parametrize("weights", ["lazy", "dense"])
 def test_draw_of_a_tied_loop(race: Race, sizes: Sizes, weights: str) -> None:
-    loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("width", 1024, 64))
+    loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("width", 1024, 256))
     together = residual_energy_cost(loop, correlations=False).draws_per_batch(weights)
 
     def work() -> None:

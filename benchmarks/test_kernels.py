@@ -43,7 +43,7 @@ def test_normals(race: Race, what: str) -> None:
 @pytest.mark.parametrize("query", QUERIES)
 def test_reveal(race: Race, sizes: Sizes, query: str) -> None:
     known, other, new = QUERIES[query]
-    size = sizes("width", 1024, 64)
+    size = sizes("width", 1024, 256)
     rng = np.random.default_rng(0)
 
     def vectors(count: int) -> np.ndarray:
