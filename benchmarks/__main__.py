@@ -1,6 +1,6 @@
 """Run all benchmarks and write their table.
 
-    python -m benchmarks [--out docs/benchmarks.md] [--quick] [--seconds S] [--size NAME=N]
+    python -m benchmarks [--out docs/benchmarks.md] [--json FILE] [--quick] [--seconds S] [--size NAME=N]
 
 Other options are pytest's, such as -k EXPRESSION for some of them. JAX and PyTorch take part where they are installed.
 """
@@ -26,9 +26,11 @@ def main() -> int:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, help="Markdown file to write (default: print the table)")
+    parser.add_argument("--json", type=Path, help="file to keep all rounds in, as pytest-benchmark writes them")
     options, others = parser.parse_known_args()
     with TemporaryDirectory() as folder:
-        written = Path(folder) / "run.json"
+        written = options.json or Path(folder) / "run.json"
+        written.unlink(missing_ok=True)
         status = pytest.main(
             [str(FOLDER), "--benchmark-quiet", "-p", "no:cacheprovider", f"--benchmark-json={written}", *others]
         )

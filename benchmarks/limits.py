@@ -2,16 +2,17 @@
 
 A `Demand` is how much of a limit some work cannot do without: the numbers that it must draw, the bytes that it must
 move, the operations of its matrix products. Its time at the measured rate is a time that no program of the same parts
-goes below, and where work demands several things, one after another, their times add.
+goes below, and where work demands several things, one after another, their times add. Time is the processor's, on one
+core: other programs that run at the same time lengthen it far less than they lengthen the day.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from time import process_time as clock
 
 import numpy as np
 from numba import njit
@@ -53,16 +54,16 @@ class Demand:
 
 def seconds(work: Callable[[], object], least: float = 0.0) -> float:
     """The time of one call, from one or, where it is short, from as many as fill the least time."""
-    start = time.perf_counter()
+    start = clock()
     work()
-    once = time.perf_counter() - start
+    once = clock() - start
     if once >= least:
         return once
     calls = ceil(least / max(once, 1e-7))
-    start = time.perf_counter()
+    start = clock()
     for _ in range(calls):
         work()
-    return (time.perf_counter() - start) / calls
+    return (clock() - start) / calls
 
 
 def random_numbers(count: float) -> Demand:
@@ -81,8 +82,13 @@ def products(operations: float) -> Demand:
 
 
 def memory(moved: float, held: float) -> Demand:
-    """So many bytes read or written, by copies between arrays that together hold so many bytes."""
+    """So many bytes read or written, half of them each, by copies between arrays that together hold so many bytes."""
     return Demand(_copies(max(1, round(held / 16))), moved)
+
+
+def reading(moved: float, held: float) -> Demand:
+    """So many bytes read and none written, by sums of squares of an array that holds so many bytes."""
+    return Demand(_sums(max(1, round(held / 8))), moved)
 
 
 def chained(count: float) -> Demand:
@@ -122,7 +128,13 @@ def _products() -> Limit:
 @lru_cache(maxsize=2)
 def _copies(size: int) -> Limit:
     source, target = np.ones(size), np.ones(size)
-    return Limit("memory", lambda: np.copyto(target, source), 16.0 * size)
+    return Limit("memory copied", lambda: np.copyto(target, source), 16.0 * size)
+
+
+@lru_cache(maxsize=2)
+def _sums(size: int) -> Limit:
+    values = np.ones(size)
+    return Limit("memory read", lambda: np.dot(values, values), 8.0 * size)
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
-PACKAGES = ("numpy", "scipy", "numba", "jax", "torch", "neural-tangents")
+PACKAGES = ("numpy", "scipy", "numba", "jax", "torch")
 
 
 def described() -> dict[str, str]:

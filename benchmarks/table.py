@@ -17,12 +17,17 @@ on {date}, of commit {commit}.
 {machine}
 
 Everything runs on one core and one thread, in double precision unless a line says otherwise. Work and limit are timed
-by turns, so that a machine whose speed drifts slows both; given are medians over rounds, and of the fraction also the
-quartiles. A limit is the time of what the work cannot do without, at the rate measured beside it: the normals that it
-draws (by the library's own fill, the fastest at hand), the bytes that it must read or write (by copies between arrays
-of the same size), the operations of its matrix products (by a product of 1024 x 1024 matrices), summed where it needs
-several. A fraction of 1 is work that does nothing else; of peers in single precision, whose limit is that of double,
-it may exceed 1.
+by turns, so that a machine whose speed drifts slows both; times are the processor's. Given are medians over rounds,
+and of the fraction of the limit also the quartiles. A limit is the time of what the work cannot do without, at the rate
+measured beside it, summed where it needs several things:
+
+- random numbers: the normals that it draws, by the library's own fill, the fastest at hand
+- random words: of the generator behind them, compiled and not stored
+- matrix products: their operations, by products of 1024 x 1024 matrices
+- memory copied, memory read: the bytes that it moves, by copies between arrays, or sums of squares of one, of that size
+- logarithms, log-sums, chained multiply-adds: of one number after another
+
+A fraction of 1 is work that does nothing else. Peers in single precision are held against the limit of double.
 """
 
 COLUMNS = ("what", "size", "by", "time", "throughput", "limit", "its time", "fraction of the limit")

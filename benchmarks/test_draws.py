@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.counting import counted
-from benchmarks.limits import Demand, memory, products, random_numbers
+from benchmarks.limits import Demand, products, random_numbers, reading
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
 from meanfield.architectures import MLP, ConvNet, Sequential
@@ -128,7 +128,7 @@ def _loop_demands(loop: TiedLoop, kind: str, numbers: int, draws: int, sides: tu
     """Random numbers, and the vectors or the matrix that every step looks through."""
     held = 8.0 * loop.width * (loop.width if kind == "dense" else 2 * loop.depth * sum(sides))
     looked = held * loop.depth * sum(sides) if kind == "dense" else _known_vectors(loop, *sides)
-    return [random_numbers(numbers), memory(draws * looked, held)]
+    return [random_numbers(numbers), reading(draws * looked, held)]
 
 
 @pytest.mark.parametrize("weights", ["lazy", "dense"])

@@ -1,4 +1,7 @@
-"""The same draws by automatic differentiation, where JAX or PyTorch is installed (see `autodiff`)."""
+"""The same draws by automatic differentiation, where JAX or PyTorch is installed (see `autodiff`).
+
+neural-tangents takes no part: its last release, 0.6.5, cannot be imported without TensorFlow.
+"""
 
 from __future__ import annotations
 

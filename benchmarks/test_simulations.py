@@ -17,7 +17,7 @@ import meanfield.execution.loop_update_runs
 import meanfield.execution.overlap_runs  # noqa: F401
 import sims
 from benchmarks.counting import counted
-from benchmarks.limits import Demand, memory, products, random_numbers
+from benchmarks.limits import Demand, memory, products, random_numbers, reading
 from benchmarks.race import Race, Sizes
 from meanfield.block_net import BlockNet
 from meanfield.execution.chunks import Chunk, compute_chunk
@@ -31,8 +31,6 @@ BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
 
 # How the passes of these measures are counted by the library itself; of others, their products with weights are.
 PASSES = ("energies", "activation statistics")
-# Visits of every weight in a step of training: read forward and backward, read and written by the update.
-VISITS = 4
 
 
 class Planned(Exception):
@@ -55,8 +53,9 @@ def planned(name: str, preset: str, folder: Path) -> list[Any]:
 
 
 def costliest(runs: list[Any]) -> Chunk:
-    """One batch of draws of the run that takes longest."""
-    chunk = max((run.chunks() for run in runs), key=len)[0]
+    """One batch of draws of the run that takes longest, or whose draws are the largest where several are as long."""
+    plans: list[list[Chunk]] = [run.chunks() for run in runs]
+    chunk = max(plans, key=lambda plan: (len(plan), -plan[0].together, plan[0].architecture.depth))[0]
     return replace(chunk, stop=min(chunk.stop, chunk.start + chunk.together))
 
 
@@ -66,7 +65,11 @@ def demands_of(chunk: Chunk) -> list[Demand]:
     if isinstance(net, BlockNet):
         weights = draws * sum(map(prod, net.shapes))
         steps = int(np.max(chunk.options.get("steps", len(chunk.options["hyperparameters"]))))
-        return [random_numbers(weights), memory(8.0 * VISITS * steps * weights, 16.0 * weights / draws)]
+        visits, held = (
+            2 * 8.0 * steps * weights,
+            8.0 * weights / draws,
+        )  # read forward and back; read and written by the update
+        return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
     count = counted(lambda: compute_chunk(chunk))
     operations = count.operations
     if chunk.weights == "dense" and chunk.measure in PASSES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import meanfield as mf
-from benchmarks.limits import chained, log_sums, logarithms, memory
+from benchmarks.limits import chained, log_sums, logarithms, memory, reading
 from benchmarks.race import Race, Sizes
 from meanfield.architectures import MLP, ConvNet
 from meanfield.loops import TiedLoop
@@ -16,13 +16,12 @@ from meanfield.theory.exact_residual import exact_residual_terms
 from meanfield.theory.kernels.iteration import iterate
 from meanfield.theory.kernels.power_series import power_series
 from meanfield.theory.loop_covariance import log_correlation_terms
+from meanfield.theory.mean_field import SITE_PAIR_ARRAYS
 
 GROUP = "Theory"
 
 # c, K and V over pairs of sites: the least that a layer of the mean field must read and write.
 STATE_ARRAYS = 3
-# Bytes between which copies are made for work that no cache holds.
-BEYOND_CACHE = 2**29
 # Sums of logarithms for a pair of a loop's steps: two that accumulate increments, and one with the initial energy.
 LOG_SUMS = 3
 
@@ -33,7 +32,8 @@ def test_power_series(race: Race, sizes: Sizes) -> None:
     coefficients, correlations = rng.normal(size=(rows, orders)), rng.uniform(-1, 1, rows)
     named = {"group": GROUP, "what": "power series", "size": f"{rows} series of {orders} orders"}
     steps = rows * orders
-    race(lambda: power_series(coefficients, correlations), [chained(steps)], amount=steps, unit="steps", **named)
+    demands = [reading(coefficients.nbytes, coefficients.nbytes)]
+    race(lambda: power_series(coefficients, correlations), demands, amount=steps, unit="steps", **named)
 
 
 def test_iteration(race: Race, sizes: Sizes) -> None:
@@ -66,10 +66,10 @@ def test_exact_recursion(race: Race, sizes: Sizes) -> None:
 def test_exact_residual_recursion(race: Race, sizes: Sizes) -> None:
     depth = sizes("residual_depth", 10_000, 100)
     net = ResidualMLP(depth=depth, width=1024, activation="linear")
-    # Five recursions, up for the overlap and three moments, down for three averages of the Jacobian.
+    # Five recursions: up for the overlap and for three moments, down for three averages of the Jacobian.
     race(
         lambda: exact_residual_terms(net),
-        [logarithms(11 * depth)],
+        [logarithms(12 * depth)],
         group=GROUP,
         what="exact terms of a linear residual net",
         size=f"n = 1024, K = {depth:,}",
@@ -78,31 +78,28 @@ def test_exact_residual_recursion(race: Race, sizes: Sizes) -> None:
     )
 
 
-def _mean_field(race: Race, net: ConvNet, pairs: int, held: float) -> None:
-    moved = 2.0 * STATE_ARRAYS * 8 * pairs * net.depth
+def _mean_field(race: Race, sizes: Sizes, padding: str, depth: int) -> None:
+    side = sizes("side", 32, 4)
+    net = ConvNet(depth=depth, channels=64, grid=(side, side), kernel=(3, 3), padding=padding, readout="convolution")
+    pairs = net.sites**2 if padding == "zero" else net.sites
+    moved, held = 2.0 * STATE_ARRAYS * 8 * pairs, SITE_PAIR_ARRAYS * 8.0 * pairs
     race(
         lambda: mf.predict(net, level="mean_field"),
-        [memory(moved, held)],
+        [memory(net.depth * moved, held)],
         group=GROUP,
-        what=f"mean field, {net.padding} padding",
-        size=f"{' x '.join(map(str, net.grid))} sites, 3 x 3 taps, L = {net.depth}",
+        what=f"mean field, {padding} padding",
+        size=f"{side} x {side} sites, 3 x 3 taps, L = {net.depth}",
         amount=net.depth,
         unit="layers",
     )
 
 
 def test_mean_field_over_pairs_of_sites(race: Race, sizes: Sizes) -> None:
-    side = sizes("side", 32, 4)
-    shared = {"channels": 64, "grid": (side, side), "kernel": (3, 3), "readout": "convolution"}
-    net = ConvNet(depth=8, padding="zero", **shared)
-    _mean_field(race, net, net.sites**2, min(BEYOND_CACHE, 100.0 * 8 * net.sites**2))
+    _mean_field(race, sizes, "zero", depth=8)
 
 
 def test_mean_field_over_displacements(race: Race, sizes: Sizes) -> None:
-    side = sizes("side", 32, 4)
-    shared = {"channels": 64, "grid": (side, side), "kernel": (3, 3), "readout": "convolution"}
-    net = ConvNet(depth=64, padding="circular", **shared)
-    _mean_field(race, net, net.sites, 2.0 * STATE_ARRAYS * 8 * net.sites)
+    _mean_field(race, sizes, "circular", depth=64)
 
 
 def test_loop_covariance(race: Race, sizes: Sizes) -> None:

@@ -18,7 +18,7 @@ ROOT = Path(mf.__file__).parent.parent
 @pytest.mark.parametrize(("least", "calls"), [(0.0, 1), (1.0, 1), (5.0, 1 + 3)])
 def test_a_demand_takes_its_share_of_the_limit(monkeypatch, least, calls):
     passed = []
-    monkeypatch.setattr(limits.time, "perf_counter", lambda: 2.0 * len(passed))
+    monkeypatch.setattr(limits, "clock", lambda: 2.0 * len(passed))
     monkeypatch.setattr(limits, "LEAST_SECONDS", least)
     limit = limits.Limit("four in two seconds", lambda: passed.append(1), 4.0)
     assert limits.Demand(limit, 6.0).seconds() == 3.0
