@@ -65,10 +65,8 @@ def demands_of(chunk: Chunk) -> list[Demand]:
     if isinstance(net, BlockNet):
         weights = draws * sum(map(prod, net.shapes))
         steps = int(np.max(chunk.options.get("steps", len(chunk.options["hyperparameters"]))))
-        visits, held = (
-            2 * 8.0 * steps * weights,
-            8.0 * weights / draws,
-        )  # read forward and back; read and written by the update
+        # Every weight is read on the way forward and back; the update reads and writes it.
+        visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
         return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
     count = counted(lambda: compute_chunk(chunk))
     operations = count.operations
