@@ -1,10 +1,14 @@
-"""Queries to a lazily revealed Gaussian matrix: project on what is known, draw the rest."""
+"""Queries to a lazily revealed Gaussian matrix: project on what is known, draw the rest.
+
+In the precision of the queries; lengths, and dot products of few columns, are summed in double precision.
+"""
 
 import numpy as np
 from numba import njit
 
-# A direction's part outside the known ones, relative to the query, below which it is rounding.
-ROUNDING = 1e-12
+# A direction's part outside the known ones, relative to the query, below which it is rounding: the precision to this
+# power, 2e-12 in double precision and 6e-6 in single.
+ROUNDING_POWER = 0.75
 
 # A projection that leaves this part of a vector's length or more has cancelled one digit at most, and need not be
 # repeated: so directions stay orthogonal to rounding however long the sequence of queries.
@@ -30,7 +34,7 @@ def reveal(queries, basis, images, known, other_known, other_basis, other_images
     width = images.shape[2]
     after = known + count
     for d in range(draws):
-        parts, fixed = np.zeros((count, after)), np.zeros((count, other_known))
+        parts, fixed = np.zeros((count, after), basis.dtype), np.zeros((count, other_known), basis.dtype)
         _extend(queries[d], basis[d, :after], known, parts)
         normals = stock[d, start : start + count * width].reshape(count, width)
         _add_dots(other_images[d, :other_known], basis[d, known:after], 1.0, fixed)
@@ -50,6 +54,7 @@ def _extend(queries, basis, known, parts):
     A query that depends on the rows before it has no part along its own, and 0 stands there.
     """
     count = len(queries)
+    rounding = np.finfo(basis.dtype).eps ** ROUNDING_POWER
     basis[known:] = queries
     _subtract(basis[known:], basis[:known], parts[:, :known])
     for first in range(0, count, TOGETHER):
@@ -64,7 +69,7 @@ def _extend(queries, basis, known, parts):
             if left < ENOUGH * length:
                 _subtract(direction, basis[:own], part[:, :own])
                 left = np.sqrt(_dot(basis[own], basis[own]))
-            if left > ROUNDING * length:
+            if left > rounding * length:
                 parts[k, own] = left
                 _scale(basis[own], 1 / left, basis[own])
             else:
@@ -76,7 +81,7 @@ def _subtract(vectors, rows, parts):
     """Take from the vectors their components along orthonormal rows, and add these to their ``parts``."""
     if len(rows) == 0:
         return
-    lacking = np.zeros((len(vectors), len(rows)))
+    lacking = np.zeros((len(vectors), len(rows)), vectors.dtype)
     _add_dots(rows, vectors, -1.0, lacking)
     _combine(vectors, 1.0, vectors, lacking, rows)
     parts -= lacking
