@@ -1,8 +1,8 @@
 """A stand-in for CuPy on machines without a device: what CuPy refuses, or does at a cost, is an error here.
 
-Arrays wrap NumPy's and keep to themselves: no NumPy array or number beside them, no conversion but by ``asnumpy``, no two
-precisions in one operation, no truth value, number or loop over elements (on a device each waits for it). The namespace
-has no function that CuPy lacks: only those that are named here, each of which CuPy has with these arguments.
+Arrays wrap NumPy's and keep to themselves: no NumPy array or number beside them, no conversion but by ``asnumpy``, no
+two precisions in one operation, no truth value, number or loop over elements (on a device each waits for it). The
+namespace has no function that CuPy lacks: only those that are named here, each of which CuPy has with these arguments.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ know only the sign, those of homogeneous activations.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ def tangent_kernels(architecture: Sequential, weights: list[WeightMatrix], state
     layer joins a stream z_j by z_j + a z, the kernel is Theta_jj + a (Theta_jb + Theta_bj) + a^2 Theta_bb, b standing
     for the branch.
     """
-    kernels: list[Array | None] = [None]
+    kernels: list[Any] = [None]
     sources = {layer.skip for layer in architecture.layers}
     carry = partial(_carry_columns, architecture, state.arrays)
     cross: Array | None = None  # Theta_bj between the branch and the stream that it left

@@ -7,7 +7,7 @@ those that grow end as infinity: it is enough to look at every layer's pre-activ
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,15 @@ from meanfield.simulation.arrays.arrays import Arrays
 
 Array = NDArray[np.float64]
 
-# Below this the errors behind a change, smaller by up to the fan-in, near the smallest number of full precision, 1.2e-38.
+# Below this the errors behind a change, smaller by up to the fan-in, near the smallest number that is kept in full,
+# 1.2e-38.
 LEAST = 1e-30
 
 
 @contextmanager
 def overflow_silent(arrays: Arrays) -> Iterator[None]:
     """In single precision, no warnings of what `require_range` refuses."""
-    with np.errstate(**({"over": "ignore", "invalid": "ignore"} if arrays.precision == "float32" else {})):
+    with np.errstate(over="ignore", invalid="ignore") if arrays.precision == "float32" else nullcontext():
         yield
 
 

@@ -23,8 +23,8 @@ from meanfield.simulation.update_energy import LARGEST, draw_energies
 
 Array = NDArray[np.float64]
 
-# Of device memory: a card of 8 GB holds a group with what its library keeps beside it. To change this or the next number
-# is to change which draws share a stream.
+# Of device memory: a card of 8 GB holds a group with what its library keeps beside it. To change this number or the
+# next is to change which draws share a stream.
 GROUP_BYTES = 4 << 30
 MOST_DRAWS_PER_GROUP = 1024
 
@@ -66,7 +66,7 @@ def draws_per_group(architecture: Sequential, weights: str, precision: str) -> i
 
 
 def require_device_memory(architecture: Sequential, workers: int, weights: str, precision: str) -> None:
-    """Raise MemoryError unless so many workers can hold a group on the device, or as `arrays_of` where there is none."""
+    """Raise MemoryError unless so many workers can hold a group on the device, and as `arrays_of` without one."""
     present = arrays_of("cupy", precision).xp.cuda.Device().mem_info[1]
     draws = draws_per_group(architecture, weights, precision)
     needed = workers * draws * draw_bytes(architecture, weights, precision)

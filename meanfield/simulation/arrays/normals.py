@@ -10,8 +10,8 @@ from meanfield.seeds import stream_key
 class GroupNormals:
     """Standard normals of a group's draws, of one purpose and in one precision, by CuPy's `RandomState`.
 
-    Its Philox generator takes a key of 64 bits, where those of CuPy's newer `Generator` are seeded with 32: among as many
-    groups as long runs have, some would share their numbers.
+    Its Philox generator takes a key of 64 bits, where those of CuPy's newer `Generator` are seeded with 32: among as
+    many groups as long runs have, some would share their numbers.
     """
 
     def __init__(self, xp: Any, seed: int, purpose: str, draws: range, precision: str) -> None:

@@ -15,7 +15,7 @@ from meanfield.simulation.weights import Dense, WeightMatrix
 
 
 class Revealed:
-    """`meanfield.simulation.weights.Lazy` by operations on whole arrays: the same mathematics, numbers in the same order.
+    """`meanfield.simulation.weights.Lazy` by operations on whole arrays: the same mathematics, on the same numbers.
 
     All draws take every step together, so a step that one of them needs is made for all: every new direction is
     projected out twice, and one that depends on those before it is kept as zeros.
@@ -67,7 +67,7 @@ def extended(arrays: Arrays, basis: Any, queries: Any) -> tuple[Any, Any, Any]:
     (D, known, size), (D, r, size) -> (D, known + r, size), (D, r, known + r) and (D, r, 1), of zeros and ones. Queries
     meet the known directions in one matrix product, and each other one by one.
     """
-    xp, known, (draws, count, size) = arrays.xp, basis.shape[1], queries.shape
+    xp, known, (draws, count, _) = arrays.xp, basis.shape[1], queries.shape
     rows = xp.concatenate([basis, queries], axis=1)
     parts = xp.zeros((draws, count, known + count), dtype=arrays.precision)
     rounding = float(np.finfo(arrays.precision).eps) ** ROUNDING_POWER
@@ -103,7 +103,7 @@ def draw_device_weights(
     layers = list(zip(sizes, architecture.weight_variances, strict=True))
     if kind == "lazy":
         return [Revealed(*size, variance, normals, arrays, draws) for size, variance in layers]
-    matrices = []
+    matrices: list[WeightMatrix] = []
     for size, variance in layers:
         matrix = normals.standard_normal((draws, *size))
         matrix *= sqrt(variance)
