@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import Arrays
+from meanfield.simulation.arrays.float_range import overflow_silent, require_range
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
 from meanfield.simulation.weights import Dense, WeightMatrix
@@ -47,17 +48,23 @@ def one_step(
 
     Raises:
         ValueError: an array of the wrong shape or with values that are not finite, or an unknown backend or precision.
-        ModuleNotFoundError, OSError: a backend without its library or its device.
+        ModuleNotFoundError, OSError: a backend without its library or its device. OverflowError: changes outside the
+            range of single precision.
 
     Source: P0 eq. 7.
     """
-    matrices, state = _checked_forward(architecture, weights, inputs, arrays_of(backend, precision))
+    arrays = arrays_of(backend, precision)
     error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
-    gradient = _to_columns(error) / (architecture.output_units * architecture.inputs)
-    top = passes.through_readout(architecture, matrices, state, state.arrays.moved(gradient))
-    errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
-    changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
-    return [-_to_images(state.arrays.fetched(change), architecture.grid) for change in changes]
+    gradient = arrays.moved(_to_columns(error) / (architecture.output_units * architecture.inputs))
+    with overflow_silent(arrays):
+        matrices, state = _checked_forward(architecture, weights, inputs, arrays)
+        top = passes.through_readout(architecture, matrices, state, gradient)
+        errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
+        changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
+        found = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
+    if precision == "float32":
+        require_range({"a change": np.array([[np.abs(change).max() for change in found]])})
+    return found
 
 
 def pre_activations(
