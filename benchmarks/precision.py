@@ -28,11 +28,11 @@ def nets() -> dict[str, Sequential]:
         f"MLP {width} x {depth}": MLP(depth=depth, width=width) for width in (64, 256, 1024) for depth in (4, 16, 64)
     }
     return plain | {
-        "MLP 1024 x 64, gelu": MLP(depth=64, width=1024, activation="gelu"),
-        "MLP 256 x 64, 16 inputs": MLP(depth=64, width=256, inputs=16),
+        "MLP 256 x 16, gelu": MLP(depth=16, width=256, activation="gelu"),
+        "MLP 256 x 16, 16 inputs": MLP(depth=16, width=256, inputs=16),
         "residual MLP 1024 x 64": ResidualMLP(depth=64, width=1024),
-        "ConvNet 64 x 16, 8 x 8 sites": ConvNet(depth=16, channels=64, **CONVOLUTION),
-        "ConvNet 128 x 64, 4 sites": ConvNet(depth=64, channels=128, **CONVOLUTION | {"grid": (4,), "kernel": (3,)}),
+        "ConvNet 64 x 8, 8 x 8 sites": ConvNet(depth=8, channels=64, **CONVOLUTION),
+        "ConvNet 128 x 32, 4 sites": ConvNet(depth=32, channels=128, **CONVOLUTION | {"grid": (4,), "kernel": (3,)}),
     }
 
 

@@ -14,7 +14,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._beside import predictions
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,6 +57,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--outputs", type=int, default=10, metavar="M", help="outputs (default: 10)")
     add("--activation", default="relu", help="relu (default) or linear: those with an exact expectation")
     add("--head", default="he", help="he (default), fan_in or mup")
+    add_array_options(parser)
     add_run_options(parser, tuple(PRESETS))
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -69,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
         activation=options.activation,
         head=options.head,
     )
-    key = digest(net=net.describe(), draws=options.draws, seed=options.seed, code=code_digest())[:8]
+    key = digest(
+        net=net.describe(), draws=options.draws, seed=options.seed, **chosen_arrays(options), code=code_digest()
+    )[:8]
     results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, net, results), report.text, figure.draw)
 
@@ -80,7 +91,6 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
 
     from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import Run, simulate_all
-    from meanfield.simulation.cost import chosen_weights, require_memory
     from meanfield.theory.exact import label_spread, relative_spread
     from meanfield.validation import require_count
     from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
@@ -89,15 +99,17 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
 
     require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     require_count("--seed", options.seed, minimum=0)
-    require_memory(net, options.workers.here, chosen_weights(net, "auto"))
+    arrays = chosen_arrays(options)
+    whole = Run(net, options.draws, options.seed, **arrays)
+    whole.require_memory(options.workers.here)
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)
-    swept = sweep.sweep_runs(net, options.draws, options.seed)
-    runs = [Run(net, options.draws, options.seed), *swept]
-    measured, *rows = simulate_all(runs, workers=options.workers, store=results.pieces)
+    swept = sweep.sweep_runs(net, options.draws, options.seed, arrays)
+    measured, *rows = simulate_all([whole, *swept], workers=options.workers, store=results.pieces)
     parts = [measured, *beside, *_exact_only(net), sweep.sweep_dataset(swept, rows)]
     attrs = {
+        **arrays,
         "width": net.width,
         "sweep_width": sweep.WIDTH,
         "provenance": provenance(seed=options.seed, draws=options.draws),
