@@ -122,9 +122,8 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
         "block_depth": list(BLOCK_DEPTHS),
         "scaling": list(SCALINGS),
     }
-    attrs = {
-        name: getattr(options, name) for name in ("width", "outputs", "draws", "seed", "far", "backend", "precision")
-    }
+    attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "seed", "far")}
+    attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     dataset = xr.Dataset(variables, coords | {"blocks": blocks}, attrs)
     return xr.merge([dataset, theory.mixed_backbones(options.outputs), theory.papers_net()], combine_attrs="override")
