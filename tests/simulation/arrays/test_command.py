@@ -6,10 +6,20 @@ import pytest
 
 from meanfield.execution import runs
 from meanfield.simulation.arrays import resolve
+from meanfield.theory import exact
 from sims._command import Results
 from tests.sims.commands import assert_refused, finished_run
 
-SIMULATIONS = ("batch_size", "cnn_overlap", "cnn_padding", "cross_entropy", "mlp_depth", "residual_depth")
+FAR = ["--far-lines", "4", "5", "6", "--far-squares", "4"]
+# The simulations, with sizes at which their theory takes no time.
+SIMULATIONS = {
+    "batch_size": ["--batches", "1", "2", "3", "--depth", "2"],
+    "cnn_overlap": ["--depth", "2"],
+    "cnn_padding": ["--lines", "4", "--squares", "4", "--depths", "1", "2", "3", *FAR],
+    "cross_entropy": [],
+    "mlp_depth": ["--depth", "2"],
+    "residual_depth": [],
+}
 SINGLE = ["--backend", "cupy", "--precision", "float32"]
 
 
@@ -19,37 +29,43 @@ class Planned(Exception):
 
 @pytest.fixture
 def planned(monkeypatch):
-    """Run a command as far as its draws: the name of the run, and what it would draw."""
+    """Run a command as far as its draws: the name of the run, and how to learn what it would draw."""
 
     def plan(simulation, arguments):
-        names = []
-        monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: names.append(self.run_key) or measure())
+        found = []
+        monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: found.extend([self.run_key, measure]) or 0)
         module = importlib.import_module(f"sims.{simulation}")
-        with pytest.raises(Planned) as wanted:
-            module.main(["--preset", "smoke", *arguments])
-        return names[0], wanted.value.args[0]
+        assert module.main(["--preset", "smoke", *SIMULATIONS[simulation], *arguments]) == 0
+        return found
 
     def stop(wanted, **_):
         raise Planned(wanted)
 
     monkeypatch.setattr(runs, "simulate_all", stop)
+    for spread in ("label_spread", "relative_spread"):  # the slow part of what stands beside the draws
+        monkeypatch.setattr(exact, spread, lambda net: [1.0] * net.depth)
     return plan
 
 
 @pytest.mark.parametrize("simulation", SIMULATIONS)
 def test_both_reach_every_draw_and_the_name_of_the_run(cupy, planned, simulation):
-    name, drawn = planned(simulation, [])
-    assert {(run.backend, run.precision) for run in drawn} == {("numpy", "float64")}
-    other, drawn = planned(simulation, SINGLE)
-    assert {(run.backend, run.precision) for run in drawn} == {("cupy", "float32")}
-    assert other != name
+    names = [planned(simulation, arguments)[0] for arguments in ([], SINGLE[:2], SINGLE[2:], SINGLE)]
+    assert len(set(names)) == 4
+    measure = planned(simulation, SINGLE)[1]
+    with pytest.raises(Planned) as wanted:
+        measure()
+    assert {(run.backend, run.precision) for run in wanted.value.args[0]} == {("cupy", "float32")}
 
 
 def test_a_run_records_them_and_stays_in_one_process(cupy, tmp_path, monkeypatch):
     simulation = importlib.import_module("sims.cnn_overlap")
-    wide = runs.simulate_all
-    seen = []
-    monkeypatch.setattr(runs, "simulate_all", lambda *a, workers, **k: seen.append(workers) or wide(*a, workers=1, **k))
+    drawn, seen = runs.simulate_all, []
+
+    def noted(wanted, *, workers, store):
+        seen.append(workers)
+        return drawn(wanted, workers=workers, store=store)
+
+    monkeypatch.setattr(runs, "simulate_all", noted)
     tiny = ["--depth", "2", "--channels", "4", "--grid", "4", "--draws", "8"]
     dataset = finished_run(simulation, [*tiny, *SINGLE], tmp_path / "run.nc")
     assert (dataset.attrs["backend"], dataset.attrs["precision"]) == ("cupy", "float32")
