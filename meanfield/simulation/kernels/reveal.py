@@ -14,6 +14,9 @@ ROUNDING_POWER = 0.75
 # repeated: so directions stay orthogonal to rounding however long the sequence of queries.
 ENOUGH = 0.1
 
+# The first of all rows, as a number and not a literal, for which Numba would compile everything once more.
+ALL = np.int64(0)
+
 # Elements of a vector that stay in the first cache while every known row passes by.
 TILE = 1024
 
@@ -61,7 +64,7 @@ def _extend(queries, basis, known, parts):
     parts[:] = 0.0
     if count < TOGETHER:
         for k in range(count):
-            _append(queries[k], _length(queries[k]), basis[: known + k + 1], 0, parts[k])
+            _append(queries[k], _length(queries[k]), basis[: known + k + 1], ALL, parts[k])
         return
     rest = _outside(queries, basis[:known], parts[:, :known])
     for first in range(0, count, TOGETHER):
@@ -92,7 +95,7 @@ def _append(vector, length, basis, first, part):
     own = len(basis) - 1
     left = _project(vector, basis, first, part)
     if left < ENOUGH * length:
-        left = _project(basis[own].copy(), basis, 0, part)
+        left = _project(basis[own].copy(), basis, ALL, part)
     if left > np.finfo(basis.dtype).eps ** ROUNDING_POWER * length:
         part[own] = left
         _scale(basis[own], 1 / left)
