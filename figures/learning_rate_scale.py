@@ -23,7 +23,7 @@ from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, measur
 
 COLORS = (MEAN_FIELD, *FURTHER)
 # Lines that lie on each other all show: later ones are thinner.
-WIDTHS = (3.4, 2.7, 2.0, 1.4, 0.8)
+WIDTHS = (2.8, 2.3, 1.8, 1.4, 0.9)
 # The exact scale falls out of the picture where depth nears the width.
 SLOPES_SHOWN = (-2.05, -0.85)
 # What is below falls exponentially, and would press all else together.
@@ -59,7 +59,7 @@ def _scales(axes: Axes, dataset: xr.Dataset, names: Sequence[str], title: str) -
         label = name.removeprefix("residual ")
         if depth[-1] >= max(COMMON_SWEEP):
             law = fitted_law(dataset, name, COMMON_SWEEP)
-            label += f", {law.exponent:+.2f}"
+            label += f": slope {law.exponent:+.2f}"
             axes.plot(depth, law.prefactor * depth**law.exponent / scale[0], "--", lw=0.8, color=color)
         axes.plot(depth, scale / scale[0], color=color, lw=width, label=label)
     axes.set(xscale="log", yscale="log", xlabel="depth L")
