@@ -9,8 +9,10 @@ import pytest
 import meanfield as mf
 from meanfield.residual import SCALINGS
 from meanfield.theory.learning_rate import learning_rate_exponent, log_scale, scales_at
+from tests.statistics import consistent
 
 P0 = -1.5
+ENERGY = "stream_update_energy"
 
 
 def blocks(depth=1, **options):
@@ -137,3 +139,21 @@ def test_scales_at_are_those_of_each_net_where_depths_share_no_recursion():
         net = mf.ConvNet(depth=1, channels=16, grid=(6,), kernel=(3,), padding=padding, readout="convolution")
         each = [math.exp(log_scale(replace(net, depth=depth))) for depth in (2, 7)]
         np.testing.assert_allclose(scales_at(net, (2, 7)), each, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("update", "claimed", "rival"), [("aligned", 1.0, 0.0), ("isotropic", 0.0, 1.0)])
+def test_stacks_add_up_aligned_changes_and_isotropic_ones_in_squares(update, claimed, rival):
+    """|dh_L|^2 in stacks of alpha = 1/2 goes as L under aligned signs, P2's eta ~ L^(alpha - 1), else as L^0.
+
+    Corrections of order 1/L are granted as the largest that theory has for isotropic signs over these steps.
+    """
+    depths, draws = (16, 32), 64
+    found = [
+        mf.simulate_loop_update(loop(depth, alpha="sqrt", tied=False), draws=draws, seed=depth, update=update)
+        for depth in depths
+    ]
+    energy, stderr = (np.array([float(one[name][-1]) for one in found]) for name in (ENERGY, f"{ENERGY}_stderr"))
+    slope, error = np.log2(energy[1] / energy[0]), np.hypot(*(stderr / energy)) / np.log(2)
+    correction = abs(2 * np.diff(np.log2(scales_at(loop(alpha="sqrt", tied=False), depths)))[0])
+    assert consistent(slope - claimed, error, draws, correction)
+    assert not consistent(slope - rival, error, draws, correction)
