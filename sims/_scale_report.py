@@ -22,6 +22,7 @@ RESNET = "residual init k=1"
 
 PLAIN_TITLE = "eta*(L) / eta*(1) of the label term (local slope), mean field; last: exact, output term included"
 RESIDUAL_TITLE = "The same of residual nets by the number of blocks, without plain layers, ReLU"
+OWN_LAWS = "The same of residual nets and loops, by the law of each, L^x with x behind its name"
 LOOP_TITLE = "Loops: eta(L) / eta(1) that keeps |dh_L| under one update fixed (local slope), mean field"
 
 NOTE = """Table 1: mean over CIFAR-10, CIFAR-100 and ImageNet, its scatter as error; its depths are not printed, 3 .. 30
@@ -130,7 +131,7 @@ def _transfer_table(dataset: xr.Dataset, names: list[str], shared: float | None 
             power = [] if shared is None else [number((end / start) ** shared)]
             rows.append([str(start), str(end), *power, *cells])
     if shared is None:
-        header, title = [f"{_short(name)}, {fraction(laws[name])}" for name in names], "The same by each one's own law"
+        header, title = [f"{_short(name)}: {fraction(laws[name])}" for name in names], OWN_LAWS
         return table(["from L0", "to L", *header], rows, title)
     title = "Transfer: rate by the finite-depth rule over rate by the power law, less 1 (label term, mean field)"
     return table(["from L0", "to L", f"(L/L0)^({fraction(shared)})", *names], rows, title)

@@ -96,9 +96,9 @@ def _exact_scale(mlp: MLP) -> xr.Dataset:
 
 
 def _neighbours(depth: int, deepest: int) -> list[int]:
-    """Three successive depths, or as many as there are, with this one in the middle if it can be."""
-    centre = min(max(depth, 2), max(deepest - 1, 1))
-    return [n for n in (centre - 1, centre, centre + 1) if 1 <= n <= deepest]
+    """Five successive depths, or as many as there are, with this one in the middle if it can be."""
+    first = max(1, min(depth - 2, deepest - 4))
+    return [n for n in range(first, first + 5) if n <= deepest]
 
 
 def _slope_at(depth: int, logs: Mapping[int, float]) -> float:

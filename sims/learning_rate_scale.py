@@ -88,6 +88,8 @@ def _transfer(options: argparse.Namespace) -> str:
         if exponent != law:
             carried = options.transfer * (options.end / options.start) ** exponent
             rows.append([f"L^({fraction(exponent)}), as {paper} prints", f"{carried:.6g}"])
+    if isinstance(net, mf.TiedLoop):
+        last += "\nThe rate is that of updates by isotropic signs."
     title = f"{options.family}: learning rate {options.transfer:g} from depth {options.start} to {options.end}"
     return table(["rule", "learning rate"], rows, title) + f"\n\n{last}"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
 
 from meanfield.estimates import PowerLaw, critical_z, fit_power_law
 from meanfield.theory.laws import single_site_overlap
@@ -170,10 +170,10 @@ def scale_of(scales: xr.Dataset, name: str) -> xr.DataArray:
     return scales["stream_learning_rate_scale"].sel(loop=name)
 
 
-def local_slopes(depths: Array, scales: Array) -> Array:
-    """d ln eta* / d ln L along the last axis, to second order in the steps where there are three depths."""
-    order: Any = min(2, len(depths) - 1)
-    return np.asarray(np.gradient(np.log(scales), np.log(depths), axis=-1, edge_order=order))
+def local_slopes(depths: ArrayLike, scales: ArrayLike) -> Array:
+    """d ln eta* / d ln L along the last axis, of the cubic spline through the logarithms at all depths."""
+    logs = np.log(np.asarray(scales, dtype=float))
+    return np.asarray(CubicSpline(np.log(np.asarray(depths, dtype=float)), logs, axis=-1)(np.log(depths), 1))
 
 
 def _exponent_in_width(excess: xr.DataArray) -> Array:
