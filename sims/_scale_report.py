@@ -17,6 +17,8 @@ from sims._verdicts import verdicts
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(found.depths[-1] for found in measured_slopes())
+# A local slope beyond which eta* falls exponentially.
+EXPONENTIAL = 10.0
 # What stands in for the papers' ResNets: blocks of one layer, initialised with variance 1/K.
 RESNET = "residual init k=1"
 
@@ -77,9 +79,9 @@ def _scale_table(
     rows = []
     for depth in (d for d in SHOWN if d <= _deepest(dataset)):
         at = int(np.searchsorted(depths, depth))
-        cells = [f"{float(scale[at] / scale[0]):.4g} ({slopes[name][at]:.3f})" for name, scale in columns.items()]
+        cells = [f"{float(scale[at] / scale[0]):.4g} ({_slope(slopes[name][at])})" for name, scale in columns.items()]
         if exact:
-            cells.append(f"{from_log(logs[depth] - logs[1])} ({exact_slopes[depth]:.3f})")
+            cells.append(f"{from_log(logs[depth] - logs[1])} ({_slope(exact_slopes[depth])})")
         rows.append([str(depth), *cells])
     return table([unit, *map(_short, columns), *(["mlp exact"] if exact else [])], rows, title)
 
@@ -98,7 +100,7 @@ def _law_table(dataset: xr.Dataset) -> str:
         fits = [fitted_law(dataset, name, depths).exponent for depths in ranges]
         law, printed = family_laws.law_of(dataset, name), family_laws.printed_for(dataset, name)
         last = ["exponential" if np.isnan(law) else fraction(law), exponents(printed)]
-        rows.append([name, *(f"{cell:.3f}" for cell in (*fits, slope)), *last])
+        rows.append([name, *map(_slope, (*fits, slope)), *last])
     header = ["fit over", *map(_span, ranges), f"at {_deepest(dataset)}", "law", "papers"]
     return table(header, rows, "Slopes of eta*(L) in theory: fitted over depths of the papers' sweeps, and far down")
 
@@ -135,6 +137,11 @@ def _transfer_table(dataset: xr.Dataset, names: list[str], shared: float | None 
         return table(["from L0", "to L", *header], rows, title)
     title = "Transfer: rate by the finite-depth rule over rate by the power law, less 1 (label term, mean field)"
     return table(["from L0", "to L", f"(L/L0)^({fraction(shared)})", *names], rows, title)
+
+
+def _slope(value: float) -> str:
+    """Three decimals; of steep ones, which fall exponentially and are less certain on wide steps of depth, one."""
+    return f"{value:.3f}" if abs(value) < EXPONENTIAL else f"{value:.1f}"
 
 
 def _span(depths: tuple[int, ...]) -> str:
