@@ -54,6 +54,10 @@ class Activation:
     square_product: GaussianAverage
     gate_triple: Callable[[Variances, Variances], Array] | None = None
 
+    def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
+        """Functions do not travel between processes; the name does."""
+        return activation_named, (self.name,)
+
 
 # Pairs averaged at once: temporaries of so many stay in the cache; fresh ones of a million pairs cost several times the
 # arithmetic.

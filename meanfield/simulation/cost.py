@@ -15,7 +15,7 @@ BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
-LAZY_BATCH_BYTES = 24 << 20
+LAZY_BATCH_BYTES = 29 << 20
 
 # Time per number that a lazily revealed matrix draws, over the time per element of a dense one: from 2.4 to 3.5 for 40
 # to 320 columns of fully-connected and convolutional nets of 128 to 1024 channels. So an MLP of width 1024 crosses over
