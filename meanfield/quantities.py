@@ -86,7 +86,7 @@ _ALL = (
     ),
     Quantity(
         name="finite_width_allowance",
-        symbol="exp(0.6 Var log c) - 1",
+        symbol="exp(3 l / n + Var log B) - 1",
         dims=("layer",),
         definition="relative deviation from the mean field that verdicts grant to a net of finite width",
         scaling="3 l / n for ReLU and l much below n",

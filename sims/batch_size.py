@@ -39,7 +39,7 @@ TERMS = ("label_term", "output_term", "update_energy")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network and batch").add_argument
     add("--batches", type=int, nargs="+", metavar="B", help="batch sizes, three or more (nets with sites: those <= 16)")
     add("--depth", type=int, metavar="L", help="hidden layers")
@@ -62,14 +62,13 @@ def run(options: argparse.Namespace) -> int:
 
     from figures import batch_size as figure
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import require_counts
     from sims import _batch_report as report
     from sims._batch_cases import cases
 
     options.batches = sorted(set(require_counts("--batches", options.batches, why="samples of a batch")))
     if len(options.batches) < 3:
         raise ValueError(f"--batches {options.batches} are fewer than three; growth is fitted to the larger ones")
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     images = _images(options)
     chosen = cases(options, images)
     run_of = {"batches": options.batches, "draws": options.draws, "seed": options.seed, **chosen_arrays(options)}

@@ -40,8 +40,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    presets = "presets:\n" + "\n".join(f"  {name:8} {_sizes(preset)}" for name, preset in PRESETS.items())
-    parser = command_parser(NAME, __doc__, presets)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     _add_network_options(parser)
     _add_input_options(parser)
     add_array_options(parser)
@@ -77,11 +76,6 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     add("--samples", type=int, metavar="B", help="samples in the batch (default: 1; a file: its own)")
 
 
-def _sizes(preset: dict[str, Any]) -> str:
-    listed = {name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in preset.items()}
-    return " ".join(f"--{name} {value}" for name, value in listed.items())
-
-
 def run(options: argparse.Namespace) -> int:
     """Check everything, then measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_overlap as figure
@@ -107,8 +101,6 @@ def _check_numbers(options: argparse.Namespace) -> None:
     for name, value in (("--samples", options.samples), ("--input-channels", options.input_channels)):
         if value is not None:
             require_count(name, value)
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
-    require_count("--seed", options.seed, minimum=0)
 
 
 def depth_ladder(depth: int) -> list[int]:

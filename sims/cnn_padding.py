@@ -74,7 +74,7 @@ ENDS = ("", "_stderr", "_largest_share")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     for name, meaning in COUNTS.items():
         add(f"--{name.replace('_', '-')}", type=int, nargs="+", metavar="N", help=meaning)
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_padding as figure
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import require_counts
     from sims import _padding_report as report
 
     for name, meaning in COUNTS.items():
@@ -101,7 +101,6 @@ def run(options: argparse.Namespace) -> int:
         if name != "depths" and numbers[0] < TAPS:
             raise ValueError(f"{option} {numbers} holds a grid shorter than the {TAPS} taps of the stencil")
         setattr(options, name, numbers)
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     nets = _nets(options)
     run_of = {name: getattr(options, name) for name in (*COUNTS, "draws", "seed", *chosen_arrays(options))}
     key = digest(nets=[net.describe() for net in nets], **run_of, code=code_digest())[:8]

@@ -44,7 +44,7 @@ DIMS = ("net", "head", "loss", "depth")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--depths", type=int, nargs="+", metavar="L", help="hidden layers, two depths or more")
     add("--width", type=int, metavar="N", help="units of every layer of the MLP")

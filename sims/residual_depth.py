@@ -44,7 +44,7 @@ SCALES = ("learning_rate_scale", "label_learning_rate_scale")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--blocks", type=int, nargs="+", metavar="K", help="numbers of blocks to draw, two or more")
     add("--far", type=int, metavar="K", help="blocks to which theory follows the slopes")
