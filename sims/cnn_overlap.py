@@ -175,9 +175,9 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
     from hashlib import sha256
 
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.simulation.cost import chosen_weights, require_memory
+    from meanfield.simulation.cost import require_memory
 
-    require_memory(nets[-1], options.workers.here, chosen_weights(nets[-1], "auto"))
+    require_memory(nets[-1], options.workers.here, options.draws)
     key = digest(
         nets=[net.describe() for net in nets],
         draws=options.draws,

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from figures import mlp_depth as figure
     from meanfield.architectures import MLP
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.simulation.cost import chosen_weights, require_memory
+    from meanfield.simulation.cost import require_memory
     from sims import _mlp_report as report
 
     net = MLP(
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         activation=options.activation,
         head=options.head,
     )
-    require_memory(net, options.workers.here, chosen_weights(net, "auto"))
+    require_memory(net, options.workers.here, options.draws)
     key = digest(net=net.describe(), draws=options.draws, seed=options.seed, code=code_digest())[:8]
     results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, net, results), report.text, figure.draw)
