@@ -123,6 +123,20 @@ def add_worker_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help=where)
 
 
+def add_array_options(parser: argparse.ArgumentParser) -> None:
+    """Options of simulations that draw nets by `meanfield.simulate`: where and how precisely the passes run."""
+    add = parser.add_argument_group("arrays").add_argument
+    where = "numpy (default), or cupy, a CUDA device (needs the extra cuda12 or cuda13): the same law by other numbers"
+    add("--backend", choices=("numpy", "cupy"), default="numpy", help=where)
+    how = "of weights and passes: float64 (default), or float32, which rounds to one part in a million"
+    add("--precision", choices=("float64", "float32"), default="float64", help=how)
+
+
+def chosen_arrays(options: argparse.Namespace) -> dict[str, Any]:
+    """Backend and precision, as `meanfield.simulate` takes them; part of what a run's numbers depend on."""
+    return {"backend": options.backend, "precision": options.precision}
+
+
 def worker_arguments(workers: Workers) -> list[str]:
     """The options that give another simulation the same workers."""
     count = [] if workers.processes is None else ["--workers", str(workers.processes)]
@@ -165,6 +179,8 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
     from meanfield.pipes import while_read
 
     try:
+        if getattr(options, "backend", "numpy") != "numpy" and options.workers is None and options.scheduler is None:
+            options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
         return while_read(lambda: run(options))
@@ -185,8 +201,7 @@ class Results:
         if self.dataset_path.suffix != ".nc":
             raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
         self.figure_path = self.dataset_path.with_suffix(".png")
-        self._force, self._command = options.force, options.command
-        self._check_only = options.check_only
+        self._force, self._command, self._options = options.force, options.command, options
         _check_draws(options)
 
     @property
@@ -203,10 +218,12 @@ class Results:
 
         All that can be refused has been when this is called: here the work begins.
         """
-        if self._check_only:
+        if self._options.check_only:
+            self._require_arrays()
             raise Checked
         dataset = self.finished()
         if dataset is None:
+            self._require_arrays()
             dataset = measure()
             self.keep(dataset)
         else:
@@ -215,6 +232,13 @@ class Results:
         self.keep_figure(draw, dataset)
         print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
         return 0
+
+    def _require_arrays(self) -> None:
+        """Raise unless this process has the backend that it computes on."""
+        if "backend" in self._options and not self._options.workers.remote:
+            from meanfield.simulation.arrays.resolve import arrays_of
+
+            arrays_of(**chosen_arrays(self._options))
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""

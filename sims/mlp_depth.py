@@ -14,7 +14,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._beside import predictions
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,6 +57,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--outputs", type=int, default=10, metavar="M", help="outputs (default: 10)")
     add("--activation", default="relu", help="relu (default) or linear: those with an exact expectation")
     add("--head", default="he", help="he (default), fan_in or mup")
+    add_array_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -60,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from figures import mlp_depth as figure
     from meanfield.architectures import MLP
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.simulation.cost import require_memory
+    from meanfield.execution.runs import Run
     from sims import _mlp_report as report
 
     net = MLP(
@@ -70,8 +79,10 @@ def run(options: argparse.Namespace) -> int:
         activation=options.activation,
         head=options.head,
     )
-    require_memory(net, options.workers.here, options.draws)
-    key = digest(net=net.describe(), draws=options.draws, seed=options.seed, code=code_digest())[:8]
+    Run(net, options.draws, options.seed, **chosen_arrays(options)).require_memory(options.workers.here)
+    key = digest(
+        net=net.describe(), draws=options.draws, seed=options.seed, **chosen_arrays(options), code=code_digest()
+    )[:8]
     results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, net, results), report.text, figure.draw)
 
@@ -87,14 +98,16 @@ def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Data
     from sims import _head_sweep as sweep
     from sims._mlp_report import plan
 
+    arrays = chosen_arrays(options)
+    whole = Run(net, options.draws, options.seed, **arrays)
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)
-    swept = sweep.sweep_runs(net, options.draws, options.seed)
-    runs = [Run(net, options.draws, options.seed), *swept]
-    measured, *rows = simulate_all(runs, workers=options.workers, store=results.pieces)
+    swept = sweep.sweep_runs(net, options.draws, options.seed, arrays)
+    measured, *rows = simulate_all([whole, *swept], workers=options.workers, store=results.pieces)
     parts = [measured, *beside, *_exact_only(net), sweep.sweep_dataset(swept, rows)]
     attrs = {
+        **arrays,
         "width": net.width,
         "sweep_width": sweep.WIDTH,
         "provenance": provenance(seed=options.seed, draws=options.draws),
