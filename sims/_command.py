@@ -280,13 +280,12 @@ class Results:
 
 def _check_draws(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
-    from meanfield.seeds import checked_seed
     from meanfield.validation import require_count
 
     if "draws" in options:
         require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     if "seed" in options:
-        checked_seed(options.seed)
+        require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
 
 
 def _stored(path: Path) -> xr.Dataset | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from meanfield.architectures import MLP
+    from meanfield.execution.runs import Run
 
 NAME = "mlp_depth"
 
@@ -79,27 +80,26 @@ def run(options: argparse.Namespace) -> int:
         activation=options.activation,
         head=options.head,
     )
-    Run(net, options.draws, options.seed, **chosen_arrays(options)).require_memory(options.workers.here)
-    key = digest(
-        net=net.describe(), draws=options.draws, seed=options.seed, **chosen_arrays(options), code=code_digest()
-    )[:8]
+    arrays = chosen_arrays(options)
+    key = digest(net=net.describe(), draws=options.draws, seed=options.seed, **arrays, code=code_digest())[:8]
     results = Results(NAME, key, options)
-    return results.deliver(lambda: _measure(options, net, results), report.text, figure.draw)
+    whole = Run(net, options.draws, options.seed, **arrays)
+    whole.require_memory(options.workers.here)
+    return results.deliver(lambda: _measure(options, net, whole, results), report.text, figure.draw)
 
 
-def _measure(options: argparse.Namespace, net: MLP, results: Results) -> xr.Dataset:
+def _measure(options: argparse.Namespace, net: MLP, whole: Run, results: Results) -> xr.Dataset:
     """Draws with their exact expectation (NAME_exact) and mean field (NAME_mean_field), and all that is exact alone."""
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.runs import simulate_all
     from meanfield.theory.exact import label_spread, relative_spread
     from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
     from sims import _head_sweep as sweep
     from sims._mlp_report import plan
 
     arrays = chosen_arrays(options)
-    whole = Run(net, options.draws, options.seed, **arrays)
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)
