@@ -219,6 +219,7 @@ class Results:
         All that can be refused has been when this is called: here the work begins.
         """
         if self._options.check_only:
+            self._require_arrays()
             raise Checked
         dataset = self.finished()
         if dataset is None:
