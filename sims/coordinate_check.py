@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._block_ladders import (
-    DIRECTIONS,
     SMOKE,
     WIDE,
     add_ladder_options,
     attributes,
     check_ladders,
-    ladder,
     ladder_options,
+    measure_ladders,
+    training_run,
 )
-from sims._block_nets import TABLES, block_net, hyperparameters
+from sims._block_nets import TABLES
 from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
@@ -81,45 +80,16 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
     return ladder_options(options) | {"steps": options.steps, "activation": options.activation}
 
 
-def _run_of(options: argparse.Namespace, optimizer: str, table: str, width: int, depth: int) -> BlockRun:
-    from meanfield.execution.block_runs import BlockRun
-
-    given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
-    net = block_net(given, width, depth, block_depth=options.block_depth, activation=options.activation)
-    training = {"optimizer": optimizer, "hyperparameters": given, "momentum": True, "steps": options.steps}
-    return BlockRun(net, options.draws, options.seed, "trained streams", training)
-
-
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """|h_L| and |Delta h_L| by optimizer, table, size, draw and step, over both ladders."""
-    import numpy as np
-    import xarray as xr
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
-    from meanfield.quantities import QUANTITIES
+    def run_of(optimizer: str, table: str, width: int, depth: int) -> BlockRun:
+        training = {"momentum": True, "steps": options.steps}
+        return training_run(options, "trained streams", (optimizer, table), width, depth, **training)
 
-    rungs = {direction: ladder(options, direction) for direction in DIRECTIONS}
-    wanted = [
-        _run_of(options, optimizer, table, *size)
-        for direction in DIRECTIONS
-        for optimizer, table, size in product(options.optimizers, TABLES, rungs[direction])
-    ]
-    measured = iter(simulate_all(wanted, workers=options.workers, store=results.pieces))
-    parts = {}
-    for direction in DIRECTIONS:
-        shape = (len(options.optimizers), len(TABLES), len(rungs[direction]))
-        top = [next(measured).isel(block=-1) for _ in range(int(np.prod(shape)))]
-        dims = ("optimizer", "table", direction, "draw", "step")
-        for name in ("feature_norm", "feature_update_norm"):
-            values = np.stack([one[name].values for one in top]).reshape(*shape, *top[0][name].shape)
-            attrs = {"long_name": QUANTITIES[name].long_name, "symbol": QUANTITIES[name].symbol, "units": "1"}
-            parts[f"{name}_by_{direction}"] = xr.DataArray(values, dims=dims, attrs=attrs)
-    sizes = {direction: getattr(options, f"{direction}s") for direction in DIRECTIONS}
-    coords = {"optimizer": options.optimizers, "table": list(TABLES), "step": range(options.steps + 1), **sizes}
-    attrs = attributes(_described(options))
-    attrs["provenance"] = provenance()
-    return xr.Dataset(parts, coords, attrs)
+    axes = {"optimizer": options.optimizers, "table": list(TABLES)}
+    found = measure_ladders(options, results, run_of, axes, lambda one, net: one.isel(block=-1))
+    return found.assign_coords(step=range(options.steps + 1)).assign_attrs(attributes(_described(options)))
 
 
 def main(argv: list[str] | None = None) -> int:
