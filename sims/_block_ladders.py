@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._block_nets import block_net, hyperparameters
+from sims._block_nets import RATES, block_net, hyperparameters
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,6 +89,28 @@ def training_run(
     return BlockRun(net, options.draws, options.seed, measure, whole)
 
 
+def require_rate(options: argparse.Namespace) -> None:
+    """Refuse a --rate under which the smallest nets leave the range of floats within two steps."""
+    import numpy as np
+
+    from meanfield.simulation.block_training import draw_trained_streams
+
+    if options.rate is None:
+        return
+    run = {"seed": options.seed, "draws": range(1), "weights": "dense", "momentum": False, "steps": 2}
+    table = "one" if options.block_depth == 1 else "many"
+    for optimizer, along in product(options.optimizers, DIRECTIONS):
+        width, depth = ladder(options, along)[0]
+        given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
+        net = block_net(given, width, depth, block_depth=options.block_depth)
+        moved = draw_trained_streams(net, optimizer=optimizer, hyperparameters=given, **run)["feature_norm"]
+        if not np.isfinite(moved).all():
+            raise ValueError(
+                f"--rate {options.rate:g}: with {optimizer} a net of width {width} and depth {depth} leaves the range "
+                f"of floats within two steps; the default moves it by a tenth, {RATES[optimizer]:g}"
+            )
+
+
 def measure_ladders(
     options: argparse.Namespace,
     results: Results,
@@ -108,6 +130,7 @@ def measure_ladders(
     from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import simulate_all
 
+    require_rate(options)
     places = list(product(*axes.values()))
     runs = {along: [run_of(*at, *size) for at in places for size in ladder(options, along)] for along in DIRECTIONS}
     wanted = [run for along in DIRECTIONS for run in runs[along]]

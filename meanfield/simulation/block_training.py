@@ -147,16 +147,21 @@ def draw_update_orders(
     momentum: bool,
     steps: Sequence[int],
 ) -> dict[str, Array]:
-    """|epsilon_j(L)|_R, (draws, steps, k + 1), and |Delta h_L|_R, (draws, steps), of the change since the start."""
+    """|epsilon_j(L)|_R, (draws, steps, k + 1), and |Delta h_L|_R, (draws, steps), of the change since the start.
+
+    Raises:
+        OverflowError: a net leaves the range of floats, as `Training.step` has it.
+    """
     orders, changes = [], []
-    for draw in draws:
-        training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
-        start, inputs = training.parameters.copy(), training.batch.inputs
-        for step in range(1, max(steps) + 1):
-            training.step()
-            if step in steps:
-                first, terms = split_by_order(net, start, training.parameters, inputs)
-                orders.append([root_mean_square(term) for term in terms[:, -1]])
-                changes.append(root_mean_square(first + terms[:, -1].sum(axis=0)))
+    with np.errstate(all="ignore"):  # told by the error
+        for draw in draws:
+            training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
+            start, inputs = training.parameters.copy(), training.batch.inputs
+            for step in range(1, max(steps) + 1):
+                training.step()
+                if step in steps:
+                    first, terms = split_by_order(net, start, training.parameters, inputs)
+                    orders.append([root_mean_square(term) for term in terms[:, -1]])
+                    changes.append(root_mean_square(first + terms[:, -1].sum(axis=0)))
     shape = (len(draws), len(steps))
     return {"order_norm": np.reshape(orders, (*shape, -1)), "feature_update_norm": np.reshape(changes, shape)}

@@ -28,7 +28,8 @@ def order_slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str,
     whole = squares.mean(axis=1, keepdims=True)
     left_out = (whole * draws - squares) / (draws - 1)
     # Pseudo-values: their mean is the slope of the whole, their spread its error.
-    pseudo = draws * np.log(whole) - (draws - 1) * np.log(left_out)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a rung without the term is none of the slope's
+        pseudo = draws * np.log(whole) - (draws - 1) * np.log(left_out)
     return ladder_slope(dataset[direction].values, np.exp(pseudo / 2))
 
 

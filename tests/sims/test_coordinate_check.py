@@ -70,6 +70,7 @@ def test_printed_report(tmp_path, capsys):
         (["--optimizers", "adam"], "'adamw'"),
         (["--block-depth", "0"], "--block-depth is 0"),
         (["--rate", "-1"], "positive"),
+        (["--rate", "1e300"], "leaves the range of floats within two steps"),
         (["--steps", "0"], "--steps is 0"),
         (["--activation", "tanh"], "'relu'"),
         (["--draws", "1"], "one draw"),
