@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 NAME = "coordinate_check"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"]},
+    "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"], "draws": 6, "steps": 2},
     "default": WIDE
     | {
-        "widths": [64, 128, 256, 512, 1024],
-        "depths": [2, 4, 8, 16, 32, 64],
-        "draws": 24,
+        "widths": [64, 128, 256, 512],
+        "depths": [2, 4, 8, 16, 32],
+        "draws": 32,
+        "steps": 10,
         "optimizers": ["muon_kimi"],
     },
     "paper": WIDE
@@ -45,6 +46,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "widths": [64, 128, 256, 512, 1024],
         "depths": [2, 4, 8, 16, 32, 64],
         "draws": 32,
+        "steps": 10,
         "optimizers": ["all"],
     },
 }
@@ -54,7 +56,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser = command_parser(NAME, __doc__)
     add_ladder_options(parser)
     add = parser.add_argument_group("training").add_argument
-    add("--steps", type=int, default=10, help="steps of training (default: 10)")
+    add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")
     add("--activation", default="linear", help="linear (default) or relu behind every matrix (P1 eq. 28)")
     add_run_options(parser)
     options = parser.parse_args(argv)
