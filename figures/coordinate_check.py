@@ -26,9 +26,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     All panels share the axis of |Delta h_L|, to be compared along rows and columns; arrows stand for what is above it.
     """
     optimizers = list(map(str, dataset["optimizer"].values))
-    columns = [(direction, table) for direction in DIRECTIONS for table in TITLES]
+    tables = [table for table in TITLES if table in dataset["table"].values]
+    columns = [(direction, table) for direction in DIRECTIONS for table in tables]
     with styled():
-        figure = Figure(figsize=(10.0, 1.3 + 1.25 * len(optimizers)))
+        figure = Figure(figsize=(2.2 + 1.3 * len(columns), 1.3 + 1.25 * len(optimizers)))
         grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col", sharey=True)
         for row, optimizer in zip(grid, optimizers, strict=True):
             for axes, (direction, table) in zip(row, columns, strict=True):

@@ -2,7 +2,8 @@
 
 Nets of L blocks of k matrices, with one optimizer at a time, momentum and epsilon included. |h_L| and |Delta h_L|, the
 change since before the first step, are root mean squares over units and samples. P1's table for blocks of k >= 2 layers
-(condition 3.1), its table for k = 1 (condition B.1) and the standard parameterization start from one base model.
+(condition 3.1: many), its table for k = 1 (condition B.1: one) and the standard parameterization start from one base
+model.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add_ladder_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")
+    add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
     add("--activation", default="linear", help="linear (default) or relu behind every matrix (P1 eq. 28)")
     add_run_options(parser)
     options = parser.parse_args(argv)
@@ -68,18 +70,22 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import coordinate_check as figure
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count
+    from meanfield.validation import require_choice, require_count
     from sims import _coordinate_report as report
 
     check_ladders(options)
     require_count("--steps", options.steps)
+    options.tables = list(dict.fromkeys(options.tables))
+    for table in options.tables:
+        require_choice("--tables", table, TABLES)
     run_key = digest(**_described(options), code=code_digest())[:8]
     results = Results(NAME, run_key, options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 
 def _described(options: argparse.Namespace) -> dict[str, Any]:
-    return ladder_options(options) | {"steps": options.steps, "activation": options.activation}
+    own = ("steps", "activation", "tables")
+    return ladder_options(options) | {name: getattr(options, name) for name in own}
 
 
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
@@ -89,7 +95,7 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
         training = {"momentum": True, "steps": options.steps}
         return training_run(options, "trained streams", (optimizer, table), width, depth, **training)
 
-    axes = {"optimizer": options.optimizers, "table": list(TABLES)}
+    axes = {"optimizer": options.optimizers, "table": options.tables}
     found = measure_ladders(options, results, run_of, axes, lambda one, net: one.isel(block=-1))
     return found.assign_coords(step=range(options.steps + 1)).assign_attrs(attributes(_described(options)))
 

@@ -40,20 +40,23 @@ def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, name:
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """Three findings per optimizer: its own table, the other condition's, and none."""
-    right = "one" if int(dataset.attrs["block_depth"]) == 1 else "many"
+    """Up to three findings per optimizer: the table of the net's own block depth, the other condition's, and none."""
+    right = _right_table(dataset)
     other = {"one": "many", "many": "one"}[right]
-    found = []
-    for optimizer in map(str, dataset["optimizer"].values):
-        found.append(judge_flat(dataset, optimizer, right))
-        found.append(judge_flat(dataset, optimizer, other))
-        found.append(judge_standard(dataset, optimizer))
-    return found
+    judges: dict[str, Callable[..., Finding]] = {table: partial(judge_flat, table=table) for table in (right, other)}
+    judges["standard"] = judge_standard
+    run = list(map(str, dataset["table"].values))
+    names = map(str, dataset["optimizer"].values)
+    return [judge(dataset, name) for name in names for table, judge in judges.items() if table in run]
+
+
+def _right_table(dataset: xr.Dataset) -> str:
+    return "one" if int(dataset.attrs["block_depth"]) == 1 else "many"
 
 
 def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Finding:
     """The table of the net's own block depth, for all of these optimizers; rival: a root off."""
-    right = "one" if int(dataset.attrs["block_depth"]) == 1 else "many"
+    right = _right_table(dataset)
     claim = f"the k {'= 1' if right == 'one' else '>= 2'} tables keep |h_L| and |Delta h_L| flat in width and depth"
     return _of_each(dataset, optimizers, (claim, f"slopes of {OFF:g} or more"), partial(judge_flat, table=right))
 
