@@ -64,6 +64,18 @@ def test_flat_draws_are_not_refuted_as_standard(finished):
     assert claims.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
 
 
+def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
+    """P1 eq. 28 at k = 1: increments of positive mean add up, which 1/sqrt(L) does not hold down and 1/L does."""
+    sizes = ["--widths", "8", "12", "16", "--depths", "4", "8", "16", "32", "--width", "32", "--depth", "1"]
+    arguments = ["--activation", "relu", "--block-depth", "1", "--tables", "one", "many", "--optimizers", "sgd"]
+    run = finished_run(
+        simulation, [*arguments, *sizes, "--draws", "8", "--steps", "1", "--workers", "1"], tmp_path / "run.nc"
+    )
+    grown, flat = (claims.slope(run, "sgd", table, "depth", "feature_norm", 1) for table in ("one", "many"))
+    assert grown.settled - 5 * grown.settled_stderr > 0.4
+    assert abs(flat.settled) + 5 * flat.settled_stderr < 0.2
+
+
 def test_optimizers_that_were_not_run_are_not_confirmed(finished):
     names = ("muon", "sgd")
     assert claims.judge_tables(finished, names).verdict is not Verdict.CONFIRMED
@@ -96,6 +108,7 @@ def test_printed_report(tmp_path, capsys):
         (["--rate", "1e300"], "leaves the range of floats within two steps"),
         (["--steps", "0"], "--steps is 0"),
         (["--activation", "tanh"], "'relu'"),
+        (["--tables", "two"], "'many'"),
         (["--draws", "1"], "one draw"),
     ],
 )
