@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from meanfield.block_net import BlockNet
 from meanfield.optimizers import ELEMENTWISE, FIRST_STEPS, OPTIMIZERS
-from meanfield.optimizers.base import Direction, Gradient, Place
-from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.base import Direction, Gradient, Place, move
 from meanfield.simulation.block_passes import Batch, Parameters, Pass, draw_batch, draw_parameters, forward, gradients
 from meanfield.simulation.update_orders import split_by_order
 
@@ -80,10 +79,7 @@ class Training:
         direction, self.states[key] = method.step(self.states.get(key), slope, Place(weights, rate, epsilon))
         if decay:
             weights *= 1 - rate * decay
-        if isinstance(direction, Factored):
-            weights -= (rate * direction.left) @ direction.right.T
-        else:
-            weights -= rate * direction
+        move(weights, direction, rate)
         return direction
 
 
