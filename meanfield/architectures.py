@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar
@@ -59,7 +60,7 @@ class Sequential(WeightScale, ABC):
     def channels_by_layer(self) -> tuple[int, ...]:
         """C_0 .. C_N."""
 
-    @property
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """How layers 1 .. N join the net: in plain nets one after the other."""
         return (Layer(variance_factor=self.variance_factor),) * (len(self.channels_by_layer) - 1)
@@ -73,7 +74,7 @@ class Sequential(WeightScale, ABC):
         """
         return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
 
-    @property
+    @cached_property
     def unit_ends(self) -> tuple[int, ...]:
         """The layer at which each depth unit ends; what datasets hold by ``layer`` is read off there."""
         return tuple(range(1, len(self.layers) + 1))
@@ -83,12 +84,12 @@ class Sequential(WeightScale, ABC):
         """Whether some layer adds an earlier one to its own branch."""
         return any(layer.skip is not None for layer in self.layers)
 
-    @property
+    @cached_property
     def sites(self) -> int:
         """S."""
         return prod(self.grid)
 
-    @property
+    @cached_property
     def taps(self) -> int:
         """k."""
         return prod(self.kernel)
@@ -221,7 +222,7 @@ class MLP(Sequential):
         self._check_width("width")
         self._check_input_width("input_width")
 
-    @property
+    @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
         return _with_input(self.width, self.depth, self.input_width)
 
@@ -285,6 +286,6 @@ class ConvNet(Sequential):
                 "shrink the kernel, enlarge the grid, or use padding 'zero'"
             )
 
-    @property
+    @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
         return _with_input(self.channels, self.depth, self.input_channels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 from meanfield.activations import Activation, activation_named
@@ -18,7 +19,7 @@ class WeightScale:
     # Whether default inputs are scaled so that z^(1) has variance 1, sample by sample, or left white of unit variance.
     normalised_inputs: ClassVar[bool] = False
 
-    @property
+    @cached_property
     def sigma(self) -> Activation:
         return activation_named(self.activation)
 

@@ -54,7 +54,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add_ladder_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")

@@ -44,7 +44,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add_ladder_options(parser)
     parser.add_argument("--biases", action="store_true", help="nets with biases (P1 B.3), optimizers of elements only")
     add_run_options(parser)

@@ -51,7 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add_ladder_options(parser)
     parser.add_argument(
         "--steps", type=int, default=10, help="steps after which the change is split again (default 10)"

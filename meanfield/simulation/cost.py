@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from numpy import dtype
+
 from meanfield.architectures import Sequential
-from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.memory import require_bytes
 from meanfield.simulation.overlap import unit_counts
 from meanfield.simulation.passes import own_update_operations
 from meanfield.simulation.update_energy import error_columns, overlap_method
@@ -15,7 +17,7 @@ BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
-LAZY_BATCH_BYTES = 24 << 20
+LAZY_BATCH_BYTES = 29 << 20
 
 # Time per number that a lazily revealed matrix draws, over the time per element of a dense one: from 2.4 to 3.5 for 40
 # to 320 columns of fully-connected and convolutional nets of 128 to 1024 channels. So an MLP of width 1024 crosses over
@@ -37,7 +39,7 @@ def chosen_weights(architecture: Sequential, weights: str) -> str:
     return "lazy" if cheap and overlap_method(architecture) != "dense" else "dense"
 
 
-def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
+def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     places = architecture.inputs * architecture.sites
     columns = error_columns(architecture)
@@ -51,7 +53,7 @@ def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
     working += 2 * places**2 if gram <= explicit else widest * columns * widest * architecture.taps
     if overlap_method(architecture) == "dense":
         working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
-    return NUMBER_BYTES * (held + kept + working)
+    return dtype(precision).itemsize * (held + kept + working)
 
 
 def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -125,18 +127,19 @@ def _kernel_operations(architecture: Sequential, layer: int) -> float:
     return 2 * below * above * architecture.taps * places * places * (below + above)
 
 
-def draws_per_batch(architecture: Sequential, weights: str = "dense") -> int:
+def draws_per_batch(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
-    patches = NUMBER_BYTES * _patch_numbers(architecture, error_columns(architecture))
+    patches = dtype(precision).itemsize * _patch_numbers(architecture, error_columns(architecture))
     fitting = BATCH_BYTES // patches
     if weights == "lazy":
-        fitting = min(fitting, LAZY_BATCH_BYTES // draw_bytes(architecture, weights))
+        fitting = min(fitting, LAZY_BATCH_BYTES // draw_bytes(architecture, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def require_memory(architecture: Sequential, workers: int, weights: str = "dense") -> None:
+def require_memory(architecture: Sequential, workers: int, weights: str = "dense", precision: str = "float64") -> None:
     """Raise MemoryError, saying how much is needed, unless every worker can hold a batch of draws."""
-    needed = workers * draws_per_batch(architecture, weights) * draw_bytes(architecture, weights)
+    together = draws_per_batch(architecture, weights, precision)
+    needed = workers * together * draw_bytes(architecture, weights, precision)
     require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
 
 

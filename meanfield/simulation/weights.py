@@ -6,7 +6,6 @@ All that the passes need of a matrix is its product with a few columns from eith
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.slabs import Slabs
 
 Array = NDArray[np.float64]
+Empty = Callable[[tuple[int, ...]], Array]
 
 KINDS = ("dense", "lazy")
 
@@ -53,7 +53,9 @@ class Lazy:
     Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
     B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
     its part along Q_L is already known, the rest is independent of everything seen (THEORY section 7). A query costs
-    O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory.
+    O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory. What has been asked is drawn for good and
+    answers alike in any later order; who asks first decides which numbers go where, so that a program that asks in
+    another order makes another draw of the same law.
 
     ``room`` is how many directions from the right and from the left have their place from the start: a matrix that is
     asked again and again would otherwise move all it knows every time.
@@ -71,62 +73,58 @@ class Lazy:
         self._deviation = np.sqrt(variance)
         self._normals = normals
         self._slabs = slabs
-        self._right = _Side.empty(normals.draws, columns, rows, room[0])
-        self._left = _Side.empty(normals.draws, rows, columns, room[1])
+        self._right = _Side(normals.draws, columns, rows, room[0], normals.precision)
+        self._left = _Side(normals.draws, rows, columns, room[1], normals.precision)
 
     def times(self, columns: Array) -> Array:
-        answers, self._right = self._ask(self._right, self._left, columns)
-        return answers
+        return self._ask(self._right, self._left, columns)
 
     def transpose_times(self, columns: Array) -> Array:
-        answers, self._left = self._ask(self._left, self._right, columns)
-        return answers
+        return self._ask(self._left, self._right, columns)
 
-    def _ask(self, side: _Side, other: _Side, columns: Array) -> tuple[Array, _Side]:
-        """Answer the columns, and the side with what they added; vectors lie in one piece, columns outermost in memory.
+    def _ask(self, side: _Side, other: _Side, columns: Array) -> Array:
+        """Answer the columns; vectors lie in one piece, columns outermost in memory.
 
-        First questions come from the forward and the backward pass, and what they leave lives as long as the draw: it
-        is kept in slabs. More are asked by the tangent, which soon lets the matrix go.
+        First questions come from the forward and the backward pass, and they and their answers live as long as the
+        draw: they are kept in slabs. More are asked by the tangent, which soon lets the matrix go.
         """
         queries = np.ascontiguousarray(columns.swapaxes(1, 2))
         draws, count, _ = queries.shape
-        width = side.images.shape[2]
-        stock, start = self._normals.take(count * width)
-        empty = np.empty if side.known else self._slabs.empty
-        new, answers = side.extended(count, empty), empty((draws, count, width))
-        seen = (side.known, other.known, other.basis, other.images)
-        reveal(queries, new.basis, new.images, *seen, stock, start, self._deviation, answers)
-        return answers.swapaxes(1, 2), new
+        known, empty = side.known, self._normals.empty if side.known else self._slabs.empty
+        answers = empty((draws, count, side.images.shape[2]))
+        stock, start = self._normals.take(count * answers.shape[2])
+        side.extend(count, empty)
+        seen = (known, other.known, other.basis, other.images)
+        reveal(queries, side.basis, side.images, *seen, stock, start, self._deviation, answers)
+        return answers.swapaxes(1, 2)
 
 
-@dataclass(frozen=True)
 class _Side:
     """What one side has asked: orthonormal directions (D, room, size) and their images (D, room, image size).
 
     The first ``known`` rows of each are in use.
     """
 
-    basis: Array
-    images: Array
-    known: int
+    __slots__ = ("basis", "images", "known")
 
-    @classmethod
-    def empty(cls, draws: int, size: int, image_size: int, room: int = 0) -> _Side:
-        return cls(np.empty((draws, room, size)), np.empty((draws, room, image_size)), 0)
+    def __init__(self, draws: int, size: int, image_size: int, room: int, precision: str = "float64") -> None:
+        self.basis = np.empty((draws, room, size), precision)
+        self.images = np.empty((draws, room, image_size), precision)
+        self.known = 0
 
-    def extended(self, count: int, empty: Callable[[tuple[int, ...]], Array]) -> _Side:
-        """With ``count`` more directions, in the room that is left or in new arrays that they fill."""
-        known = self.known + count
-        if known <= self.basis.shape[1]:
-            return replace(self, known=known)
-        basis, images = (_moved(array, self.known, known, empty) for array in (self.basis, self.images))
-        return _Side(basis, images, known)
+    def extend(self, count: int, empty: Empty) -> None:
+        """Take in ``count`` more directions, in the room that is left or in new arrays."""
+        before, self.known = self.known, self.known + count
+        if self.known > self.basis.shape[1]:
+            self.basis = _moved(self.basis, before, self.known, empty)
+            self.images = _moved(self.images, before, self.known, empty)
 
 
-def _moved(array: Array, known: int, rows: int, empty: Callable[[tuple[int, ...]], Array]) -> Array:
+def _moved(array: Array, known: int, rows: int, empty: Empty) -> Array:
     draws, _, size = array.shape
     longer = empty((draws, rows, size))
-    longer[:, :known] = array[:, :known]
+    if known:
+        longer[:, :known] = array[:, :known]
     return longer
 
 
@@ -134,16 +132,20 @@ class NormalSource:
     """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
 
     What a draw gets does not depend on the block, nor on the draws beside it; where few numbers are ``expected``, no
-    more are made.
+    more are made. In single precision they are those of double precision, rounded.
     """
 
     BLOCK = 1 << 15
 
-    def __init__(self, generators: list[Generator], expected: int | None = None) -> None:
-        self.draws = len(generators)
+    def __init__(self, generators: list[Generator], expected: int | None = None, precision: str = "float64") -> None:
+        self.draws, self.precision = len(generators), precision
         self._generators = generators
         self._used = self.BLOCK if expected is None else min(self.BLOCK, expected)
-        self._stock = np.empty((self.draws, self._used))
+        self._stock = self.empty((self.draws, self._used))
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """An uninitialised array of the numbers' precision."""
+        return np.empty(shape, self.precision)
 
     def take(self, count: int) -> tuple[Array, int]:
         """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
@@ -156,26 +158,30 @@ class NormalSource:
         """Move what is left to the front, and fill the rest: a block, or more if one request takes more."""
         kept = self._stock[:, self._used :]
         left = kept.shape[1]
-        stock = np.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
+        stock = self.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
         stock[:, :left] = kept
         for generator, row in zip(self._generators, stock, strict=True):
             fill_normal(generator, row[left:], 1.0)
         self._stock, self._used = stock, 0
 
 
-def draw_weights(architecture: Sequential, generators: list[Generator], kind: str) -> list[WeightMatrix]:
+def draw_weights(
+    architecture: Sequential, generators: list[Generator], kind: str, precision: str = "float64"
+) -> list[WeightMatrix]:
     """W^(1) .. W^(L) and the readout, one draw per generator: i.i.d. N(0, s) by layer, "dense" or "lazy"."""
     sizes = [(shape[0], prod(shape[1:])) for shape in architecture.weight_shapes]
     layers = zip(sizes, architecture.weight_variances, strict=True)
     if kind == "lazy":
-        normals, slabs = NormalSource(generators), Slabs()
+        normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
         return [Lazy(rows, columns, variance, normals, slabs) for (rows, columns), variance in layers]
-    return [draw_dense(rows, columns, variance, generators) for (rows, columns), variance in layers]
+    return [draw_dense(rows, columns, variance, generators, precision) for (rows, columns), variance in layers]
 
 
-def draw_dense(rows: int, columns: int, variance: float, generators: list[Generator]) -> Dense:
-    """A matrix of i.i.d. N(0, variance) elements, one draw per generator."""
-    matrix = np.empty((len(generators), rows, columns))
+def draw_dense(
+    rows: int, columns: int, variance: float, generators: list[Generator], precision: str = "float64"
+) -> Dense:
+    """A matrix of i.i.d. N(0, variance) elements, one draw per generator; in single precision those, rounded."""
+    matrix = np.empty((len(generators), rows, columns), precision)
     for generator, one in zip(generators, matrix, strict=True):
         fill_normal(generator, one.reshape(-1), np.sqrt(variance))
     return Dense(matrix)

@@ -48,6 +48,7 @@ def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, orde
     bands = Bands.of(5 * 2 * dataset.sizes["optimizer"], float(dataset.attrs["draws"]))
     title = {"many": "k >= 2 table", "one": "k = 1 table"}[table]
     shown = ", ".join(f"{x:+.2f} +- {e:.2f} in {d}" for x, e, d in zip(slopes, stderr, DIRECTIONS, strict=True))
-    evidence = f"slopes {shown}; {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}"
+    beyond = f"{claim.worst:.1f} s.e. beyond, rival (-0.5) {rival.worst:.1f}, band {bands.alarm:.3g}"
+    evidence = f"slopes {shown}, claimed 0, granted {FINITE:g}; {beyond}"
     claim_title = f"{optimizer}, {title}, step {step}: the terms of order {order} are of order one"
     return Finding(claim_title, "they fall as the root of width or depth", judge(claim, rival, bands), evidence)

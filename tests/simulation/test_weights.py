@@ -14,6 +14,7 @@ from meanfield.seeds import stream
 from meanfield.simulation import passes, update_energy, weights
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
+from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.slabs import BLOCK_NUMBERS, Slabs
 from meanfield.simulation.update_energy import draw_energies
 from meanfield.simulation.weights import Dense, Lazy, NormalSource, draw_weights
@@ -60,7 +61,7 @@ def test_a_matrix_that_forgets_a_basis_vector_is_seen():
     matrix, rng = _lazy(8, 8), np.random.default_rng(0)
     u, v = rng.normal(size=(2, 8, 1)), rng.normal(size=(2, 8, 1))
     wu = matrix.transpose_times(u)
-    matrix._left = type(matrix._left).empty(2, 8, 8)
+    matrix._left = type(matrix._left)(2, 8, 8, 0)
     assert np.abs(u.swapaxes(1, 2) @ matrix.times(v) - wu.swapaxes(1, 2) @ v).min() > 1e-3
 
 
@@ -188,6 +189,22 @@ def test_normals_are_those_of_each_generator_in_order():
         found.append(stock[:, start : start + count].copy())
     expected = [stream(0, "weights", draw).standard_normal(5 * source.BLOCK + 5) for draw in range(2)]
     np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
+
+
+def test_only_the_stream_that_is_made_here_is_taken():
+    with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.seeds"):
+        fill_normal(np.random.default_rng(0), np.empty(3), 1.0)
+
+
+def test_rare_normals_are_numpys():
+    """So many that the tail beyond 3.65 and the edges of all layers are met, after an odd count and with a scale."""
+    ours, theirs = stream(2, "weights", 0), stream(2, "weights", 0)
+    assert ours.standard_normal() == theirs.standard_normal()
+    found = np.empty(300_000)
+    fill_normal(ours, found, 3.0)
+    np.testing.assert_array_equal(found, 3.0 * theirs.standard_normal(found.size))
+    assert (np.abs(found) > 3 * 3.7).sum() > 30
+    assert ours.integers(1 << 60) == theirs.integers(1 << 60)
 
 
 def test_slabs_hand_out_separate_arrays():

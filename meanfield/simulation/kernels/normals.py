@@ -1,10 +1,90 @@
-"""Filling an array with Gaussian numbers at the speed of the generator."""
+"""Gaussian numbers faster than their generator hands them out: the numbers of NumPy's own stream, made in one loop.
 
+The words come from SFC64 and become normals by the ziggurat of 256 layers (Marsaglia and Tsang 2000), both as in
+NumPy. What is gained, almost half of the time, is a call through a pointer for every word.
+"""
+
+import numpy as np
 from numba import njit
+from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+# Of the ziggurat's layers: where a word is in the rectangle, what it is multiplied by, and the density at the edge.
+INSIDE, STEP, DENSITY = ki_double.astype(np.int64), wi_double.copy(), fi_double.copy()
+TAIL, TAIL_STEP = ziggurat_nor_r, ziggurat_nor_inv_r
+
+LAYER = np.uint64(0xFF)
+POSITION = np.uint64((1 << 52) - 1)
+ONE, SIGN_AT, POSITION_AT, DOUBLE_AT = np.uint64(1), np.uint64(8), np.uint64(9), np.uint64(11)
+UNIT = 2.0**-53
+
+
+def fill_normal(generator: Generator, out: NDArray[np.float64], scale: float) -> None:
+    """Write scale * N(0, 1) into the flat array ``out``: the very numbers that NumPy's own fill would give.
+
+    Raises TypeError for a ``generator`` whose words do not come from SFC64.
+    """
+    bits = generator.bit_generator
+    state = bits.state
+    if state["bit_generator"] != "SFC64":
+        raise TypeError(f"generator has words of {state['bit_generator']}, not SFC64; give one from meanfield.seeds")
+    _fill(state["state"]["state"], out, scale)
+    bits.state = state
 
 
 @njit(cache=True, nogil=True)
-def fill_normal(generator, out, scale):
-    """Write scale * N(0, 1) into the flat array ``out``: the very numbers that NumPy's own fill would give."""
-    for i in range(out.size):
-        out[i] = scale * generator.standard_normal()
+def _fill(state, out, scale):
+    a, b, c, counter = state
+    i = 0
+    while i < out.size:
+        word, a, b, c, counter = _next(a, b, c, counter)
+        layer, signed, position = _split(word)
+        value = signed * STEP[layer]
+        accepted = position < INSIDE[layer]
+        if not accepted:
+            if layer == 0:
+                value, a, b, c, counter = _tail(position, a, b, c, counter)
+                accepted = True
+            else:
+                word, a, b, c, counter = _next(a, b, c, counter)
+                height = (DENSITY[layer - 1] - DENSITY[layer]) * _uniform(word) + DENSITY[layer]
+                accepted = height < np.exp(-0.5 * value * value)
+        if accepted:
+            out[i] = scale * value
+            i += 1
+    state[:] = (a, b, c, counter)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _next(a, b, c, counter):
+    """One word of SFC64, and the state after it."""
+    word = a + b + counter
+    turned = (c << np.uint64(24)) | (c >> np.uint64(40))
+    return word, b ^ (b >> np.uint64(11)), c + (c << np.uint64(3)), turned + word, counter + ONE
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _split(word):
+    """Layer, signed and unsigned position within it."""
+    position = np.int64((word >> POSITION_AT) & POSITION)
+    sign = np.int64((word >> SIGN_AT) & ONE)
+    return np.int64(word & LAYER), np.float64((position ^ -sign) + sign), position
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _uniform(word):
+    return np.float64(word >> DOUBLE_AT) * UNIT
+
+
+@njit(cache=True, nogil=True)
+def _tail(position, a, b, c, counter):
+    """A value beyond the outermost layer by Marsaglia's method, with the sign that the position's eighth bit gives."""
+    while True:
+        word, a, b, c, counter = _next(a, b, c, counter)
+        beyond = -TAIL_STEP * np.log1p(-_uniform(word))
+        word, a, b, c, counter = _next(a, b, c, counter)
+        height = -np.log1p(-_uniform(word))
+        if height + height > beyond * beyond:
+            value = TAIL + beyond
+            return -value if (position >> 8) & 1 else value, a, b, c, counter
