@@ -15,6 +15,7 @@ import xarray as xr
 
 from figures.render import METADATA, Draw, save
 from figures.style import STYLES
+from meanfield.pipes import while_read
 from meanfield.validation import require_choice
 
 REFUSED = 2
@@ -22,6 +23,10 @@ INTERRUPTED = 130
 PRESETS = ("smoke", "default", "paper")
 # Modules of this folder that draw nothing themselves.
 NOT_FIGURES = ("render", "style")
+
+
+class MakingRefused(Exception):
+    """The simulation that was to make a dataset has refused, and has said why in a line of its own."""
 
 
 class FigureParser(argparse.ArgumentParser):
@@ -108,16 +113,23 @@ def _make(name: str, path: Path, preset: str) -> None:
             simulation.send_signal(signal.SIGINT)  # it keeps its finished pieces, and stops its processes
             simulation.wait()
             raise
+    if status == REFUSED:
+        raise MakingRefused
     if status:
-        raise RuntimeError(f"sims.{name} ended with status {status}; see its message above")
+        raise RuntimeError(f"sims.{name} ended with status {status}")
 
 
 def _refusing(work: Callable[[], None]) -> int:
-    try:
+    def worked() -> int:
         work()
+        return 0
+
+    try:
+        return while_read(worked)
+    except MakingRefused:
+        return REFUSED
     except (ValueError, OSError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    return 0

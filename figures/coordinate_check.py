@@ -1,4 +1,4 @@
-"""Coordinate checks as users of mu-parameterization draw them: size against width, a line for every step."""
+"""Coordinate checks as users of mu-parameterization draw them: size against width and depth, a line for every step."""
 
 from __future__ import annotations
 
@@ -9,29 +9,38 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, ScalarFormatter
 
 from figures._command import draw_one
 from figures.style import LAW, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 DIRECTIONS = ("width", "depth")
+# What is shown of |Delta h_L|: without a table features grow by tens of powers of ten, within one by less than this.
+LOWEST, HIGHEST = 1e-2, 1e3
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """Two rows per optimizer, width and depth; a column per table; lines |Delta h_L| by step, dashed |h_L| at first."""
+    """A row per optimizer; columns: tables by width, then by depth; lines |Delta h_L| by step, dashed |h_L| at first.
+
+    All panels share the axis of |Delta h_L|, to be compared along rows and columns; arrows stand for what is above it.
+    """
     optimizers = list(map(str, dataset["optimizer"].values))
+    tables = [table for table in TITLES if table in dataset["table"].values]
+    columns = [(direction, table) for direction in DIRECTIONS for table in tables]
     with styled():
-        figure = Figure(figsize=(8.5, 2.5 * 2 * len(optimizers)))
-        grid = figure.subplots(2 * len(optimizers), len(TITLES), squeeze=False)
-        for row, axes_row in enumerate(grid):
-            optimizer, direction = optimizers[row // 2], DIRECTIONS[row % 2]
-            at = dataset.sel(optimizer=optimizer)
-            for axes, (table, title) in zip(axes_row, TITLES.items(), strict=True):
-                _panel(axes, at.sel(table=table), direction)
-                axes.set_title(f"{optimizer}, {title}")
-            axes_row[0].set_ylabel("$|\\Delta h_L|$ (root mean square)")
+        figure = Figure(figsize=(2.2 + 1.3 * len(columns), 1.3 + 1.25 * len(optimizers)))
+        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col", sharey=True)
+        for row, optimizer in zip(grid, optimizers, strict=True):
+            for axes, (direction, table) in zip(row, columns, strict=True):
+                _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
+            row[0].set_ylabel(optimizer)
+        for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
+            top.set_title(TITLES[table], fontsize=9)
+            bottom.set_xlabel(direction)
         handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6)
+        figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+        figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
     return figure
 
 
@@ -41,13 +50,20 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
     updates = at[f"feature_update_norm_by_{direction}"]
     for step, color in zip(steps, colors, strict=True):
         values = updates.sel(step=step).mean("draw", skipna=False).values
-        axes.plot(sizes, np.where(np.isfinite(values), values, np.nan), "o-", color=color, label=f"step {step}")
+        shown = np.where(np.isfinite(values), values, np.nan)
+        axes.plot(sizes, shown, "o-", ms=2, lw=0.9, color=color, label=f"step {step}")
+        beyond = ~(values < HIGHEST)
+        axes.plot(sizes[beyond], np.full(beyond.sum(), 0.6 * HIGHEST), "^", ms=3, color=color)
     start = at[f"feature_norm_by_{direction}"].sel(step=0).mean("draw").values
-    axes.plot(sizes, start, "--", color=LAW, label="$|h_L|$ at the start")
+    axes.plot(sizes, start, "--", color=LAW, lw=0.9, label="$|h_L|$ at the start")
     axes.set_xscale("log", base=2)
-    axes.set(yscale="log", xlabel=direction)
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.03), max(high, 3.0))
+    axes.set(yscale="log", ylim=(LOWEST, HIGHEST))
+    axes.set_xticks(sizes)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(numticks=4))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=6)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Local slope of the learning-rate scale against depth, beside the asymptote -3/2 and the slopes of trained nets."""
+"""eta* against depth for every family, with the power laws that a fit finds; its local slope beside trained nets."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -11,36 +12,76 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
-from meanfield.verification.depth_laws import TRANSFER_EXPONENT, local_slopes
-from meanfield.verification.published import MeasuredSlope, measured_slopes
+from meanfield.verification.depth_laws import (
+    TRANSFER_EXPONENT,
+    fitted_law,
+    local_slopes,
+    plain_families,
+    scale_of,
+)
+from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, measured_slopes
 
 COLORS = (MEAN_FIELD, *FURTHER)
+# Lines that lie on each other all show: later ones are thinner.
+WIDTHS = (2.8, 2.3, 1.8, 1.4, 0.9)
 # The exact scale falls out of the picture where depth nears the width.
 SLOPES_SHOWN = (-2.05, -0.85)
+# What is below falls exponentially, and would press all else together.
+SMALLEST_SHOWN = 1e-5
 # Points that were fitted over the same depths stand this factor apart.
 STEP = 1.06
 MARKERS = "osv^DP"
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """One line per family: d ln eta*_B / d ln L of the mean field's label term; dotted: all of eta*, exact."""
+    """Scales of plain nets, residual nets and loops over depth, dashed their fits; local slopes of plain nets."""
+    plain = plain_families(dataset)
+    residual = [str(name) for name in dataset["family"].values if name not in plain]
+    with styled():
+        figure = Figure(figsize=(9.6, 7.2))
+        (first, second), (third, fourth) = figure.subplots(2, 2)
+        _scales(first, dataset, plain, "Plain nets, label term")
+        _scales(second, dataset, residual, "Residual nets of K blocks, label term")
+        _scales(third, dataset, [str(name) for name in dataset["loop"].values], "Loops, change of the stream")
+        first.set_ylabel("eta*(L) / eta*(1)")
+        third.set_ylabel("eta(L) / eta(1) for a fixed |dh$_L$|")
+        second.set_xlabel("blocks K")
+        third.set_xlabel("steps L")
+        _slopes(fourth, dataset, plain)
+    return figure
+
+
+def _scales(axes: Axes, dataset: xr.Dataset, names: Sequence[str], title: str) -> None:
+    """Lines: theory, relative to depth 1; dashed: the power law fitted over the depths of common nets, all the way."""
+    depth = dataset["depth"].values
+    for name, color, width in zip(names, COLORS, WIDTHS, strict=False):
+        scale = scale_of(dataset, name).values
+        label = name.removeprefix("residual ")
+        if depth[-1] >= max(COMMON_SWEEP):
+            law = fitted_law(dataset, name, COMMON_SWEEP)
+            label += f": slope {law.exponent:+.2f}"
+            axes.plot(depth, law.prefactor * depth**law.exponent / scale[0], "--", lw=0.8, color=color)
+        axes.plot(depth, scale / scale[0], color=color, lw=width, label=label)
+    axes.set(xscale="log", yscale="log", xlabel="depth L")
+    axes.set_title(f"{title}; dashed: fit over {COMMON_SWEEP[0]} .. {COMMON_SWEEP[-1]}", fontsize=8, loc="left")
+    axes.set_ylim(bottom=max(SMALLEST_SHOWN, axes.get_ylim()[0]))
+    axes.legend(fontsize=7)
+
+
+def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
+    """One line per plain family: d ln eta*_B / d ln L; dotted: all of eta*, exact; points: trained nets."""
     depth = dataset["depth"].values
     width = json.loads(dataset.attrs["architectures"])[0]["width"]
-    with styled():
-        figure = Figure(figsize=(6.4, 4.4))
-        axes = figure.subplots()
-        for family, color in zip(dataset["family"].values, COLORS, strict=False):
-            scale = dataset["label_learning_rate_scale"].sel(family=family).values
-            axes.plot(depth, local_slopes(depth, scale), color=color, label=f"{family}, label term")
-        exact = dataset["exact_slope"]
-        axes.plot(exact["exact_depth"].values, exact.values, ":", color=MEAN_FIELD, label=f"mlp, exact, width {width}")
-        for place, found in enumerate(measured_slopes()):
-            _measured(axes, found, place)
-        axes.axhline(TRANSFER_EXPONENT, ls="--", color=LAW, label="papers' law, -3/2")
-        axes.set(xscale="log", xlabel="depth L", ylabel="slope of eta*(L)", ylim=SLOPES_SHOWN)
-        axes.set_title("Lines: local slope in theory. Points: slopes fitted to trained nets", fontsize=8, loc="left")
-        axes.legend(fontsize=7, ncols=2)
-    return figure
+    for name, color, line in zip(names, COLORS, WIDTHS, strict=False):
+        axes.plot(depth, local_slopes(depth, scale_of(dataset, name).values), color=color, lw=line, label=name)
+    exact = dataset["exact_slope"]
+    axes.plot(exact["exact_depth"].values, exact.values, ":", color=MEAN_FIELD, label=f"mlp, exact, width {width}")
+    for place, found in enumerate(measured_slopes()):
+        _measured(axes, found, place)
+    axes.axhline(TRANSFER_EXPONENT, ls="--", color=LAW, label="papers' law, -3/2")
+    axes.set(xscale="log", xlabel="depth L", ylabel="slope of eta*(L)", ylim=SLOPES_SHOWN)
+    axes.set_title("Plain nets: local slope in theory; points: slopes of trained nets", fontsize=8, loc="left")
+    axes.legend(fontsize=6, ncols=2)
 
 
 def _measured(axes: Axes, found: MeasuredSlope, place: int) -> None:

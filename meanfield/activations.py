@@ -2,7 +2,8 @@
 
 An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians
 (u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, Hermite series for
-smooth activations.
+smooth activations. Function and gate are written once, in terms of a few `Pointwise` functions, and so serve arrays of
+every library that has these.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
+from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +27,28 @@ Variances = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
+class Pointwise:
+    """Functions of one library's arrays, element by element, of which activations are made."""
+
+    maximum: Callable[..., Any]
+    exp: Callable[..., Any]
+    tanh: Callable[..., Any]
+    ones_like: Callable[..., Any]
+    normal_cdf: Callable[..., Any]
+    logistic: Callable[..., Any]
+
+
+ON_NUMPY = Pointwise(np.maximum, np.exp, np.tanh, np.ones_like, ndtr, expit)
+
+
+@dataclass(frozen=True)
 class Activation:
     """One pointwise nonlinearity sigma, dimensionless and independent of width and depth.
 
     Attributes:
         name: the word that specs use.
-        function: sigma.
-        gate: sigma', the factor that a tangent or an error picks up (zero at the kink of ReLU).
+        function: sigma, of NumPy's arrays, or of another library's, whose `Pointwise` functions are given beside z.
+        gate: sigma', likewise, the factor that a tangent or an error picks up (zero at the kink of ReLU).
         gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve the energy of tangents and
             errors where pre-activations have variance 1 (P0 eq. 1).
         homogeneous: whether sigma(t z) = t sigma(z) for t > 0. Then the gate depends on the sign of z alone: it has
@@ -44,8 +62,8 @@ class Activation:
     """
 
     name: str
-    function: Callable[[Array], Array]
-    gate: Callable[[Array], Array]
+    function: Callable[..., Array]
+    gate: Callable[..., Array]
     gain: float
     homogeneous: bool
     product: GaussianAverage
@@ -128,8 +146,8 @@ def _linear_gate_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
 
 RELU = Activation(
     name="relu",
-    function=lambda z: np.maximum(z, 0.0),
-    gate=lambda z: (z > 0).astype(z.dtype),
+    function=lambda z, on=ON_NUMPY: on.maximum(z, 0.0),
+    gate=lambda z, on=ON_NUMPY: (z > 0).astype(z.dtype),
     gain=0.5,
     homogeneous=True,
     product=_relu_product,
@@ -141,8 +159,8 @@ RELU = Activation(
 
 LINEAR = Activation(
     name="linear",
-    function=lambda z: z,
-    gate=np.ones_like,
+    function=lambda z, on=ON_NUMPY: z,
+    gate=lambda z, on=ON_NUMPY: on.ones_like(z),
     gain=1.0,
     homogeneous=True,
     product=_linear_product,
@@ -153,10 +171,10 @@ LINEAR = Activation(
 )
 
 
-def _smooth(name: str, function: Callable[[Array], Array], gate: Callable[[Array], Array]) -> Activation:
+def _smooth(name: str, function: Callable[..., Array], gate: Callable[..., Array]) -> Activation:
     """An analytic activation, its averages by quadrature."""
 
-    def squared(factor: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    def squared(factor: Callable[..., Array]) -> Callable[[Array], Array]:
         return lambda z: np.square(factor(z))
 
     return Activation(
@@ -172,21 +190,27 @@ def _smooth(name: str, function: Callable[[Array], Array], gate: Callable[[Array
     )
 
 
-def _gelu_gate(z: Array) -> Array:
-    return np.asarray(ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+def _gelu_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
+    return on.normal_cdf(z) + z * on.exp(-z * z / 2) / sqrt(2 * pi)
 
 
-GELU = _smooth("gelu", lambda z: np.asarray(z * ndtr(z)), _gelu_gate)
-
-TANH = _smooth("tanh", np.tanh, lambda z: 1 - np.square(np.tanh(z)))
+GELU = _smooth("gelu", lambda z, on=ON_NUMPY: z * on.normal_cdf(z), _gelu_gate)
 
 
-def _silu_gate(z: Array) -> Array:
-    share = expit(z)
-    return np.asarray(share * (1 + z * (1 - share)))
+def _tanh_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
+    share = on.tanh(z)
+    return 1 - share * share
 
 
-SILU = _smooth("silu", lambda z: np.asarray(z * expit(z)), _silu_gate)
+TANH = _smooth("tanh", lambda z, on=ON_NUMPY: on.tanh(z), _tanh_gate)
+
+
+def _silu_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
+    share = on.logistic(z)
+    return share * (1 + z * (1 - share))
+
+
+SILU = _smooth("silu", lambda z, on=ON_NUMPY: z * on.logistic(z), _silu_gate)
 
 ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU, TANH, SILU)}
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step."""
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step.
+
+    Raises:
+        IsADirectoryError: a folder stands there; nothing is written.
+    """
+    _require_no_folder(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
@@ -30,6 +35,12 @@ def write_text_whole(path: Path, text: str) -> None:
     write_whole(path, write)
 
 
+def require_file(path: Path) -> None:
+    """Raise IsADirectoryError unless a file can stand at ``path``, or what `require_writable` does of its folder."""
+    _require_no_folder(path)
+    require_writable(path.parent)
+
+
 def require_writable(folder: Path) -> None:
     """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
     if folder.exists() and not folder.is_dir():
@@ -42,6 +53,11 @@ def require_writable(folder: Path) -> None:
         raise type(error)(
             f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
         ) from error
+
+
+def _require_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write the file {path}: it is a folder; choose another with --out")
 
 
 def _umask() -> int:

@@ -86,7 +86,7 @@ _ALL = (
     ),
     Quantity(
         name="finite_width_allowance",
-        symbol="exp(0.6 Var log c) - 1",
+        symbol="exp(3 l / n + Var log B) - 1",
         dims=("layer",),
         definition="relative deviation from the mean field that verdicts grant to a net of finite width",
         scaling="3 l / n for ReLU and l much below n",
@@ -272,6 +272,15 @@ _ALL = (
         scaling="(eta eps L)^2 for isotropic updates of a tied loop while H is O(1)",
         source="P2 Theorem 2, appendix D",
         unpredicted="depends on the update as well as on the loop; `theory.loop_update` has isotropic ones",
+    ),
+    Quantity(
+        name="stream_learning_rate_scale",
+        symbol="(|dh_L|^2 / N)^(-1/2)",
+        dims=(),
+        definition="learning rate at which one update of a loop's weights moves the stream's last step by 1",
+        scaling="L^(alpha - 1) for isotropic updates of tied loops of alpha >= 1",
+        source="P2 eq. 4",
+        unpredicted="depends on the update, too; `theory.learning_rate.log_scale` has it for isotropic ones",
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from numpy import uint64
 from numpy.random import SFC64, Generator, SeedSequence
 
 from meanfield.validation import require_count
@@ -12,6 +13,12 @@ from meanfield.validation import require_count
 def stream(seed: int, purpose: str, draw: int) -> Generator:
     """The generator of one draw and one purpose: the same whatever else is drawn, in any order, anywhere."""
     return Generator(SFC64(SeedSequence(seed, spawn_key=(crc32(purpose.encode()), draw))))
+
+
+def stream_key(seed: int, purpose: str, first: int) -> int:
+    """64 bits for a generator that is no NumPy `Generator`, keyed alike; purposes differ from those of `stream`."""
+    sequence = SeedSequence(seed, spawn_key=(crc32(purpose.encode()), first))
+    return int(sequence.generate_state(1, uint64)[0])
 
 
 def derived_seed(seed: int, label: str) -> int:

@@ -1,9 +1,20 @@
-"""Ladders of nets of blocks, in width at a fixed depth and in depth at a fixed width: options and sizes."""
+"""Ladders of nets of blocks, in width at a fixed depth and in depth at a fixed width: options, sizes, measuring."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from sims._block_nets import RATES, block_net, hyperparameters
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from meanfield.block_net import BlockNet
+    from meanfield.execution.block_runs import BlockRun
+    from sims._command import Results
 
 DIRECTIONS = ("width", "depth")
 
@@ -21,6 +32,7 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     add("--width", type=int, help="width of the ladder in depth (default: 128; smoke: 32)")
     add("--depth", type=int, help="blocks of the ladder in width (default: 4)")
     add("--block-depth", type=int, default=2, metavar="K", help="transformations of a block (default: 2)")
+    add("--times", type=int, default=1, metavar="N", help="N times the draws, as optimizers that scatter ask for")
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
@@ -34,8 +46,9 @@ def check_ladders(options: argparse.Namespace) -> None:
         if len(sizes) < 3:
             raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
         setattr(options, name, sizes)
-    for name in ("width", "depth", "block_depth"):
+    for name in ("width", "depth", "block_depth", "times"):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
+    options.draws *= options.times
     if options.optimizers == ["all"]:
         options.optimizers = list(OPTIMIZERS)
     # A name given twice is one line of the tables, as a size given twice is one rung.
@@ -62,3 +75,75 @@ def ladder_options(options: argparse.Namespace) -> dict[str, Any]:
 def attributes(values: dict[str, Any]) -> dict[str, Any]:
     """The same, as a file can hold them."""
     return {name: " ".join(map(str, one)) if isinstance(one, list) else one for name, one in values.items()}
+
+
+def training_run(
+    options: argparse.Namespace, measure: str, of: tuple[str, str], width: int, depth: int, **training: Any
+) -> BlockRun:
+    """A net that one (optimizer, table) trains, with what the measure takes besides them."""
+    from meanfield.execution.block_runs import BlockRun
+
+    optimizer, table = of
+    given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
+    shape = {"block_depth": options.block_depth, "activation": getattr(options, "activation", "linear")}
+    net = block_net(given, width, depth, **shape)
+    whole = {"optimizer": optimizer, "hyperparameters": given, **training}
+    return BlockRun(net, options.draws, options.seed, measure, whole)
+
+
+def require_rate(options: argparse.Namespace) -> None:
+    """Refuse a --rate under which the smallest nets leave the range of floats within two steps."""
+    import numpy as np
+
+    from meanfield.simulation.block_training import draw_trained_streams
+
+    if options.rate is None:
+        return
+    run = {"seed": options.seed, "draws": range(1), "weights": "dense", "momentum": False, "steps": 2}
+    table = "one" if options.block_depth == 1 else "many"
+    for optimizer, along in product(options.optimizers, DIRECTIONS):
+        width, depth = ladder(options, along)[0]
+        given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
+        net = block_net(given, width, depth, block_depth=options.block_depth)
+        moved = draw_trained_streams(net, optimizer=optimizer, hyperparameters=given, **run)["feature_norm"]
+        if not np.isfinite(moved).all():
+            raise ValueError(
+                f"--rate {options.rate:g}: with {optimizer} a net of width {width} and depth {depth} leaves the range "
+                f"of floats within two steps; the default moves it by a tenth, {RATES[optimizer]:g}"
+            )
+
+
+def measure_ladders(
+    options: argparse.Namespace,
+    results: Results,
+    run_of: Callable[..., BlockRun],
+    axes: Mapping[str, Sequence[str]],
+    read: Callable[[xr.Dataset, BlockNet], xr.Dataset],
+) -> xr.Dataset:
+    """NAME_by_width and NAME_by_depth of all that ``read`` takes from the runs, over the axes and the sizes.
+
+    Args:
+        run_of: (name on each axis, width, depth) -> the run.
+        read: (what a run has measured, its net) -> the variables that are kept, which are the same for all runs.
+    """
+    import numpy as np
+    import xarray as xr
+
+    from meanfield.execution.provenance import provenance
+    from meanfield.execution.runs import simulate_all
+
+    require_rate(options)
+    places = list(product(*axes.values()))
+    runs = {along: [run_of(*at, *size) for at in places for size in ladder(options, along)] for along in DIRECTIONS}
+    wanted = [run for along in DIRECTIONS for run in runs[along]]
+    measured = iter(simulate_all(wanted, workers=options.workers, store=results.pieces))
+    parts, coords = {}, {name: list(values) for name, values in axes.items()}
+    for along in DIRECTIONS:
+        sizes = getattr(options, f"{along}s")
+        found = [read(next(measured), run.net) for run in runs[along]]
+        shape = (*(len(values) for values in axes.values()), len(sizes))
+        for name, first in found[0].items():
+            values = np.stack([one[name].values for one in found]).reshape(*shape, *first.shape)
+            parts[f"{name!s}_by_{along}"] = xr.DataArray(values, dims=(*axes, along, *first.dims), attrs=first.attrs)
+        coords |= {along: sizes, **{str(name): values.values for name, values in found[0].coords.items()}}
+    return xr.Dataset(parts, coords, {"provenance": provenance()})

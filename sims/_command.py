@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from sims._durations import DURATIONS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,20 +19,33 @@ if TYPE_CHECKING:
     from meanfield.execution.storage import PieceStore
     from meanfield.execution.team import Workers
 
+Presets = Mapping[str, Mapping[str, Any]]
+
 INTERRUPTED = 130
 REFUSED = 2
-NO_MEMORY = "error: out of memory; lower the sizes, the depth above all, or the workers"
+NO_MEMORY = "out of memory; lower the sizes, the depth above all, or the workers"
+# What a simulation raises to refuse its options.
+REFUSALS = (ValueError, TypeError, MemoryError, OverflowError, OSError, ModuleNotFoundError)
+# How options that continue on another line stand there: below the first, none of them broken.
+FOLDED: dict[str, Any] = {"subsequent_indent": " " * 19, "break_on_hyphens": False}
 # Options with a value that say where to write and who computes; no number depends on them.
 PLACES = ("--out", "--workers", "--scheduler")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``."""
+    """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``.
+
+    ``options.check_only`` is False; `check_command` sets it.
+    """
+
+    def __init__(self, presets: Presets, **options: Any) -> None:
+        super().__init__(**options)
+        self.presets = presets
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
         options = super().parse_args(given, namespace)
-        options.parser = self
+        options.parser, options.check_only = self, False
         options.command = " ".join([self.prog, *_that_change_numbers(given)])
         return options
 
@@ -38,12 +54,32 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(REFUSED, f"error: {message}; {self.prog} --help lists the options\n")
 
 
-def command_parser(name: str, description: str | None, epilog: str | None = None) -> CommandParser:
-    """The parser of `python -m sims.NAME`."""
-    formatter = argparse.RawDescriptionHelpFormatter
+def command_parser(
+    name: str, description: str | None, epilog: str | None = None, presets: Presets | None = None
+) -> CommandParser:
+    """The parser of `python -m sims.NAME`; its help ends with what the presets mean, where there are some."""
     return CommandParser(
-        prog=f"python -m sims.{name}", description=description, epilog=epilog, formatter_class=formatter
+        presets or {},
+        prog=f"python -m sims.{name}",
+        description=description,
+        epilog=epilog if presets is None else preset_lines(name, presets),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def preset_lines(name: str, presets: Presets) -> str:
+    """Every preset with its rough duration and the options that it stands for."""
+    lines = ["presets, with rough durations on two cores:"]
+    for preset, values in presets.items():
+        options = [_option(option, value) for option, value in values.items()]
+        title = f"  {preset:8} {DURATIONS.get(name, {}).get(preset, ''):7} "
+        lines.append(fill(" ".join(options), 110, initial_indent=title, **FOLDED))
+    return "\n".join(lines)
+
+
+def _option(name: str, value: Any) -> str:
+    words = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"--{name.replace('_', '-')} {words}"
 
 
 def _that_change_numbers(given: Sequence[str]) -> list[str]:
@@ -64,14 +100,14 @@ def add_output_options(parser: argparse._ActionsContainer, beside: str = "the fi
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
 
 
-def add_run_options(parser: argparse.ArgumentParser, presets: Sequence[str] = ("smoke", "default", "paper")) -> None:
-    """Options of every simulation that draws: preset, draws, seed, workers, where to write."""
+def add_run_options(parser: CommandParser) -> None:
+    """Options of every simulation that draws: preset (of the parser's), draws, seed, workers, where to write."""
     group = parser.add_argument_group("run")
     group.add_argument(
         "--preset",
-        choices=presets,
+        choices=list(parser.presets),
         default="default",
-        help="sizes to start from (default: default); every other option overrides it",
+        help="sizes to start from, listed below (default: default); every other option overrides it",
     )
     group.add_argument("--draws", type=int, help="independent networks drawn, at least 2")
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
@@ -87,6 +123,20 @@ def add_worker_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help=where)
 
 
+def add_array_options(parser: argparse.ArgumentParser) -> None:
+    """Options of simulations that draw nets by `meanfield.simulate`: where and how precisely the passes run."""
+    add = parser.add_argument_group("arrays").add_argument
+    where = "numpy (default), or cupy, a CUDA device (needs the extra cuda12 or cuda13): the same law by other numbers"
+    add("--backend", choices=("numpy", "cupy"), default="numpy", help=where)
+    how = "of weights and passes: float64 (default), or float32, which rounds to one part in a million"
+    add("--precision", choices=("float64", "float32"), default="float64", help=how)
+
+
+def chosen_arrays(options: argparse.Namespace) -> dict[str, Any]:
+    """Backend and precision, as `meanfield.simulate` takes them; part of what a run's numbers depend on."""
+    return {"backend": options.backend, "precision": options.precision}
+
+
 def worker_arguments(workers: Workers) -> list[str]:
     """The options that give another simulation the same workers."""
     count = [] if workers.processes is None else ["--workers", str(workers.processes)]
@@ -100,17 +150,42 @@ def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> Non
             setattr(options, name, value)
 
 
+def complaint(error: Exception) -> str:
+    """What a refusal says; an allocation that fails inside Python itself says nothing."""
+    return str(error) or NO_MEMORY
+
+
+class Checked(Exception):
+    """A run that stands at the beginning of its work, with nothing to refuse, and was asked to check only."""
+
+
+def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace, workers: Workers) -> None:
+    """Raise what `run_command` would print of these options, before any work; ``workers`` are those it would have.
+
+    Raises:
+        ValueError: a command that only prints; and all that the simulation raises.
+    """
+    options.check_only, options.workers = True, workers
+    try:
+        run(options)
+    except Checked:
+        return
+    raise ValueError("it writes no dataset; leave out what only prints")
+
+
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a simulation; refuse bad input in one line, and leave whole files behind an interrupt."""
     from meanfield.execution.team import Workers
+    from meanfield.pipes import while_read
 
     try:
+        if getattr(options, "backend", "numpy") != "numpy" and options.workers is None and options.scheduler is None:
+            options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
-        return run(options)
-    except (ValueError, TypeError, MemoryError, OverflowError, OSError, ModuleNotFoundError) as error:
-        # An allocation that fails inside Python itself says nothing.
-        print(f"error: {error}" if str(error) else NO_MEMORY, file=sys.stderr)
+        return while_read(lambda: run(options))
+    except REFUSALS as error:
+        print(f"error: {complaint(error)}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         print("\ninterrupted: finished pieces are kept; the same command continues from them", file=sys.stderr)
@@ -126,7 +201,8 @@ class Results:
         if self.dataset_path.suffix != ".nc":
             raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
         self.figure_path = self.dataset_path.with_suffix(".png")
-        self._force, self._command = options.force, options.command
+        self._force, self._command, self._options = options.force, options.command, options
+        _check_draws(options)
 
     @property
     def pieces(self) -> PieceStore:
@@ -138,9 +214,16 @@ class Results:
     def deliver(
         self, measure: Callable[[], xr.Dataset], text: Callable[[xr.Dataset], str], draw: Callable[[xr.Dataset], Figure]
     ) -> int:
-        """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where."""
+        """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where.
+
+        All that can be refused has been when this is called: here the work begins.
+        """
+        if self._options.check_only:
+            self._require_arrays()
+            raise Checked
         dataset = self.finished()
         if dataset is None:
+            self._require_arrays()
             dataset = measure()
             self.keep(dataset)
         else:
@@ -150,11 +233,19 @@ class Results:
         print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
         return 0
 
+    def _require_arrays(self) -> None:
+        """Raise unless this process has the backend that it computes on."""
+        if "backend" in self._options and not self._options.workers.remote:
+            from meanfield.simulation.arrays.resolve import arrays_of
+
+            arrays_of(**chosen_arrays(self._options))
+
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        from meanfield.files import require_writable
+        from meanfield.files import require_file
 
-        require_writable(self.dataset_path.parent)
+        for path in (self.dataset_path, self.figure_path):
+            require_file(path)
         if self._force:
             return None
         if self.dataset_path.exists():
@@ -185,6 +276,16 @@ class Results:
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:
         return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
+
+
+def _check_draws(options: argparse.Namespace) -> None:
+    """Refuse numbers of draws and seeds that no simulation takes."""
+    from meanfield.validation import require_count
+
+    if "draws" in options:
+        require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
+    if "seed" in options:
+        require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
 
 
 def _stored(path: Path) -> xr.Dataset | None:

@@ -30,24 +30,24 @@ def _heading(dataset: xr.Dataset) -> str:
 
 def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
     lines = []
-    for name, title in TABLES.items():
+    for name in map(str, dataset["table"].values):
         for direction in claims.DIRECTIONS:
             cells = []
             for variable, step in claims.quantities(dataset):
                 row = claims.slope(dataset, optimizer, name, direction, variable, step)
                 cells.append(f"{slope(row.settled, row.settled_stderr)} ({row.plain:+.2f})")
-            lines.append([title, direction, *cells])
+            lines.append([TABLES[name], direction, *cells])
     header = [f"{SYMBOLS[variable]}, step {step}" for variable, step in claims.quantities(dataset)]
     return table(["table", "slope in", *header], lines, f"{optimizer}: slopes")
 
 
 def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
     lines, last = [], int(dataset["step"].values[-1])
-    for name, title in TABLES.items():
+    for name in map(str, dataset["table"].values):
         for step in dict.fromkeys((1, last)):
             at = dataset[f"feature_update_norm_by_{direction}"].sel(optimizer=optimizer, table=name, step=step)
             with np.errstate(all="ignore"):
                 means = at.mean("draw", skipna=False).values
-            lines.append([title, str(step), *(number(float(mean)) for mean in means)])
+            lines.append([TABLES[name], str(step), *(number(float(mean)) for mean in means)])
     header = ["table", "step", *(f"{direction} {size}" for size in dataset[direction].values)]
     return table(header, lines, f"{optimizer}: |Delta h_L| in {direction}, mean over draws")

@@ -15,6 +15,12 @@ TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
 LEVELS = ("mean_field", "law")
 LEAST_DEPTH = 3
 
+# Beyond the whole mean field nothing that is granted can be exceeded by being too small.
+GRANTED_NOTE = (
+    "Finite width is granted {granted:.2g} times the mean field (fluctuations compound with depth, and smooth gates\n"
+    "follow them): so few channels confirm no law. More channels or fewer layers would."
+)
+
 POOLED_NOTE = (
     "Pooled readout: a label reaches all sites alike, so the label term does not reduce to the overlap energy\n"
     "and has no prediction here; compare F."
@@ -93,6 +99,8 @@ def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:
     notes = [POOLED_NOTE] if architecture.is_pooled else []
     notes.append(OVERLAP_NOTES[deepest.attrs["overlap_method"]])
     notes += heavy_tail_notes(deepest, TERMS)
+    if (granted := float(deepest["finite_width_allowance"].max())) > 1:
+        notes.append(GRANTED_NOTE.format(granted=granted))
     return "\n".join(notes)
 
 

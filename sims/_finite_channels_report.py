@@ -14,11 +14,26 @@ CORRECTION = channel_corrections.CORRECTION
 SCALE = stencil_slopes.SCALE
 
 
+CORRECTION_NOTE = (
+    "B / mean field - 1: drawn. Beside it two predictions, the exact corrections of fully-connected nets (one site)\n"
+    "of C and of C x sites units, each with s.e. off: drawn minus predicted, in standard errors. times C: C x drawn."
+)
+VARIANCE_NOTE = (
+    "pair: two parameter directions, LAYER,UNIT:LAYER,UNIT; T: their overlap. A variance of order 1/C makes a line of\n"
+    "this table constant."
+)
+SLOPE_NOTE = (
+    "slope: of eta* over the depths, drawn, beside the mean field's over the same depths; s.e. off: drawn minus\n"
+    "mean field, in standard errors. ratio: eta* over the first stencil's at L = {depth}, drawn, then the mean field's."
+)
+
+
 def text(dataset: xr.Dataset) -> str:
     """Corrections, added variances, slopes and prefactors; then the verdicts."""
     found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
     notes = heavy_tail_notes(dataset, [CORRECTION])
-    tables = [_heading(dataset), _correction_table(dataset), *notes, width_table(dataset), _slope_table(dataset)]
+    corrections, variances = (_correction_table(dataset), *notes), (width_table(dataset), VARIANCE_NOTE)
+    tables = [_heading(dataset), *corrections, "\n".join(variances), _slope_table(dataset)]
     return "\n\n".join([*tables, verdicts(found)])
 
 
@@ -39,9 +54,9 @@ def _correction_table(dataset: xr.Dataset) -> str:
             cells = [measured(drawn, stderr), number(one_site), scores[0], number(effective), scores[1]]
             layers = f"{float(at['correction_depth']):g}"
             rows.append([f"{share:g}", str(channels), layers, *cells, measured(channels * drawn, channels * stderr)])
-    header = ["L/C", "C", "L", "B / mean field - 1", "one site", "s.e.", "C x sites units", "s.e.", "times C"]
+    header = ["L/C", "C", "L", "B / mean field - 1", "one site", "s.e. off", "C x sites units", "s.e. off", "times C"]
     title = "Correction, {taps} taps on {sites} sites: equal at equal L/C, or, were it O(1/C), equal in the last column"
-    return table(header, rows, title.format_map(dataset.attrs))
+    return "\n".join([table(header, rows, title.format_map(dataset.attrs)), CORRECTION_NOTE])
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
@@ -55,10 +70,11 @@ def _slope_table(dataset: xr.Dataset) -> str:
         score = signed((law.exponent - expected) / law.stderr)
         cells = [measured(law.exponent, law.stderr), number(expected), score, number(ratio), number(limit)]
         rows.append([str(stencil), *(measured(float(v), float(e)) for v, e in scales), *cells])
-    header = ["stencil", *(f"eta* at L = {depth}" for depth in depths), "slope", "mean field", "s.e.", "ratio", "m.f."]
+    header = ["stencil", *(f"eta* at L = {depth}" for depth in depths), "slope", "mean field", "s.e. off"]
+    header += ["ratio", "its mean field"]
     slack = stencil_slopes.finite_width_slack(reference)
     title = (
-        f"eta* of the label term, {dataset.attrs['slope_channels']} channels; ratio: to the first stencil at "
-        f"L = {depths[0]}; finite width steepens slopes by {slack:.3f} for one site"
+        f"eta* of the label term, {dataset.attrs['slope_channels']} channels; "
+        f"finite width steepens slopes by {slack:.3f} for one site"
     )
-    return table(header, rows, title)
+    return "\n".join([table(header, rows, title), SLOPE_NOTE.format(depth=depths[0])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -26,12 +26,13 @@ OUTPUTS = (1, 10, WIDTH)
 DIMS = ("head", "drawn_outputs", "drawn_depth")
 
 
-def sweep_runs(net: MLP, draws: int, seed: int) -> list[Run]:
+def sweep_runs(net: MLP, draws: int, seed: int, arrays: dict[str, Any]) -> list[Run]:
     """One run for each head, number of outputs and depth; independent of each other, as each has its own seed."""
     runs = []
     for head, outputs, depth in product(HEADS, OUTPUTS, DEPTHS):
         small = replace(net, depth=depth, width=WIDTH, outputs=outputs, head=head)
-        runs.append(Run(small, draws, derived_seed(seed, f"{head} head, {outputs} outputs, depth {depth}")))
+        own = derived_seed(seed, f"{head} head, {outputs} outputs, depth {depth}")
+        runs.append(Run(small, draws, own, **arrays))
     return runs
 
 

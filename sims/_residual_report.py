@@ -8,14 +8,12 @@ import xarray as xr
 from meanfield.estimates import fit_power_law
 from meanfield.theory.residual_laws import log_path_sum_scale, residual_exponent
 from meanfield.verification import residual_slopes as slopes
-from meanfield.verification.published import TABLE_1
+from meanfield.verification.published import P0_EXPONENT, TABLE_1, printed_residual_exponents
 from sims._beside import heavy_tail_notes
-from sims._table import measured, number, signed, table
+from sims._table import exponents, measured, number, signed, table
 from sims._verdicts import verdicts
 
 WHOLE = "learning_rate_scale"
-PUBLISHED = {("init", 0): "-3/2 (P0)", ("multiplier_sqrt", 0): "-3/2 (P0)", ("multiplier_sqrt", 1): "-3/2 (P0), 0 (P1)"}
-PUBLISHED |= {("multiplier_linear", k): "+1 (P1)" for k in (2, 3)}
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -56,7 +54,6 @@ def _slope_table(dataset: xr.Dataset) -> str:
                 at = dataset.sel(activation=activation, block_depth=k, scaling=scaling)
                 label, whole = slopes.drawn_slope(at), slopes.drawn_slope(at, WHOLE)
                 theory, far = slopes.theory_slope(at), float(at[f"{slopes.LABEL_SCALE}_far_slope"])
-                published = PUBLISHED.get((str(scaling), int(k)), PUBLISHED.get((str(scaling), 0), "-"))
                 law = residual_exponent(str(scaling), int(k))
                 rows.append(
                     [
@@ -68,7 +65,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
                         signed((label.exponent - theory) / label.stderr),
                         number(far),
                         "falls as 2^-K" if np.isnan(law) else f"{law:+g}",
-                        published,
+                        exponents(printed_residual_exponents(str(scaling), int(k))),
                     ]
                 )
     blocks = dataset["blocks"].values
@@ -102,7 +99,7 @@ def _backbone_table(dataset: xr.Dataset) -> str:
         for backbone in dataset["backbone"].values:
             at = dataset.sel(activation=activation, backbone=backbone)
             layers = at["backbone_layers"].values
-            claimed = slopes.P0_EXPONENT * layers / layers.sum()
+            claimed = P0_EXPONENT * layers / layers.sum()
             pairs = zip(at["backbone_slope"].values, claimed, strict=True)
             rows.append([f"{activation}, {backbone}", *(f"{cell:.3f}" for pair in pairs for cell in pair)])
     header = ["backbone", "slope in m", "P0", "slope in K", "P0"]

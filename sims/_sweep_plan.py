@@ -17,8 +17,10 @@ from typing import Any
 
 from figures._command import figure_names
 from meanfield.execution.provenance import code_digest, digest
+from meanfield.execution.team import Workers
 from meanfield.seeds import checked_seed, derived_seed
 from meanfield.validation import require_choice
+from sims._command import REFUSALS, check_command, complaint
 
 # Options of a simulation that the sweep itself takes, for all points.
 OWN = ("help", "out", "force", "workers", "scheduler")
@@ -84,6 +86,17 @@ def planned(simulation: str, fixed: Mapping[str, Any], sweep: Mapping[str, Any])
     return Plan(simulation, "workers" in options, sweep, tuple(points))
 
 
+def check_points(plan: Plan, workers: Workers) -> None:
+    """Raise ValueError with the complaint of the first point that its simulation would refuse; nothing is run."""
+    simulation = import_module(f"sims.{plan.simulation}")
+    for point in plan.points:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                check_command(simulation.run, simulation.parse(list(point.arguments)), workers)
+        except REFUSALS as error:
+            raise _refused(plan.simulation, point.arguments, complaint(error)) from None
+
+
 def label(value: Any) -> str:
     """A value as words: lists with spaces, as on the command line."""
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -145,10 +158,14 @@ def _words(action: argparse.Action, value: Any) -> list[str]:
 
 def _require_parsed(parse: Callable[[list[str]], Any], simulation: str, arguments: tuple[str, ...]) -> None:
     """Raise ValueError, with the simulation's own complaint, unless it can read its arguments."""
-    complaint = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stderr(printed):
             parse(list(arguments))
     except SystemExit:
-        said = complaint.getvalue().strip().removeprefix("error: ")
-        raise ValueError(f"sims.{simulation} {' '.join(arguments)}: {said}") from None
+        said = printed.getvalue().strip().removeprefix("error: ")
+        raise _refused(simulation, arguments, said) from None
+
+
+def _refused(simulation: str, arguments: tuple[str, ...], complaint: str) -> ValueError:
+    return ValueError(f"sims.{simulation} {' '.join(arguments)}: {complaint}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 MISSING = "-"
 
@@ -37,6 +38,16 @@ def slope(value: float, stderr: float) -> str:
 def signed(value: float) -> str:
     """A difference in standard errors."""
     return MISSING if math.isnan(value) else f"{value:+.1f}"
+
+
+def fraction(value: float) -> str:
+    """An exponent as papers print it: -3/2, 0, +1."""
+    return MISSING if math.isnan(value) else f"{'+' if value > 0 else ''}{Fraction(value).limit_denominator(100)}"
+
+
+def exponents(by_paper: Mapping[str, float]) -> str:
+    """Printed exponents with their papers, or the mark of a missing value."""
+    return ", ".join(f"{fraction(value)} ({paper})" for paper, value in by_paper.items()) or MISSING
 
 
 def from_log(log: float) -> str:

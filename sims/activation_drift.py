@@ -37,7 +37,7 @@ ENERGIES = ("pre_activation_energy", "gate_energy")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--depths", type=int, nargs="+", metavar="L", help="depths to draw, two or more")
     add("--width", type=int, metavar="N", help=f"units of a layer; a {NARROW}th as many are drawn too")

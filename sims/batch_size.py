@@ -13,7 +13,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,7 +39,7 @@ TERMS = ("label_term", "output_term", "update_energy")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network and batch").add_argument
     add("--batches", type=int, nargs="+", metavar="B", help="batch sizes, three or more (nets with sites: those <= 16)")
     add("--depth", type=int, metavar="L", help="hidden layers")
@@ -41,6 +49,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     source = "photo (default: crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc) of samples"
     add("--images", default="photo", metavar="SOURCE", help=source)
     add("--image-grid", type=int, nargs=2, default=[6, 6], metavar="N", help="sides of the images (default: 6 6)")
+    add_array_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -53,17 +62,16 @@ def run(options: argparse.Namespace) -> int:
 
     from figures import batch_size as figure
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import require_counts
     from sims import _batch_report as report
     from sims._batch_cases import cases
 
     options.batches = sorted(set(require_counts("--batches", options.batches, why="samples of a batch")))
     if len(options.batches) < 3:
         raise ValueError(f"--batches {options.batches} are fewer than three; growth is fitted to the larger ones")
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     images = _images(options)
     chosen = cases(options, images)
-    run_of = {"batches": options.batches, "draws": options.draws, "seed": options.seed}
+    run_of = {"batches": options.batches, "draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
     run_of |= {"images": sha256(images.tobytes()).hexdigest()}
     described = [[case.name, case.net.describe(), case.batch.describe(), case.largest] for case in chosen]
     results = Results(NAME, digest(cases=described, **run_of, code=code_digest())[:8], options)
@@ -100,6 +108,7 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
             derived_seed(options.seed, f"{case.name}, batch of {count}"),
             case.inputs(count),
             batch=case.batch,
+            **chosen_arrays(options),
         )
         for case, count in places
     ]
@@ -108,7 +117,7 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     keys = [(case.name, count) for case, count in places]
     dataset = xr.merge([theory.table(keys, rows), theory.floors(chosen), identity(options.seed), theory.depth_slopes()])
     attrs = {name: getattr(options, name) for name in ("depth", "width", "channels", "outputs", "draws", "seed")}
-    attrs |= {"images": options.images, "sampled_batches": DRAWN_BATCHES}
+    attrs |= {"images": options.images, "sampled_batches": DRAWN_BATCHES, **chosen_arrays(options)}
     attrs["provenance"] = provenance()
     return dataset.assign_attrs(attrs)
 

@@ -64,7 +64,7 @@ FIXED, FIXED_CHANNELS, CHANNELS_ABOVE = 2, 64, (32, 64, 128, 256)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--channels", type=int, nargs="+", metavar="C", help=f"channels of the correction, multiples of {STEP}")
     add("--slope-channels", type=int, metavar="C", help="channels of the nets whose slopes are taken")

@@ -12,7 +12,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._beside import predictions
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,10 +40,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    presets = "presets:\n" + "\n".join(f"  {name:8} {_sizes(preset)}" for name, preset in PRESETS.items())
-    parser = command_parser(NAME, __doc__, presets)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     _add_network_options(parser)
     _add_input_options(parser)
+    add_array_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -68,11 +76,6 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     add("--samples", type=int, metavar="B", help="samples in the batch (default: 1; a file: its own)")
 
 
-def _sizes(preset: dict[str, Any]) -> str:
-    listed = {name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in preset.items()}
-    return " ".join(f"--{name} {value}" for name, value in listed.items())
-
-
 def run(options: argparse.Namespace) -> int:
     """Check everything, then measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_overlap as figure
@@ -98,8 +101,6 @@ def _check_numbers(options: argparse.Namespace) -> None:
     for name, value in (("--samples", options.samples), ("--input-channels", options.input_channels)):
         if value is not None:
             require_count(name, value)
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
-    require_count("--seed", options.seed, minimum=0)
 
 
 def depth_ladder(depth: int) -> list[int]:
@@ -121,7 +122,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
 
     beside = [_predictions(net, inputs) for net in nets]
     seeds = [derived_seed(options.seed, f"depth {net.depth}") for net in nets]
-    runs = [Run(net, options.draws, seed, inputs) for net, seed in zip(nets, seeds, strict=True)]
+    runs = [
+        Run(net, options.draws, seed, inputs, **chosen_arrays(options)) for net, seed in zip(nets, seeds, strict=True)
+    ]
     measured = simulate_all(runs, workers=options.workers, store=results.pieces)
     rungs = [
         xr.merge([found, *predicted], combine_attrs="override")
@@ -132,6 +135,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
         "architecture": json.dumps(nets[-1].describe()),
         "seed": options.seed,
         "inputs": options.input,
+        **chosen_arrays(options),
         "provenance": provenance(seed=options.seed, seeds=seeds, draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
@@ -183,13 +187,14 @@ def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> R
     from hashlib import sha256
 
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.simulation.cost import chosen_weights, require_memory
+    from meanfield.execution.runs import Run
 
-    require_memory(nets[-1], options.workers.here, chosen_weights(nets[-1], "auto"))
+    Run(nets[-1], options.draws, options.seed, **chosen_arrays(options)).require_memory(options.workers.here)
     key = digest(
         nets=[net.describe() for net in nets],
         draws=options.draws,
         seed=options.seed,
+        **chosen_arrays(options),
         inputs=None if inputs is None else sha256(inputs.tobytes()).hexdigest(),
         code=code_digest(),
     )

@@ -12,7 +12,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,11 +74,12 @@ ENDS = ("", "_stderr", "_largest_share")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     for name, meaning in COUNTS.items():
         add(f"--{name.replace('_', '-')}", type=int, nargs="+", metavar="N", help=meaning)
     add("--channels", type=int, metavar="C", help="channels of every layer that is drawn")
+    add_array_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -81,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_padding as figure
     from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import require_counts
     from sims import _padding_report as report
 
     for name, meaning in COUNTS.items():
@@ -92,9 +101,8 @@ def run(options: argparse.Namespace) -> int:
         if name != "depths" and numbers[0] < TAPS:
             raise ValueError(f"{option} {numbers} holds a grid shorter than the {TAPS} taps of the stencil")
         setattr(options, name, numbers)
-    require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     nets = _nets(options)
-    run_of = {name: getattr(options, name) for name in (*COUNTS, "draws", "seed")}
+    run_of = {name: getattr(options, name) for name in (*COUNTS, "draws", "seed", *chosen_arrays(options))}
     key = digest(nets=[net.describe() for net in nets], **run_of, code=code_digest())[:8]
     results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
@@ -141,6 +149,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
             options.draws,
             derived_seed(options.seed, f"grid {net.grid}, padding {net.padding}, depth {net.depth}"),
             by_site=net.grid == profiled and net.depth == deepest,
+            **chosen_arrays(options),
         )
         for net in nets
     ]
@@ -153,7 +162,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     dataset = xr.Dataset(
         _by_layer(whole, len(names)) | _by_depth(nets, measured, len(names)),
         coords | {"layer": range(1, deepest + 1)},
-        {name: getattr(options, name) for name in ("channels", "draws", "seed")},
+        {name: getattr(options, name) for name in ("channels", "draws", "seed")} | chosen_arrays(options),
     )
     profiles = [found for net, found in whole if net.grid == profiled]
     parts = [theory.profile(options.channels, deepest, profiled, profiles), theory.grids(nets)]

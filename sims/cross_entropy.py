@@ -14,7 +14,15 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,7 +44,7 @@ DIMS = ("net", "head", "loss", "depth")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--depths", type=int, nargs="+", metavar="L", help="hidden layers, two depths or more")
     add("--width", type=int, metavar="N", help="units of every layer of the MLP")
@@ -44,6 +52,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--channels", type=int, metavar="C", help="channels of every layer of the ConvNet, on a ring of 8 sites, pooled"
     )
     add("--classes", type=int, default=10, metavar="C", help="outputs, two or more (default: 10)")
+    add_array_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -63,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     require_count("--classes", options.classes, minimum=2, why="one class has a softmax of 1 and no error")
     nets = _nets(options)
     described = {name: net.describe() for name, net in nets.items()}
-    run_of = {"depths": options.depths, "draws": options.draws, "seed": options.seed}
+    run_of = {"depths": options.depths, "draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
     results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
 
@@ -95,6 +104,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
             options.draws,
             derived_seed(options.seed, f"{name}, {head} head, {loss}, depth {depth}"),
             loss=loss,
+            **chosen_arrays(options),
         )
         for (name, net), head, loss, depth in product(nets.items(), HEADS, LOSSES, options.depths)
     ]
@@ -104,6 +114,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     variables = {name: (DIMS, np.array([row[name] for row in rows]).reshape(shape)) for name in rows[0]}
     coords = dict(zip(DIMS, (list(nets), list(HEADS), list(LOSSES), options.depths), strict=True))
     attrs = {name: getattr(options, name) for name in ("width", "channels", "classes", "draws", "seed")}
+    attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)
 

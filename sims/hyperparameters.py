@@ -55,18 +55,30 @@ def run(options: argparse.Namespace) -> int:
     """Print the table, or write it."""
     from sims import _hyperparameter_report as report
 
+    _check(options)
     text = getattr(report, options.format)(report.assemble(_parts(options), _common(options)))
     if options.out is None:
         print(text)
         return 0
-    from meanfield.files import require_writable, write_text_whole
+    from meanfield.files import require_file, write_text_whole
 
+    require_file(options.out)
     if options.out.exists() and not options.force:
         raise FileExistsError(f"{options.out} exists; give another --out, or --force to replace it")
-    require_writable(options.out.parent)
     write_text_whole(options.out, text + "\n")
     print(f"table    {options.out}")
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse optimizers by the option that names them, and a multiplier under which a block does nothing."""
+    from meanfield.parameterizations import OPTIMIZERS
+    from meanfield.validation import require_choice, require_positive
+
+    for name in ("optimizer", "others"):
+        if getattr(options, name) is not None:
+            require_choice(f"--{name}", getattr(options, name), OPTIMIZERS)
+    require_positive("--base-multiplier", options.base_multiplier, why="at 0 blocks pass nothing on and never learn")
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:

@@ -33,7 +33,7 @@ CROSS_WIDTHS = (64, 128, 256, 512)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("loop").add_argument
     add("--loops", type=int, nargs="+", metavar="L", help="numbers of loops to draw, three or more")
     add("--far", type=int, metavar="L", help="loops to which theory is followed, by doubling")

@@ -30,7 +30,7 @@ WIDTH_FACTORS = (0.25, 0.5, 1, 2)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("loop").add_argument
     add("--loops", type=int, nargs="+", metavar="L", help="numbers of loops to draw, two or more")
     add("--width", type=int, metavar="N", help="units of the stream")

@@ -33,7 +33,7 @@ WIDTH_FACTORS = (0.5, 1, 2, 4)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--depth", type=int, metavar="L", help="hidden layers")
     add("--width", type=int, metavar="N", help="units of every layer")

@@ -14,7 +14,15 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import (
+    Results,
+    add_array_options,
+    add_run_options,
+    chosen_arrays,
+    command_parser,
+    fill_from_preset,
+    run_command,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,12 +44,13 @@ SCALES = ("learning_rate_scale", "label_learning_rate_scale")
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--blocks", type=int, nargs="+", metavar="K", help="numbers of blocks to draw, two or more")
     add("--far", type=int, metavar="K", help="blocks to which theory follows the slopes")
     add("--width", type=int, metavar="N", help="units of the stream")
     add("--outputs", type=int, default=10, metavar="M", help="outputs (default: 10)")
+    add_array_options(parser)
     add_run_options(parser)
     options = parser.parse_args(argv)
     fill_from_preset(options, PRESETS[options.preset])
@@ -62,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     nets = _nets(options.width, options.outputs)
     described = [net.describe() for net in nets]
     run_of = {"blocks": blocks, "far": options.far, "draws": options.draws, "seed": options.seed}
+    run_of |= chosen_arrays(options)
     results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
     return results.deliver(lambda: _measure(options, nets, blocks, results), report.text, figure.draw)
 
@@ -87,7 +97,12 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
     from sims import _residual_theory as theory
 
     runs = [
-        Run(replace(net, depth=depth), options.draws, derived_seed(options.seed, f"{net.describe()} of {depth} blocks"))
+        Run(
+            replace(net, depth=depth),
+            options.draws,
+            derived_seed(options.seed, f"{net.describe()} of {depth} blocks"),
+            **chosen_arrays(options),
+        )
         for net, depth in product(nets, blocks)
     ]
     measured = simulate_all(runs, workers=options.workers, store=results.pieces)
@@ -108,6 +123,7 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
         "scaling": list(SCALINGS),
     }
     attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "seed", "far")}
+    attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     dataset = xr.Dataset(variables, coords | {"blocks": blocks}, attrs)
     return xr.merge([dataset, theory.mixed_backbones(options.outputs), theory.papers_net()], combine_attrs="override")

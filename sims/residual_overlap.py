@@ -36,7 +36,7 @@ MOST_FIXED = 3
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("network").add_argument
     add("--depth", type=int, metavar="K", help="residual blocks")
     add("--width", type=int, metavar="N", help="units of every layer")

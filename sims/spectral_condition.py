@@ -12,14 +12,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._block_ladders import (
-    DIRECTIONS,
     SMOKE,
     WIDE,
     add_ladder_options,
     attributes,
     check_ladders,
-    ladder,
     ladder_options,
+    measure_ladders,
 )
 from sims._block_nets import block_net, hyperparameters
 from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
@@ -45,7 +44,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add_ladder_options(parser)
     parser.add_argument("--biases", action="store_true", help="nets with biases (P1 B.3), optimizers of elements only")
     add_run_options(parser)
@@ -86,24 +85,10 @@ def _run_of(options: argparse.Namespace, width: int, depth: int) -> BlockRun:
 
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """Products and alignments of every draw over both ladders."""
-    import xarray as xr
-
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
     from meanfield.verification.spectral_products import products_of
 
-    sizes = [(direction, size) for direction in DIRECTIONS for size in ladder(options, direction)]
-    runs = [_run_of(options, *size) for _, size in sizes]
-    measured = simulate_all(runs, workers=options.workers, store=results.pieces)
-    found = [products_of(one, run.net) for one, run in zip(measured, runs, strict=True)]
-    parts: dict[str, xr.DataArray] = {}
-    for direction in DIRECTIONS:
-        rungs = [one for one, (along, _) in zip(found, sizes, strict=True) if along == direction]
-        joined = xr.concat(rungs, dim=direction).assign_coords({direction: getattr(options, f"{direction}s")})
-        parts |= {f"{name!s}_by_{direction}": variable for name, variable in joined.items()}
-    attrs = attributes(_described(options))
-    attrs["provenance"] = provenance()
-    return xr.Dataset(parts, {"optimizer": options.optimizers}, attrs)
+    found = measure_ladders(options, results, lambda *size: _run_of(options, *size), {}, products_of)
+    return found.assign_coords(optimizer=options.optimizers).assign_attrs(attributes(_described(options)))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -56,12 +56,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Check all points, run those that are not finished, join them, say where."""
-    from sims._sweep_plan import read_plan
+    from sims._sweep_plan import check_points, read_plan
 
     plan = read_plan(options.config)
     results = Results(f"{NAME}-{plan.simulation}", plan.key, options)
     dataset = results.finished()
     if dataset is None:
+        check_points(plan, options.workers)
         dataset = _swept(plan, options, results)
         results.keep(dataset)
     else:

@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument_group("nets").add_argument
     add("--widths", type=int, nargs="+", metavar="N", help="widths of the ladder in width, three or more")
     add("--depths", type=int, nargs="+", metavar="L", help="numbers of blocks of the ladder in depth, three or more")

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._block_ladders import (
-    DIRECTIONS,
     SMOKE,
     WIDE,
     add_ladder_options,
     attributes,
     check_ladders,
-    ladder,
     ladder_options,
+    measure_ladders,
+    training_run,
 )
-from sims._block_nets import block_net, hyperparameters
 from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add_ladder_options(parser)
     parser.add_argument(
         "--steps", type=int, default=10, help="steps after which the change is split again (default 10)"
@@ -78,45 +76,18 @@ def run(options: argparse.Namespace) -> int:
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 
-def _run_of(options: argparse.Namespace, optimizer: str, table: str, width: int, depth: int) -> BlockRun:
-    from meanfield.execution.block_runs import BlockRun
-
-    given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
-    net = block_net(given, width, depth, block_depth=options.block_depth)
-    training = {"optimizer": optimizer, "hyperparameters": given, "momentum": False, "steps": [1, options.steps]}
-    return BlockRun(net, options.draws, options.seed, "update orders", training)
-
-
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """|epsilon_j(L)| by optimizer, table, size, draw, step and order, over both ladders."""
-    import numpy as np
-    import xarray as xr
+    steps = [1, options.steps]
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
-    from meanfield.quantities import QUANTITIES
+    def run_of(optimizer: str, table: str, width: int, depth: int) -> BlockRun:
+        training = {"momentum": False, "steps": steps}
+        return training_run(options, "update orders", (optimizer, table), width, depth, **training)
 
-    rungs = {direction: ladder(options, direction) for direction in DIRECTIONS}
-    wanted = [
-        _run_of(options, optimizer, table, *size)
-        for direction in DIRECTIONS
-        for optimizer, table, size in product(options.optimizers, TABLES, rungs[direction])
-    ]
-    measured = iter(simulate_all(wanted, workers=options.workers, store=results.pieces))
-    parts = {}
-    for direction in DIRECTIONS:
-        shape = (len(options.optimizers), len(TABLES), len(rungs[direction]))
-        found = [next(measured) for _ in range(int(np.prod(shape)))]
-        for name, dims in (("order_norm", ("order",)), ("feature_update_norm", ())):
-            values = np.stack([one[name].values for one in found]).reshape(*shape, *found[0][name].shape)
-            attrs = {"long_name": QUANTITIES[name].long_name, "symbol": QUANTITIES[name].symbol, "units": "1"}
-            all_dims = ("optimizer", "table", direction, "draw", "step", *dims)
-            parts[f"{name}_by_{direction}"] = xr.DataArray(values, dims=all_dims, attrs=attrs)
-    sizes = {direction: getattr(options, f"{direction}s") for direction in DIRECTIONS}
-    coords = {"optimizer": options.optimizers, "table": list(TABLES), "step": [1, options.steps], **sizes}
-    attrs = attributes(ladder_options(options)) | {"steps": options.steps}
-    attrs["provenance"] = provenance()
-    return xr.Dataset(parts, coords | {"order": range(options.block_depth + 1)}, attrs)
+    axes = {"optimizer": options.optimizers, "table": list(TABLES)}
+    found = measure_ladders(options, results, run_of, axes, lambda one, net: one)
+    found = found.assign_coords(step=steps, order=range(options.block_depth + 1))
+    return found.assign_attrs(attributes(ladder_options(options)), steps=options.steps)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,6 +11,7 @@ import sims
 from figures._command import figure_names
 from meanfield.quantities import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
+from sims._durations import DURATIONS
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
 SERVICES = ("claims", "hyperparameters", "sweep")
@@ -69,3 +70,13 @@ def test_every_claim_is_fully_described(claim):
     assert all([claim.statement, claim.source, claim.checks])
     assert all(check.simulation in _simulations() for check in claim.checks)
     assert bool(claim.replaced_by) == bool(claim.premise)
+
+
+def test_every_preset_has_a_duration():
+    presets = {name: importlib.import_module(f"sims.{name}") for name in DURATIONS}
+    assert {name: set(module.PRESETS) for name, module in presets.items()} == {
+        name: set(durations) for name, durations in DURATIONS.items()
+    }
+    assert set(DURATIONS) == {
+        name for name in (*_simulations(), *SERVICES) if hasattr(importlib.import_module(f"sims.{name}"), "PRESETS")
+    }

@@ -18,13 +18,13 @@ from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
 from meanfield.simulation.activation_statistics import draw_activation_statistics
+from meanfield.simulation.arrays.groups import draw_energies_on
 from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
 from meanfield.simulation.first_updates import draw_first_updates
 from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
 from meanfield.simulation.training_assumptions import draw_training_assumptions
-from meanfield.simulation.update_energy import draw_energies
 
 Array = NDArray[np.float64]
 Pieces = dict[str, Array]
@@ -37,7 +37,7 @@ MOST_CHUNKS = 10_000
 
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
 MEASURES: dict[str, Callable[..., Pieces]] = {
-    "energies": draw_energies,
+    "energies": draw_energies_on,
     "activation statistics": draw_activation_statistics,
     "overlaps": draw_overlaps,
     "residual energies": draw_residual_energies,
@@ -79,13 +79,17 @@ class Chunk:
         )
 
 
-def plan(chunk: Chunk, operations: float) -> list[Chunk]:
-    """Split the draws of one large chunk into chunks of about a second, fewer in long runs, by operations per draw."""
+def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
+    """Split the draws of one large chunk into chunks of about a second, fewer in long runs, by operations per draw.
+
+    Chunks are of a multiple of so many draws.
+    """
     draws = chunk.stop - chunk.start
     if draws > MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:
         raise ValueError(f"draws is {draws}; it must be at most {MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:,}")
     fewest = -(-draws // MOST_CHUNKS)
     size = int(min(max(1, fewest, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
+    size = -(-size // multiple) * multiple
     starts = range(chunk.start, chunk.stop, size)
     return [replace(chunk, start=start, stop=min(start + size, chunk.stop)) for start in starts]
 

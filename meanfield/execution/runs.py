@@ -24,6 +24,9 @@ from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
 from meanfield.loops import TiedLoop
 from meanfield.seeds import checked_seed
+from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
+from meanfield.simulation.arrays.groups import DEVICE_SPEED, draws_per_group, require_device_memory
+from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.simulation.update_energy import overlap_method_under
 from meanfield.simulation.weights import KINDS
@@ -37,6 +40,7 @@ def simulate(
     seed: int,
     weights: str = "auto",
     backend: str = "numpy",
+    precision: str = "float64",
     inputs: ArrayLike | None = None,
     batch: Batch = PLAIN,
     loss: str = "squared",
@@ -59,7 +63,10 @@ def simulate(
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
         weights: "dense" Gaussian matrices, "lazy" ones that are revealed only where they are looked at (the same law,
             other numbers), or "auto", the cheaper of both; the dataset says which.
-        backend: "numpy".
+        backend: "numpy", or for nets "cupy", a CUDA device through CuPy: the same passes on many draws at once. A
+            device has streams of its own for weights: the same law, other numbers than "numpy" has.
+        precision: of weights and passes of a net, "float64" or "float32", which halves the memory; energies are
+            summed in double precision. On "numpy" draw i is the same net, rounded. docs/precision.md has the bias.
         inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law; of a loop, the start
             h_0 of all draws, (width,).
         batch: how the samples of a net's batch hang together: correlated inputs, labels with a mean or of a teacher.
@@ -83,25 +90,32 @@ def simulate(
 
     Raises:
         TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
-        All before any work starts. OverflowError: a single step of a loop leaves the range of floats, or its stream
-        does so under an activation that is not homogeneous.
+        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work starts.
+        OverflowError: a single step of a loop leaves the range of floats, or its stream does so under an activation
+        that is not homogeneous; a net's numbers leave that of single precision.
 
     Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
     """
     require_choice("weights", weights, ("auto", *KINDS))
-    require_choice("backend", backend, ("numpy",))
+    require_choice("backend", backend, BACKENDS)
+    require_choice("precision", precision, PRECISIONS)
     store = None if resume_in is None else PieceStore(Path(resume_in))
     run: Plannable
     if isinstance(architecture, TiedLoop):
         if batch != PLAIN or loss != "squared":
             raise ValueError("batch and loss are those of nets; a loop has neither samples nor labels: leave them out")
+        if (backend, precision) != ("numpy", "float64"):
+            raise ValueError(
+                f"a TiedLoop is walked by backend 'numpy' in float64; backend {backend!r} and precision {precision!r} "
+                "are for nets: leave them out"
+            )
         if by_site:
             raise ValueError("by_site is for nets on grids; a TiedLoop has no sites: leave the option out")
         run = LoopRun(architecture, draws, seed, inputs, weights, correlations)
     elif correlations:
         raise ValueError(f"correlations are those of the steps of a TiedLoop; this is a {type(architecture).__name__}")
     else:
-        run = Run(architecture, draws, seed, inputs, weights, batch, loss, by_site)
+        run = Run(architecture, draws, seed, inputs, weights, batch, loss, by_site, backend, precision)
     return simulate_all([run], workers=workers, store=store)[0]
 
 
@@ -117,6 +131,8 @@ class Run:
     batch: Batch = PLAIN
     loss: str = "squared"
     by_site: bool = False
+    backend: str = "numpy"
+    precision: str = "float64"
 
     @property
     def kind(self) -> str:
@@ -131,13 +147,22 @@ class Run:
         if inputs is not None:
             inputs = require_array("inputs", inputs, self.architecture.input_shape, INPUT_LAYOUT)
         options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": self.by_site}
-        together = draws_per_batch(self.architecture, self.kind)
+        options |= {"backend": self.backend, "precision": self.precision}
+        operations = draw_operations(self.architecture, self.kind)
+        if self.backend == "numpy":
+            together, multiple = draws_per_batch(self.architecture, self.kind, self.precision), 1
+        else:
+            together = multiple = draws_per_group(self.architecture, self.kind, self.precision)
+            operations /= DEVICE_SPEED
         whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
-        return plan(whole, draw_operations(self.architecture, self.kind))
+        return plan(whole, operations, multiple)
 
     def require_memory(self, workers: int) -> None:
-        """Raise MemoryError unless so many workers can draw at once."""
-        require_memory(self.architecture, workers, self.kind)
+        """Raise MemoryError unless so many workers can draw at once, and as `arrays_of` does where this cannot be."""
+        if self.backend == "numpy":
+            require_memory(self.architecture, workers, self.draws, self.kind, self.precision)
+        elif workers:  # not those of a scheduler, whose machines are theirs
+            require_device_memory(self.architecture, workers, self.kind, self.precision)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -147,10 +172,12 @@ class Run:
             "seed": self.seed,
             "draws": self.draws,
             "weights": self.kind,
+            "backend": self.backend,
+            "precision": self.precision,
             "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss),
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
-            "provenance": provenance(seed=self.seed, draws=self.draws),
+            "provenance": provenance(seed=self.seed, draws=self.draws, **device_described(self.backend)),
         }
         return measured_dataset(self.architecture, energy_estimates(values), attrs)
 

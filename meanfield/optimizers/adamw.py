@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place
+from meanfield.optimizers.base import Gradient, Place, row_slices
 
 Array = NDArray[np.float64]
 
@@ -32,14 +32,20 @@ class AdamW:
     beta2: float = 0.95
 
     def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Array, Moments]:
-        slope = gradient.slope.dense()
-        first, second, steps = (1 - self.beta1) * slope, (1 - self.beta2) * slope**2, 1
-        if state is not None:
-            first += self.beta1 * state.first
-            second += self.beta2 * state.second
-            steps += state.steps
-        size = np.sqrt(second / (1 - self.beta2**steps))
-        size += place.epsilon
-        direction = np.divide(first, size, out=np.zeros_like(first), where=size > 0)
-        direction /= 1 - self.beta1**steps
+        slope, before = gradient.slope, state or Moments(np.zeros(0), np.zeros(0), 0)
+        steps = before.steps + 1
+        bias = 1 - self.beta1**steps, 1 - self.beta2**steps
+        first, second, direction = (np.empty(slope.shape) for _ in range(3))
+        for rows in row_slices(slope.shape):
+            m, v, g = first[rows], second[rows], slope.left[rows] @ slope.right.T
+            np.multiply(g, 1 - self.beta1, out=m)
+            np.multiply(np.square(g, out=g), 1 - self.beta2, out=v)
+            if before.steps:
+                m += self.beta1 * before.first[rows]
+                v += self.beta2 * before.second[rows]
+            size = np.sqrt(np.divide(v, bias[1], out=g), out=g)
+            size += place.epsilon
+            direction[rows] = 0.0
+            np.divide(m, size, out=direction[rows], where=size > 0)
+            direction[rows] /= bias[0]
         return direction, Moments(first, second, steps)

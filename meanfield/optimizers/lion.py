@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place
+from meanfield.optimizers.base import Gradient, Place, row_slices
 from meanfield.optimizers.factored import Factored, add_momentum
 
 Array = NDArray[np.float64]
@@ -22,4 +22,7 @@ class Lion:
 
     def step(self, state: Factored | None, gradient: Gradient, place: Place) -> tuple[Array, Factored]:
         looked_at = add_momentum(state, self.beta1, gradient.slope, 1 - self.beta1)
-        return np.sign(looked_at.dense()), add_momentum(state, self.beta2, gradient.slope, 1 - self.beta2)
+        direction = np.empty(looked_at.shape)
+        for rows in row_slices(looked_at.shape):
+            np.sign(looked_at.left[rows] @ looked_at.right.T, out=direction[rows])
+        return direction, add_momentum(state, self.beta2, gradient.slope, 1 - self.beta2)

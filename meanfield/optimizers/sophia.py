@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place
+from meanfield.optimizers.base import Gradient, Place, row_slices
 from meanfield.optimizers.factored import Factored, add_momentum
 
 Array = NDArray[np.float64]
@@ -32,7 +32,12 @@ class Sophia:
         before = state or (None, None)
         mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
         curvature = add_momentum(before[1], self.beta2, gradient.curvature, 1 - self.beta2)
-        numerator, floor = mean.dense(), np.maximum(self.rho * curvature.dense(), place.epsilon)
-        # The clipped quotient without dividing: the numerator cut at +- its floor, over the floor.
-        cut = np.clip(numerator, -floor, floor)
-        return np.divide(cut, floor, out=np.sign(numerator), where=floor > 0), (mean, curvature)
+        direction = np.empty(mean.shape)
+        for rows in row_slices(mean.shape):
+            numerator = mean.left[rows] @ mean.right.T
+            floor = self.rho * (curvature.left[rows] @ curvature.right.T)
+            np.maximum(floor, place.epsilon, out=floor)
+            # The clipped quotient without dividing: the numerator cut at +- its floor, over the floor.
+            direction[rows] = np.sign(numerator)
+            np.divide(np.clip(numerator, -floor, floor, out=numerator), floor, out=direction[rows], where=floor > 0)
+        return direction, (mean, curvature)

@@ -15,19 +15,15 @@ Array = NDArray[np.float64]
 DIRECT = 192
 
 
-def top_singular(
-    matrix: Array, tolerance: float = 1e-10, start: Array | None = None, moved: Factored | None = None
-) -> tuple[Array, float, Array]:
+def top_singular(matrix: Array, tolerance: float = 1e-10) -> tuple[Array, float, Array]:
     """(u, s, v) of the largest singular value of a matrix (n_out, n_in), s to the relative tolerance.
 
-    By LAPACK or, in large matrices, by Lanczos iterations on the Gram matrix of the smaller side. ``start`` is a guess
-    of v, and ``moved`` is added to the matrix.
+    By LAPACK or, in large matrices, by Lanczos iterations on the Gram matrix of the smaller side.
     """
     if matrix.shape[0] < matrix.shape[1]:
-        turned = None if moved is None else Factored(moved.right, moved.left)
-        v, s, u = _top_of_tall(matrix.T, tolerance, None, turned)
+        v, s, u = _top_of_tall(matrix.T, tolerance)
         return u, s, v
-    return _top_of_tall(matrix, tolerance, start, moved)
+    return _top_of_tall(matrix, tolerance)
 
 
 def spectral_norm(matrix: Array | Factored, tolerance: float = 1e-7) -> float:
@@ -41,29 +37,15 @@ def rms_operator_norm(matrix: Array | Factored, tolerance: float = 1e-7) -> floa
     return float(np.sqrt(inputs / outputs)) * spectral_norm(matrix, tolerance)
 
 
-def _top_of_tall(
-    matrix: Array, tolerance: float, start: Array | None, moved: Factored | None
-) -> tuple[Array, float, Array]:
+def _top_of_tall(matrix: Array, tolerance: float) -> tuple[Array, float, Array]:
     size = matrix.shape[1]
     if size <= DIRECT:
-        matrix, moved = (matrix if moved is None else matrix + moved.dense()), None
         _, vectors = eigh(matrix.T @ matrix, subset_by_index=[size - 1, size - 1])
     else:
-        back = None if moved is None else Factored(moved.right, moved.left)
-
-        def gram_times(x: Array) -> Array:
-            return _times(matrix.T, back, _times(matrix, moved, x))
-
-        gram = LinearOperator((size, size), matvec=gram_times, dtype=float)
+        gram = LinearOperator((size, size), matvec=lambda x: matrix.T @ (matrix @ x), dtype=float)
         # A fixed start without symmetry: signs may add up to exactly zero against a vector of ones.
-        guess = np.cos(np.arange(size) ** 2 + 1.0) if start is None else start
-        _, vectors = eigsh(gram, k=1, which="LA", v0=guess, tol=tolerance)
+        _, vectors = eigsh(gram, k=1, which="LA", v0=np.cos(np.arange(size) ** 2 + 1.0), tol=tolerance)
     v = vectors[:, 0]
-    image = _times(matrix, moved, v)
+    image = matrix @ v
     s = float(np.linalg.norm(image))
     return image / max(s, float(np.finfo(float).tiny)), s, v
-
-
-def _times(matrix: Array, moved: Factored | None, x: Array) -> Array:
-    """(matrix + moved) x."""
-    return matrix @ x if moved is None else matrix @ x + moved.left @ (moved.right.T @ x)

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Factored, add_momentum
-from meanfield.optimizers.polar import polar_factor
-from meanfield.optimizers.spectrum import top_singular
+from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+from meanfield.optimizers.ritz import RitzSpace, Top
 
 Array = NDArray[np.float64]
-Family = Callable[[float], Factored]
-Growth = Callable[[Factored], float]
+Family = Callable[[float], Array]
 
 # How strongly the weights' own top direction may be mixed into the gradient, in units of the gradient's norm.
 STRONGEST = 1e6
@@ -24,6 +22,34 @@ STRONGEST = 1e6
 # How many singular pairs may be held on the sphere, and what of them counts as unseen by the gradient.
 MOST_HELD = 12
 UNSEEN = 1e-5
+
+# Newton steps before the search for a change of sign, which needs no derivative; and the step of a difference.
+NEWTON_STEPS = 6
+NEARBY = 1e-4
+
+
+@dataclass(frozen=True)
+class Running:
+    """The momentum, and right vectors near the top of the weights as the step leaves them."""
+
+    momentum: Factored
+    guess: Array
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """How W - eta R Phi grows over |W|_2, for Phi = L C R^T by its core C."""
+
+    space: RitzSpace
+    norm: float
+    reach: float
+    tolerance: float
+
+    def top(self, core: Array) -> Top:
+        return self.space.top(-self.reach * core, self.tolerance)
+
+    def grown(self, core: Array) -> float:
+        return self.top(core).value / self.norm - 1
 
 
 @dataclass(frozen=True)
@@ -44,84 +70,110 @@ class SSO:
     momentum: float = 0.9
     tolerance: float = 1e-9
 
-    def step(self, state: Factored | None, gradient: Gradient, place: Place) -> tuple[Factored, Factored]:
-        moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
+    def step(self, state: Running | None, gradient: Gradient, place: Place) -> tuple[Factored, Running]:
+        moved = add_momentum(state.momentum if state else None, self.momentum, gradient.slope, 1.0)
         outputs, inputs = moved.shape
         radius = float(np.sqrt(outputs / inputs))
-        u, norm, v = top_singular(place.weights, self.tolerance)
-        held, reach = Factored(u[:, None], v[:, None]), place.learning_rate * radius
-
-        def stepped(phi: Factored) -> tuple[Array, float, Array]:
-            return top_singular(place.weights, self.tolerance, v, phi.times(-reach))
-
+        left, slope, right = moved.singular()
+        space = RitzSpace(place.weights, left, right, state.guess if state else None)
+        held = [space.top(np.zeros((len(slope), len(slope))), self.tolerance)]
+        sphere = Sphere(space, held[0].value, place.learning_rate * radius, self.tolerance)
         for _ in range(MOST_HELD):
-            family = _family(moved, held)
-            found = self._balanced(family, held, lambda phi: stepped(phi)[1] / norm - 1)
+            space.admit(held[-1].u, held[-1].v, UNSEEN)
+            pairs = [np.outer(space.left.T @ top.u, space.right.T @ top.v) for top in held]
+            core = _polar(np.sum(pairs, axis=0))
+            family = _family(slope, core)
+            found = _balanced(family, core, sphere)
             if found is not None:
-                return found.times(radius), moved
-            lifted = stepped(family(1.0))
-            held = polar_factor(held.plus(Factored(lifted[0][:, None], lifted[2][:, None])))
+                return Factored(radius * (space.left @ found), space.right), Running(moved, space.guess)
+            held.append(sphere.top(family(1.0)))
         raise ValueError(
             "no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate"
         )
 
-    def _balanced(self, family: Family, held: Factored, grown: Growth) -> Factored | None:
-        """The member that keeps the norm, near the one with no component along what is held; None if there is none."""
-        tangent = _root(lambda mix: _along(held, family(mix)))
-        if abs(grown(family(tangent))) <= self.tolerance:
-            return family(tangent)
-        width = 1e-3
-        while width < STRONGEST:
-            ends = family(tangent - width), family(tangent + width)
-            if grown(ends[0]) * grown(ends[1]) <= 0:
-                return self._between(family, grown, tangent - width, tangent + width)
-            width *= 10
-        return None
 
-    def _between(self, family: Family, grown: Growth, a: float, b: float, jumps: bool = True) -> Factored:
-        """The member between two that keeps the norm, by regula falsi with halved ends (Illinois).
-
-        A singular value of G + lambda u v^T that passes zero turns its direction around at once; between the two sides
-        all mixtures are maximisers alike.
-        """
-        low, high = grown(family(a)), grown(family(b))
-        while abs(b - a) > 1e-13 * max(1.0, abs(a)):
-            middle = (a * high - b * low) / (high - low)
-            found = grown(family(middle))
-            if abs(found) <= self.tolerance:
-                return family(middle)
-            if found * high < 0:
-                a, low = b, high
-            else:
-                low /= 2
-            b, high = middle, found
-        sides = family(a), family(b)
-        if not jumps:
-            return sides[1]
-        return self._between(lambda t: sides[0].times(1 - t).plus(sides[1].times(t)), grown, 0.0, 1.0, jumps=False)
+def _balanced(family: Family, held: Array, sphere: Sphere) -> Array | None:
+    """The member that keeps the norm, near the one with no component along what is held; None if there is none."""
+    tangent = _root(lambda mix: float(np.sum(held * family(mix))))
+    found = _by_newton(family, tangent, sphere)
+    width = 1e-3
+    while found is None and width < STRONGEST:
+        ends = tangent - width, tangent + width
+        if sphere.grown(family(ends[0])) * sphere.grown(family(ends[1])) <= 0:
+            found = _between(family, sphere, *ends)
+        width *= 10
+    return found
 
 
-def _family(slope: Factored, held: Factored) -> Family:
-    """mix -> Phi: within [-1, 1] the part of what is held that the gradient does not see, beyond it lambda grows."""
-    polar = polar_factor(slope)
-    left, right = (
-        side - basis @ (basis.T @ side) for side, basis in ((held.left, polar.left), (held.right, polar.right))
-    )
-    free = polar_factor(Factored(left, right)) if min(np.abs(left).max(), np.abs(right).max()) > UNSEEN else None
-    size = slope.spectral_norm()
+def _by_newton(family: Family, mix: float, sphere: Sphere) -> Array | None:
+    """Newton's way from one member to one that keeps the norm, None if it does not arrive.
 
-    def phi(mix: float) -> Factored:
-        inside = 0.0 if free is None else float(np.clip(mix, -1, 1))
+    The derivative of a singular value is that of the matrix between its two vectors, which only the core changes.
+    """
+    for _ in range(NEWTON_STEPS):
+        core = family(mix)
+        top = sphere.top(core)
+        growth = top.value / sphere.norm - 1
+        if abs(growth) <= sphere.tolerance:
+            return core
+        turn = (family(mix + NEARBY) - core) / NEARBY
+        slope = -sphere.reach / sphere.norm * float(top.left @ turn @ top.right)
+        if abs(growth) >= abs(slope) * STRONGEST:
+            return None
+        mix -= growth / slope
+    return None
+
+
+def _between(family: Family, sphere: Sphere, a: float, b: float, jumps: bool = True) -> Array:
+    """The member between two that keeps the norm, by regula falsi with halved ends (Illinois).
+
+    A singular value of G + lambda u v^T that passes zero turns its direction around at once; between the two sides
+    all mixtures are maximisers alike.
+    """
+    low, high = sphere.grown(family(a)), sphere.grown(family(b))
+    while abs(b - a) > 1e-13 * max(1.0, abs(a)):
+        middle = (a * high - b * low) / (high - low)
+        found = sphere.grown(family(middle))
+        if abs(found) <= sphere.tolerance:
+            return family(middle)
+        if found * high < 0:
+            a, low = b, high
+        else:
+            low /= 2
+        b, high = middle, found
+    sides = family(a), family(b)
+    if not jumps:
+        return sides[1]
+    return _between(lambda t: sides[0] * (1 - t) + sides[1] * t, sphere, 0.0, 1.0, jumps=False)
+
+
+def _family(values: Array, held: Array) -> Family:
+    """mix -> core of Phi: in [-1, 1] the part of what is held that the gradient does not see, beyond it lambda grows.
+
+    In the bases of the space the gradient is diagonal with these values, and what it does not see is all behind them.
+    """
+    rank = len(values)
+    slope, polar, free = np.zeros((3, *held.shape))
+    slope[:rank, :rank], polar[:rank, :rank] = np.diag(values), np.eye(rank)
+    free[rank:, rank:] = _polar(held[rank:, rank:])
+    room = bool(free.any())
+
+    def phi(mix: float) -> Array:
+        inside = float(np.clip(mix, -1, 1)) if room else 0.0
         if mix != inside:
-            return polar_factor(slope.plus(held.times((mix - inside) * size)))
-        return polar if free is None else polar.plus(free.times(inside))
+            return _polar(slope + (mix - inside) * values[:1].sum() * held)
+        return polar + inside * free
 
     return phi
 
 
-def _along(held: Factored, matrix: Factored) -> float:
-    """<held, matrix>."""
-    return float(np.sum((held.left.T @ matrix.left) * (held.right.T @ matrix.right)))
+def _polar(core: Array) -> Array:
+    """U V^T of a small matrix U S V^T."""
+    if not core.size:
+        return core
+    u, s, v = np.linalg.svd(core, full_matrices=False)
+    kept = s > ROUNDING * s[0]
+    return u[:, kept] @ v[kept]
 
 
 def _root(function: Callable[[float], float]) -> float:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from meanfield.block_net import BlockNet
 from meanfield.optimizers import ELEMENTWISE, FIRST_STEPS, OPTIMIZERS
-from meanfield.optimizers.base import Direction, Gradient, Place
-from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.base import Direction, Gradient, Place, move
 from meanfield.simulation.block_passes import Batch, Parameters, Pass, draw_batch, draw_parameters, forward, gradients
 from meanfield.simulation.update_orders import split_by_order
 
@@ -80,10 +79,7 @@ class Training:
         direction, self.states[key] = method.step(self.states.get(key), slope, Place(weights, rate, epsilon))
         if decay:
             weights *= 1 - rate * decay
-        if isinstance(direction, Factored):
-            weights -= (rate * direction.left) @ direction.right.T
-        else:
-            weights -= rate * direction
+        move(weights, direction, rate)
         return direction
 
 
@@ -147,16 +143,21 @@ def draw_update_orders(
     momentum: bool,
     steps: Sequence[int],
 ) -> dict[str, Array]:
-    """|epsilon_j(L)|_R, (draws, steps, k + 1), and |Delta h_L|_R, (draws, steps), of the change since the start."""
+    """|epsilon_j(L)|_R, (draws, steps, k + 1), and |Delta h_L|_R, (draws, steps), of the change since the start.
+
+    Raises:
+        OverflowError: a net leaves the range of floats, as `Training.step` has it.
+    """
     orders, changes = [], []
-    for draw in draws:
-        training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
-        start, inputs = training.parameters.copy(), training.batch.inputs
-        for step in range(1, max(steps) + 1):
-            training.step()
-            if step in steps:
-                first, terms = split_by_order(net, start, training.parameters, inputs)
-                orders.append([root_mean_square(term) for term in terms[:, -1]])
-                changes.append(root_mean_square(first + terms[:, -1].sum(axis=0)))
+    with np.errstate(all="ignore"):  # told by the error
+        for draw in draws:
+            training = begin(net, seed, draw, optimizer, hyperparameters, momentum)
+            start, inputs = training.parameters.copy(), training.batch.inputs
+            for step in range(1, max(steps) + 1):
+                training.step()
+                if step in steps:
+                    first, terms = split_by_order(net, start, training.parameters, inputs)
+                    orders.append([root_mean_square(term) for term in terms[:, -1]])
+                    changes.append(root_mean_square(first + terms[:, -1].sum(axis=0)))
     shape = (len(draws), len(steps))
     return {"order_norm": np.reshape(orders, (*shape, -1)), "feature_update_norm": np.reshape(changes, shape)}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from numpy import dtype
+
 from meanfield.architectures import Sequential
-from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.memory import require_bytes
 from meanfield.simulation.overlap import unit_counts
 from meanfield.simulation.passes import own_update_operations
 from meanfield.simulation.update_energy import error_columns, overlap_method
@@ -13,6 +15,9 @@ from meanfield.simulation.update_energy import error_columns, overlap_method
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
 BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
+
+# Freed blocks below this stay with the process for the next request of their size (mallopt(3), M_MMAP_THRESHOLD).
+REUSED_BYTES = 32 << 20
 
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
 LAZY_BATCH_BYTES = 29 << 20
@@ -37,7 +42,7 @@ def chosen_weights(architecture: Sequential, weights: str) -> str:
     return "lazy" if cheap and overlap_method(architecture) != "dense" else "dense"
 
 
-def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
+def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     places = architecture.inputs * architecture.sites
     columns = error_columns(architecture)
@@ -47,11 +52,20 @@ def draw_bytes(architecture: Sequential, weights: str = "dense") -> int:
         held = _lazy_numbers_held(architecture)
     kept = sum(architecture.channels_by_layer) * places * (1 + columns)
     working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
+    features = _patch_numbers(architecture, 1)
+    if architecture.taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
+        working += features  # once the forward pass is over, its patches' memory waits for the tangent's
     gram, explicit = own_update_operations(architecture, widest, widest * columns)
     working += 2 * places**2 if gram <= explicit else widest * columns * widest * architecture.taps
     if overlap_method(architecture) == "dense":
         working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
-    return NUMBER_BYTES * (held + kept + working)
+    return dtype(precision).itemsize * (held + kept + working)
+
+
+def batch_bytes(architecture: Sequential, draws: int, weights: str, precision: str = "float64") -> int:
+    """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
+    together = min(draws, draws_per_batch(architecture, weights, precision))
+    return together * draw_bytes(architecture, weights, precision)
 
 
 def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -70,13 +84,17 @@ def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int
 def _lazy_numbers_held(architecture: Sequential) -> int:
     """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
 
-    Every column is kept with its image, and answers from the left before they are gathered from patches; the tangent
-    lets a matrix go when it has asked its last question.
+    Every column is kept with its image, and answers from the left to the errors before they are gathered from patches.
+    The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
+    their columns on both sides.
     """
     places = architecture.inputs * architecture.sites
+    errors = error_columns(architecture) * places
     held = [0]
-    for (_, left), (rows, columns) in _matrices(architecture):
-        held.append((places + left) * (rows + columns) + (left * columns if architecture.taps > 1 else 0))
+    for (right, left), (rows, columns) in _matrices(architecture):
+        answers = min(left, errors) * columns if architecture.taps > 1 else 0
+        probed = max(0, right - places - errors)
+        held.append((places + probed + left) * (rows + columns) + answers)
     return sum(held) + 2 * max(held)
 
 
@@ -125,18 +143,20 @@ def _kernel_operations(architecture: Sequential, layer: int) -> float:
     return 2 * below * above * architecture.taps * places * places * (below + above)
 
 
-def draws_per_batch(architecture: Sequential, weights: str = "dense") -> int:
+def draws_per_batch(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
-    patches = NUMBER_BYTES * _patch_numbers(architecture, error_columns(architecture))
+    patches = dtype(precision).itemsize * _patch_numbers(architecture, error_columns(architecture))
     fitting = BATCH_BYTES // patches
     if weights == "lazy":
-        fitting = min(fitting, LAZY_BATCH_BYTES // draw_bytes(architecture, weights))
+        fitting = min(fitting, LAZY_BATCH_BYTES // draw_bytes(architecture, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def require_memory(architecture: Sequential, workers: int, weights: str = "dense") -> None:
-    """Raise MemoryError, saying how much is needed, unless every worker can hold a batch of draws."""
-    needed = workers * draws_per_batch(architecture, weights) * draw_bytes(architecture, weights)
+def require_memory(
+    architecture: Sequential, workers: int, draws: int, weights: str, precision: str = "float64"
+) -> None:
+    """Raise MemoryError, saying how much is needed, unless so many workers can hold their batches at once."""
+    needed = workers * batch_bytes(architecture, draws, weights, precision)
     require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
 
 

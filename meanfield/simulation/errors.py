@@ -13,33 +13,39 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from meanfield.architectures import Sequential
 from meanfield.batches import Batch
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.inputs import Streams
 
 Array = NDArray[np.float64]
 
 
 def output_gradients(
-    architecture: Sequential, streams: Streams, inputs: Array, output: Array, batch: Batch, loss: str
+    architecture: Sequential,
+    streams: Streams,
+    inputs: Array,
+    output: Array,
+    batch: Batch,
+    loss: str,
+    arrays: Arrays = NUMPY,
 ) -> Array:
     """dL/dz_out of the label column and of the output column: (D, outputs, 2 B, output sites).
 
-    ``inputs`` are (D, C_0, B, S), ``output`` (D, outputs, B, output sites).
+    ``inputs`` are (D, C_0, B, S) and on the host, where labels are drawn; ``output`` (D, outputs, B, output sites).
     """
     if loss == "cross_entropy":
         uniform = 1 / architecture.outputs
-        label, own = _classes(output, streams("labels")) - uniform, softmax(output, axis=1) - uniform
+        label, own = _classes(output, streams("labels")) - uniform, arrays.softmax(output, axis=1) - uniform
         averaged = output.shape[3] * architecture.inputs
     else:
         label, own = drawn_labels(streams, inputs, output, batch), output
         averaged = architecture.output_units * architecture.inputs
-    return np.concatenate([label, own], axis=2) / averaged
+    return arrays.xp.concatenate([arrays.moved(label), own], axis=2) / averaged
 
 
-def error_at_output(architecture: Sequential, gradient: Array, loss: str) -> Array:
+def error_at_output(architecture: Sequential, gradient: Array, loss: str, arrays: Arrays = NUMPY) -> Array:
     """|e|^2 of z_out - y, or of p - y, from both columns of `output_gradients`: one number per draw.
 
     The cross term of the columns is left out, as it is in S = A + B: its mean over labels is 0.
@@ -47,7 +53,7 @@ def error_at_output(architecture: Sequential, gradient: Array, loss: str) -> Arr
     places = gradient.shape[2] * gradient.shape[3] // 2
     averaged = places * (1 if loss == "cross_entropy" else architecture.outputs)
     flat = gradient.reshape(len(gradient), -1)
-    return np.asarray(np.square(flat).sum(axis=1) * averaged**2 / places)
+    return arrays.xp.square(flat).sum(axis=1, dtype="float64") * averaged**2 / places
 
 
 def drawn_labels(streams: Streams, inputs: Array, output: Array, batch: Batch) -> Array:

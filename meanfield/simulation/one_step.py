@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.simulation import passes
+from meanfield.simulation.arrays.arrays import Arrays
+from meanfield.simulation.arrays.float_range import overflow_silent, require_range
+from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
 from meanfield.simulation.weights import Dense, WeightMatrix
 from meanfield.validation import require_array
@@ -17,7 +20,13 @@ Array = NDArray[np.float64]
 
 
 def one_step(
-    architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike, output_error: ArrayLike
+    architecture: Sequential,
+    weights: Sequence[ArrayLike],
+    inputs: ArrayLike,
+    output_error: ArrayLike,
+    *,
+    backend: str = "numpy",
+    precision: str = "float64",
 ) -> list[Array]:
     """Change of every pre-activation under one gradient step of rate 1, to first order in the rate.
 
@@ -31,37 +40,54 @@ def one_step(
         inputs: (samples, channels, *grid).
         output_error: z_out - y, of shape `architecture.output_shape`: (samples, outputs, *grid), without the grid
             under a pooled readout.
+        backend, precision: where and how precisely the passes run, as in `simulate`.
 
     Returns:
         Delta z^(1) .. Delta z^(L), each (samples, channels, *grid). Dimensionless; for O(1) errors the mean square
         grows as n l^3 / M^2 times the outputs at one site.
 
     Raises:
-        ValueError: an array of the wrong shape or with values that are not finite.
+        ValueError: an array of the wrong shape or with values that are not finite, or an unknown backend or precision.
+        ModuleNotFoundError, OSError: a backend without its library or its device. OverflowError: changes outside the
+            range of single precision.
 
     Source: P0 eq. 7.
     """
-    matrices, state = _checked_forward(architecture, weights, inputs)
+    arrays = arrays_of(backend, precision)
     error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
-    gradient = _to_columns(error) / (architecture.output_units * architecture.inputs)
-    top = passes.through_readout(architecture, matrices, state, gradient)
-    errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
-    changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
-    return [-_to_images(change, architecture.grid) for change in changes]
+    gradient = arrays.moved(_to_columns(error) / (architecture.output_units * architecture.inputs))
+    with overflow_silent(arrays):
+        matrices, state = _checked_forward(architecture, weights, inputs, arrays)
+        top = passes.through_readout(architecture, matrices, state, gradient)
+        errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
+        changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
+        found = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
+    if precision == "float32":
+        require_range({"a change": np.array([[np.abs(change).max() for change in found]])})
+    return found
 
 
-def pre_activations(architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike) -> list[Array]:
+def pre_activations(
+    architecture: Sequential,
+    weights: Sequence[ArrayLike],
+    inputs: ArrayLike,
+    *,
+    backend: str = "numpy",
+    precision: str = "float64",
+) -> list[Array]:
     """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `architecture.output_shape`.
 
     Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3.
     """
-    _, state = _checked_forward(architecture, weights, inputs)
-    hidden = [_to_images(z, architecture.grid) for z in passes.at_unit_ends(architecture, state.hidden[1:])]
-    return [*hidden, _to_images(state.output, architecture.output_shape[2:])]
+    arrays = arrays_of(backend, precision)
+    _, state = _checked_forward(architecture, weights, inputs, arrays)
+    hidden = [arrays.fetched(z) for z in passes.at_unit_ends(architecture, state.hidden[1:])]
+    outputs = _to_images(arrays.fetched(state.output), architecture.output_shape[2:])
+    return [*(_to_images(z, architecture.grid) for z in hidden), outputs]
 
 
 def _checked_forward(
-    architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike
+    architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays
 ) -> tuple[list[WeightMatrix], passes.Forward]:
     """The weights as matrices of a single draw, and the forward pass through them."""
     shapes = architecture.weight_shapes
@@ -70,13 +96,13 @@ def _checked_forward(
             f"weights has {len(weights)} arrays; this architecture takes {len(shapes)}, of shapes {shapes}"
         )
     layout = "(channels out, channels in, *kernel)"
-    arrays = [
+    given = [
         require_array(f"weights[{index}]", weight, shape, layout)
         for index, (weight, shape) in enumerate(zip(weights, shapes, strict=True))
     ]
-    matrices: list[WeightMatrix] = [Dense(array.reshape(1, len(array), -1)) for array in arrays]
+    matrices: list[WeightMatrix] = [Dense(arrays.moved(array.reshape(1, len(array), -1))) for array in given]
     batch = repeated_inputs(architecture, require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT), 1)
-    return matrices, passes.forward(architecture, matrices, batch)
+    return matrices, passes.forward(architecture, matrices, arrays.moved(batch), arrays)
 
 
 def _to_columns(images: Array) -> Array:

@@ -10,7 +10,8 @@ with U_l = dL/dz_l and in brackets what a skip connection from layer j adds, so 
 changes z^(l) by -eta T_l, exactly to first order in eta. In plain nets there are no skips and a_l = 1.
 
 Arrays: pre-activations (D, C, B, S); errors and tangents (D, C, r B, S), columns outermost; weights as matrices
-(D, C', C k) behind the interface of `meanfield.simulation.weights`, the readout last.
+(D, C', C k) behind the interface of `meanfield.simulation.weights`, the readout last. All are of one library and
+precision, those of `meanfield.simulation.arrays.Arrays`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from meanfield.architectures import Layer, Sequential
 from meanfield.lattice import neighbours, reversed_neighbours
-from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.weights import WeightMatrix
 
 Array = NDArray[np.float64]
@@ -35,20 +36,21 @@ class Forward:
 
     hidden: list[Array]
     output: Array
+    arrays: Arrays = NUMPY
 
 
-def forward(architecture: Sequential, weights: list[WeightMatrix], inputs: Array) -> Forward:
+def forward(architecture: Sequential, weights: list[WeightMatrix], inputs: Array, arrays: Arrays = NUMPY) -> Forward:
     """Send inputs (D, C_0, B, S) through W^(1) .. W^(N) and the readout."""
     hidden = [inputs]
     for weight, layer in zip(weights, architecture.layers, strict=False):
-        branch = apply_layer(architecture, weight, architecture.sigma.function(hidden[-1]))
+        branch = apply_layer(architecture, weight, features_of(architecture, hidden[-1], arrays), arrays)
         hidden.append(joined(layer, branch, hidden))
-    features = architecture.sigma.function(hidden[-1])
+    features = features_of(architecture, hidden[-1], arrays)
     if architecture.is_pooled:
         output = weights[-1].times(features.mean(axis=3))[..., None]
     else:
-        output = apply_layer(architecture, weights[-1], features)
-    return Forward(hidden, output)
+        output = apply_layer(architecture, weights[-1], features, arrays)
+    return Forward(hidden, output, arrays)
 
 
 def joined(layer: Layer, branch: Array, earlier: Sequence[Array | None] | Mapping[int, Array]) -> Array:
@@ -67,10 +69,10 @@ def through_readout(
     """dL/dz^(L) = U_L from loss gradients (D, outputs, r B, output sites) at the outputs."""
     if architecture.is_pooled:
         shared = weights[-1].transpose_times(output_gradient[..., 0]) / architecture.sites
-        arriving = np.repeat(shared[..., None], architecture.sites, axis=3)
+        arriving = state.arrays.xp.repeat(shared[..., None], architecture.sites, axis=3)
     else:
-        arriving = _apply_transpose(architecture, weights[-1], output_gradient)
-    return gated(architecture, state.hidden[-1], arriving)
+        arriving = _apply_transpose(architecture, weights[-1], output_gradient, state.arrays)
+    return gated(architecture, state.hidden[-1], arriving, state.arrays)
 
 
 def backward(
@@ -80,8 +82,8 @@ def backward(
     errors = {layer: error}
     joins = {one.skip: place for place, one in enumerate(architecture.layers[:layer], start=1) if one.skip is not None}
     for below in range(layer - 1, 0, -1):
-        arriving = _apply_transpose(architecture, weights[below], errors[below + 1])
-        errors[below] = gated(architecture, state.hidden[below], arriving, out=arriving)
+        arriving = _apply_transpose(architecture, weights[below], errors[below + 1], state.arrays)
+        errors[below] = gated(architecture, state.hidden[below], arriving, state.arrays, out=arriving)
         if (multiplier := architecture.layers[below].multiplier) != 1.0:
             errors[below] *= multiplier
         if below in joins:
@@ -96,15 +98,15 @@ def tangent(
 
     Once T_l is out, W_l, U_l and z^(l-1) are not looked at again, so the caller may drop them from the lists.
     """
-    sources = {layer.skip for layer in architecture.layers}
+    arrays, sources = state.arrays, {layer.skip for layer in architecture.layers}
     moved: list[Array | None] = [None]  # T_0, and those that a skip may still ask for
     for weight, layer, error, below in zip(weights, architecture.layers, errors, state.hidden, strict=False):
-        change = _own_update(architecture, error, architecture.sigma.function(below))
+        change = _own_update(architecture, error, features_of(architecture, below, arrays), arrays)
         if layer.multiplier != 1.0:
             change *= layer.multiplier
         carried = moved[-1]
         if carried is not None:
-            change += apply_layer(architecture, weight, gated(architecture, below, carried))
+            change += apply_layer(architecture, weight, gated(architecture, below, carried, arrays), arrays)
         if len(moved) - 1 not in sources:
             moved[-1] = None
         change = joined(layer, change, moved)
@@ -117,42 +119,50 @@ def at_unit_ends(architecture: Sequential, by_layer: Iterable[Array]) -> Iterato
     return (value for layer, value in enumerate(by_layer, start=1) if layer in architecture.unit_ends)
 
 
-def apply_layer(architecture: Sequential, weight: WeightMatrix, values: Array) -> Array:
+def features_of(architecture: Sequential, pre_activation: Array, arrays: Arrays = NUMPY) -> Array:
+    """sigma(z)."""
+    return architecture.sigma.function(pre_activation, arrays.pointwise)
+
+
+def apply_layer(architecture: Sequential, weight: WeightMatrix, values: Array, arrays: Arrays = NUMPY) -> Array:
     """W patches(values): (D, C, R, S) -> (D, C', R, S), linear in the values."""
     draws, _, rows, sites = values.shape
-    return weight.times(_patches(architecture, values)).reshape(draws, -1, rows, sites)
+    return weight.times(_patches(architecture, values, arrays)).reshape(draws, -1, rows, sites)
 
 
-def gated(architecture: Sequential, pre_activation: Array, columns: Array, out: Array | None = None) -> Array:
+def gated(
+    architecture: Sequential, pre_activation: Array, columns: Array, arrays: Arrays = NUMPY, out: Array | None = None
+) -> Array:
     """sigma'(z) times every column: z (D, C, B, S), columns (D, C, r B, S); written to ``out``, if given."""
     draws, channels, samples, sites = pre_activation.shape
     by_sample = (draws, channels, -1, samples, sites)
-    gate = architecture.sigma.gate(pre_activation)[:, :, None]
+    gate = architecture.sigma.gate(pre_activation, arrays.pointwise)[:, :, None]
     target = None if out is None else out.reshape(by_sample)
-    return np.multiply(gate, columns.reshape(by_sample), out=target).reshape(columns.shape)
+    return arrays.xp.multiply(gate, columns.reshape(by_sample), out=target).reshape(columns.shape)
 
 
-def site_gram(architecture: Sequential, features: Array) -> Array:
+def site_gram(architecture: Sequential, features: Array, arrays: Arrays = NUMPY) -> Array:
     """X^T X over all site pairs of the batch, (D, B S, B S), without forming X = patches(features)."""
     draws, channels, samples, sites = features.shape
     flat = features.reshape(draws, channels, samples * sites)
     gram = flat.swapaxes(1, 2) @ flat
     if architecture.taps == 1:
         return gram
-    return sum_over_shifts(gram, neighbours(architecture.grid, architecture.kernel, architecture.padding), samples)
+    table = neighbours(architecture.grid, architecture.kernel, architecture.padding)
+    return arrays.sum_over_shifts(gram, table, samples)
 
 
-def _own_update(architecture: Sequential, error: Array, features: Array) -> Array:
+def _own_update(architecture: Sequential, error: Array, features: Array, arrays: Arrays = NUMPY) -> Array:
     """U (X^T X), the change by the layer's own weights: as U times the Gram matrix or as (U X^T) X, the cheaper."""
     places = architecture.inputs * architecture.sites
     if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
-        return error * site_gram(architecture, features)[..., None]
+        return error * site_gram(architecture, features, arrays)[..., None]
     rows_of_error = error.reshape(len(error), -1, places)
     gram, explicit = own_update_operations(architecture, features.shape[1], rows_of_error.shape[1])
     if gram <= explicit:
-        update = rows_of_error @ site_gram(architecture, features)
+        update = rows_of_error @ site_gram(architecture, features, arrays)
     else:
-        patches = _patches(architecture, features)
+        patches = _patches(architecture, features, arrays)
         update = (rows_of_error @ patches.swapaxes(1, 2)) @ patches
     return update.reshape(error.shape)
 
@@ -165,18 +175,18 @@ def own_update_operations(architecture: Sequential, channels: int, rows: int) ->
     return gram, explicit
 
 
-def _patches(architecture: Sequential, values: Array) -> Array:
+def _patches(architecture: Sequential, values: Array, arrays: Arrays = NUMPY) -> Array:
     """(D, C, R, S) -> (D, C k, R S)."""
     if architecture.taps == 1:
         return values.reshape(*values.shape[:2], -1)
-    return gather(values, neighbours(architecture.grid, architecture.kernel, architecture.padding))
+    return arrays.gather(values, neighbours(architecture.grid, architecture.kernel, architecture.padding))
 
 
-def _apply_transpose(architecture: Sequential, weight: WeightMatrix, errors: Array) -> Array:
+def _apply_transpose(architecture: Sequential, weight: WeightMatrix, errors: Array, arrays: Arrays = NUMPY) -> Array:
     """patches^T(W^T errors): (D, C', R, S) -> (D, C, R, S), the adjoint of `apply_layer`."""
     draws, channels, rows, sites = errors.shape
     pulled = weight.transpose_times(errors.reshape(draws, channels, rows * sites))
     if architecture.taps == 1:
         return pulled.reshape(draws, -1, rows, sites)
     table = reversed_neighbours(architecture.grid, architecture.kernel, architecture.padding)
-    return gather_transpose(pulled, table, rows)
+    return arrays.gather_transpose(pulled, table, rows)

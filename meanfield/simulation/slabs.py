@@ -19,13 +19,13 @@ BLOCK_NUMBERS = 30 << 17
 class Slabs:
     """Hands out uninitialised arrays from large blocks; a block goes back when none of its arrays is in use."""
 
-    def __init__(self) -> None:
-        self._rest = np.empty(0)
+    def __init__(self, precision: str = "float64") -> None:
+        self._rest = np.empty(0, precision)
 
     def empty(self, shape: tuple[int, ...]) -> Array:
         """An uninitialised array of this shape."""
         numbers = prod(shape)
         if numbers > self._rest.size:
-            self._rest = np.empty(max(numbers, BLOCK_NUMBERS))
+            self._rest = np.empty(max(numbers, BLOCK_NUMBERS), self._rest.dtype)
         taken, self._rest = self._rest[:numbers], self._rest[numbers:]
         return taken.reshape(shape)

@@ -14,12 +14,17 @@ from meanfield.architectures import Sequential
 from meanfield.batches import PLAIN, Batch
 from meanfield.seeds import stream
 from meanfield.simulation import passes
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
 from meanfield.simulation.weights import WeightMatrix, draw_weights
 
 Array = NDArray[np.float64]
+
+# What draws in single precision say of their size.
+LARGEST = "largest_pre_activation"
 
 # Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
 DENSE_UNITS = 128
@@ -62,30 +67,45 @@ def draw_energies(
     batch: Batch = PLAIN,
     loss: str = "squared",
     by_site: bool = False,
+    arrays: Arrays = NUMPY,
 ) -> dict[str, Array]:
     """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
 
-    With ``by_site`` the first two at every site too, as NAME_by_site (D, L, S).
+    With ``by_site`` the first two at every site too, as NAME_by_site (D, L, S). In single precision also
+    largest_pre_activation (D, N + 1), by which to tell whether its range has sufficed.
     """
-
-    def streams(purpose: str) -> list[Generator]:
-        return [stream(seed, purpose, draw) for draw in draws]
-
-    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss)
+    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss, arrays)
     method = overlap_method_under(architecture, batch, loss)
+    probes = [stream(seed, "probe", draw) for draw in draws] if method in ("probe", "probes") else []
+    found = {"output_error": error_at_output(architecture, gradient, loss, arrays)[:, None]}
+    if arrays.precision == "float32":
+        found[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.hidden], axis=1)
+    found |= energies_of(architecture, matrices, state, gradient, method, probes, by_site)
+    return {name: arrays.fetched(values) for name, values in found.items()}
 
-    error = error_at_output(architecture, gradient, loss)
-    top = passes.through_readout(architecture, matrices, state, gradient)
+
+def energies_of(
+    architecture: Sequential,
+    matrices: list[WeightMatrix],
+    state: passes.Forward,
+    gradient: Array,
+    method: str,
+    probes: list[Generator],
+    by_site: bool = False,
+) -> dict[str, Array]:
+    """label_term, output_term and overlap_energy of every draw from its forward pass and its gradient at the outputs.
+
+    The last look at the draws: matrices and state are let go on the way.
+    """
+    xp, top = state.arrays.xp, passes.through_readout(architecture, matrices, state, gradient)
     if method == "probe":
-        shape = state.hidden[-1].shape[1:]
-        top = np.concatenate([top, np.stack([g.standard_normal(shape) for g in streams("probe")])], axis=2)
-
+        top = xp.concatenate([top, _white_errors(state, -1, probes)], axis=2)
     if method == "dense":
         overlap = dense_overlap_energy(architecture, matrices, state)
     elif method == "probes":
-        overlap = _probed_overlap_energy(architecture, matrices, state, streams("probe"))
+        overlap = _probed_overlap_energy(architecture, matrices, state, probes)
     energies, profiles = column_energies(architecture, matrices, state, top, by_site)
-    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": error[:, None]}
+    found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
     if by_site:
         found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
     if method == "probe":
@@ -103,19 +123,34 @@ def drawn_passes(
     weights: str = "dense",
     batch: Batch = PLAIN,
     loss: str = "squared",
+    arrays: Arrays = NUMPY,
 ) -> tuple[list[WeightMatrix], passes.Forward, Array]:
     """Weights, pre-activations and the gradients at the outputs of every draw, under the columns labels and outputs."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    matrices = draw_weights(architecture, streams("weights"), weights)
+    matrices = drawn_weights(architecture, seed, draws, weights, arrays)
     if inputs is None:
         values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
     else:
         values = repeated_inputs(architecture, inputs, len(draws))
-    state = passes.forward(architecture, matrices, values)
-    return matrices, state, output_gradients(architecture, streams, values, state.output, batch, loss)
+    state = passes.forward(architecture, matrices, arrays.moved(values), arrays)
+    return matrices, state, output_gradients(architecture, streams, values, state.output, batch, loss, arrays)
+
+
+def drawn_weights(architecture: Sequential, seed: int, draws: range, kind: str, arrays: Arrays) -> list[WeightMatrix]:
+    """The weights of every draw: on the host from a stream for each draw, on a device from one for the group."""
+    if arrays.normals is None:
+        return draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], kind, arrays.precision)
+    normals = arrays.normals(seed, "weights", draws, arrays.precision)
+    return draw_device_weights(architecture, normals, kind, arrays, len(draws))
+
+
+def _white_errors(state: passes.Forward, layer: int, generators: list[Generator]) -> Array:
+    """One column of independent N(0, 1) at every unit of a layer."""
+    shape = state.hidden[layer].shape[1:]
+    return state.arrays.moved(np.stack([generator.standard_normal(shape) for generator in generators]))
 
 
 def _probed_overlap_energy(
@@ -124,13 +159,11 @@ def _probed_overlap_energy(
     """F_l of every layer from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
     energies = []
     for layer, units in zip(architecture.unit_ends, unit_counts(architecture), strict=True):
-        shape = state.hidden[layer].shape[1:]
-        probe = np.stack([generator.standard_normal(shape) for generator in generators])
+        probe = _white_errors(state, layer, generators)
         errors = passes.backward(architecture, weights, state, probe, layer)
         *_, change = passes.tangent(architecture, weights, state, errors)
-        flat = change.reshape(len(change), units)
-        energies.append(np.vecdot(flat, flat) / units**2)
-    return np.stack(energies, axis=1)
+        energies.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
+    return state.arrays.xp.stack(energies, axis=1)
 
 
 def overlap_per_label_term(architecture: Sequential) -> float:
@@ -147,7 +180,7 @@ def column_energies(
     The second is empty unless asked for. The last look at a draw: what the tangent has passed is let go, so that its
     memory serves the layers above.
     """
-    errors = passes.backward(architecture, weights, state, top, len(architecture.layers))
+    xp, errors = state.arrays.xp, passes.backward(architecture, weights, state, top, len(architecture.layers))
     energies, profiles = [], []
     for layer, change in enumerate(passes.tangent(architecture, weights, state, errors)):
         for kept in (weights, errors, state.hidden):
@@ -156,8 +189,9 @@ def column_energies(
             continue
         draws, channels = change.shape[:2]
         columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
-        flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
-        energies.append(np.vecdot(flat, flat) / flat.shape[2])
+        flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+        energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
         if by_site:
-            profiles.append(np.square(flat.reshape(*flat.shape[:2], -1, architecture.sites)).mean(axis=2))
-    return np.stack(energies, axis=1), np.stack(profiles, axis=1) if by_site else np.empty(0)
+            of_site = flat.reshape(*flat.shape[:2], -1, architecture.sites).swapaxes(2, 3)
+            profiles.append(state.arrays.squared_norms(of_site) / of_site.shape[3])
+    return xp.stack(energies, axis=1), xp.stack(profiles, axis=1) if by_site else xp.empty(0)

@@ -73,8 +73,8 @@ class Lazy:
         self._deviation = np.sqrt(variance)
         self._normals = normals
         self._slabs = slabs
-        self._right = _Side(normals.draws, columns, rows, room[0])
-        self._left = _Side(normals.draws, rows, columns, room[1])
+        self._right = _Side(normals.draws, columns, rows, room[0], normals.precision)
+        self._left = _Side(normals.draws, rows, columns, room[1], normals.precision)
 
     def times(self, columns: Array) -> Array:
         return self._ask(self._right, self._left, columns)
@@ -90,7 +90,7 @@ class Lazy:
         """
         queries = np.ascontiguousarray(columns.swapaxes(1, 2))
         draws, count, _ = queries.shape
-        known, empty = side.known, np.empty if side.known else self._slabs.empty
+        known, empty = side.known, self._normals.empty if side.known else self._slabs.empty
         answers = empty((draws, count, side.images.shape[2]))
         stock, start = self._normals.take(count * answers.shape[2])
         side.extend(count, empty)
@@ -107,8 +107,9 @@ class _Side:
 
     __slots__ = ("basis", "images", "known")
 
-    def __init__(self, draws: int, size: int, image_size: int, room: int) -> None:
-        self.basis, self.images = np.empty((draws, room, size)), np.empty((draws, room, image_size))
+    def __init__(self, draws: int, size: int, image_size: int, room: int, precision: str = "float64") -> None:
+        self.basis = np.empty((draws, room, size), precision)
+        self.images = np.empty((draws, room, image_size), precision)
         self.known = 0
 
     def extend(self, count: int, empty: Empty) -> None:
@@ -131,16 +132,20 @@ class NormalSource:
     """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
 
     What a draw gets does not depend on the block, nor on the draws beside it; where few numbers are ``expected``, no
-    more are made.
+    more are made. In single precision they are those of double precision, rounded.
     """
 
     BLOCK = 1 << 15
 
-    def __init__(self, generators: list[Generator], expected: int | None = None) -> None:
-        self.draws = len(generators)
+    def __init__(self, generators: list[Generator], expected: int | None = None, precision: str = "float64") -> None:
+        self.draws, self.precision = len(generators), precision
         self._generators = generators
         self._used = self.BLOCK if expected is None else min(self.BLOCK, expected)
-        self._stock = np.empty((self.draws, self._used))
+        self._stock = self.empty((self.draws, self._used))
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """An uninitialised array of the numbers' precision."""
+        return np.empty(shape, self.precision)
 
     def take(self, count: int) -> tuple[Array, int]:
         """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
@@ -153,26 +158,30 @@ class NormalSource:
         """Move what is left to the front, and fill the rest: a block, or more if one request takes more."""
         kept = self._stock[:, self._used :]
         left = kept.shape[1]
-        stock = np.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
+        stock = self.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
         stock[:, :left] = kept
         for generator, row in zip(self._generators, stock, strict=True):
             fill_normal(generator, row[left:], 1.0)
         self._stock, self._used = stock, 0
 
 
-def draw_weights(architecture: Sequential, generators: list[Generator], kind: str) -> list[WeightMatrix]:
+def draw_weights(
+    architecture: Sequential, generators: list[Generator], kind: str, precision: str = "float64"
+) -> list[WeightMatrix]:
     """W^(1) .. W^(L) and the readout, one draw per generator: i.i.d. N(0, s) by layer, "dense" or "lazy"."""
     sizes = [(shape[0], prod(shape[1:])) for shape in architecture.weight_shapes]
     layers = zip(sizes, architecture.weight_variances, strict=True)
     if kind == "lazy":
-        normals, slabs = NormalSource(generators), Slabs()
+        normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
         return [Lazy(rows, columns, variance, normals, slabs) for (rows, columns), variance in layers]
-    return [draw_dense(rows, columns, variance, generators) for (rows, columns), variance in layers]
+    return [draw_dense(rows, columns, variance, generators, precision) for (rows, columns), variance in layers]
 
 
-def draw_dense(rows: int, columns: int, variance: float, generators: list[Generator]) -> Dense:
-    """A matrix of i.i.d. N(0, variance) elements, one draw per generator."""
-    matrix = np.empty((len(generators), rows, columns))
+def draw_dense(
+    rows: int, columns: int, variance: float, generators: list[Generator], precision: str = "float64"
+) -> Dense:
+    """A matrix of i.i.d. N(0, variance) elements, one draw per generator; in single precision those, rounded."""
+    matrix = np.empty((len(generators), rows, columns), precision)
     for generator, one in zip(generators, matrix, strict=True):
         fill_normal(generator, one.reshape(-1), np.sqrt(variance))
     return Dense(matrix)

@@ -80,6 +80,18 @@ def log_energy_growth(loop: TiedLoop) -> float:
     return float(loop.depth * (2 * np.logaddexp(0.0, x / 2) if loop.tied else np.logaddexp(0.0, x)))
 
 
+def loop_exponent(loop: TiedLoop) -> float:
+    """x of eta ~ L^x that keeps |dh_L| fixed under one update of isotropic signs; NaN where it is no power of L.
+
+    alpha - 1 in tied loops of alpha >= 1, where the changes of all steps add up (P2 eq. 4), and alpha - 1/2 in
+    independent stacks of alpha >= 1/2, where they are independent and add up in squares. Below, changes grow with the
+    stream, exponentially for homogeneous activations.
+    """
+    threshold = 1.0 if loop.tied else 0.5
+    alpha = float(loop.alpha)
+    return alpha - threshold if alpha >= threshold else float("nan")
+
+
 def log_printed_energy(loop: TiedLoop) -> Array:
     """The papers' ln H_l, l = 1 .. L, with their constant set where it holds, at small eps L: (L,).
 

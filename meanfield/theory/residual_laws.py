@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
@@ -12,8 +14,8 @@ from meanfield.validation import require_choice, require_count
 Array = NDArray[np.float64]
 
 
-def residual_exponent(scaling: str, block_depth: int) -> float:
-    """Exponent of eta*(K) ~ K^x for nets of residual blocks alone; NaN where no power law holds.
+def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:
+    """Exponent of eta*(K) ~ K^x for residual nets; NaN where no power law holds.
 
     A block of k layers with branch multiplier a and variance factor f contributes a^2 f^(k-1) k n to the kernel by
     its own weights. As a^2 f^k is at most of order 1/K, what was there before is carried up by a bounded factor:
@@ -22,8 +24,11 @@ def residual_exponent(scaling: str, block_depth: int) -> float:
         eta* ~ 1 / (K a^2 f^(k-1)):   "init" k - 2,   "multiplier_sqrt" 0,   "multiplier_linear" +1.
 
     Overlaps between different units, from which l^3 comes in plain nets, gain only a^2 f^k <= 1/K per block. Without
-    any scaling the stream doubles at every block and eta* falls exponentially. Plain layers below or above the blocks
-    have a share of their own in the kernel, which stops every rise: exponents above 0 become 0.
+    any scaling the stream doubles at every block and eta* falls exponentially.
+
+    Plain layers have a share of order 1 in the kernel, which stops a rise. Below the blocks (stem) it is carried up to
+    every unit, and exponents above 0 become 0. Above them alone (tail) it is in the tail's units, 1 / K of all, and
+    exponents above 1/2 become 1/2.
 
     Raises:
         TypeError, ValueError: an unknown scaling, a block depth below 1.
@@ -32,7 +37,9 @@ def residual_exponent(scaling: str, block_depth: int) -> float:
     """
     require_choice("scaling", scaling, SCALINGS)
     k = require_count("block_depth", block_depth, why="layers of a branch")
-    return {"init": k - 2.0, "multiplier_sqrt": 0.0, "multiplier_linear": 1.0, "none": float("nan")}[scaling]
+    bare = {"init": k - 2.0, "multiplier_sqrt": 0.0, "multiplier_linear": 1.0, "none": float("nan")}[scaling]
+    largest = 0.0 if stem else 0.5 if tail else inf
+    return min(bare, largest)  # a NaN that comes first stays
 
 
 def propagation(blocks: int, gain: float) -> Array:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,9 +120,14 @@ class Displacements:
         return np.asarray(pairs[..., reversed_neighbours(*self._lattice)].mean(axis=-2))
 
     def transpose(self, pairs: Array) -> Array:
+        return pairs[:, self._opposite]
+
+    @cached_property
+    def _opposite(self) -> Any:
+        """Place of every displacement's opposite."""
         lengths = np.array(self.architecture.grid, dtype=np.int64).reshape(-1, 1)
         opposite = -np.indices(self.architecture.grid).reshape(len(lengths), self.architecture.sites) % lengths
-        return pairs[:, np.ravel_multi_index(tuple(opposite), self.architecture.grid) if len(lengths) else [0]]
+        return np.ravel_multi_index(tuple(opposite), self.architecture.grid) if len(lengths) else [0]
 
     @property
     def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:

@@ -7,15 +7,16 @@ import json
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
 
-from meanfield.estimates import critical_z, fit_power_law
+from meanfield.estimates import PowerLaw, critical_z, fit_power_law
 from meanfield.theory.laws import single_site_overlap
-from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, judged_slopes
+from meanfield.verification.published import COMMON_SWEEP, P0_EXPONENT, MeasuredSlope, judged_slopes
 from meanfield.verification.verdicts import DOUBT, Bands, Deviation, Finding, judge, judge_computed
 
 Array = NDArray[np.float64]
 
-TRANSFER_EXPONENT = -1.5
+TRANSFER_EXPONENT = P0_EXPONENT
 # Scale of nets whose channels share no overlaps: B_l ~ l^2.
 NO_OVERLAP_EXPONENT = -1.0
 # Scale of nets in which the output term, a factor of order l above the label term, dominates: mean_l A_l ~ L^4.
@@ -83,8 +84,9 @@ def judge_negligible_output_term(share: xr.Dataset) -> Finding:
 
 def judge_asymptote(scales: xr.Dataset) -> Finding:
     """P0 section 3.3, P3 theorem 1: eta* = kappa L^(-3/2), as a limit of depth, after that of many channels."""
-    slopes = local_slopes(scales["depth"].values, scales["label_learning_rate_scale"].values)[:, -1]
-    shown = ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(scales["family"].values, slopes, strict=True))
+    plain = scales.sel(family=plain_families(scales))
+    slopes = local_slopes(plain["depth"].values, plain["label_learning_rate_scale"].values)[:, -1]
+    shown = ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(plain["family"].values, slopes, strict=True))
     width = json.loads(scales.attrs["architectures"])[0]["width"]
     finite = f"exact at width {width}, output term included: {float(scales['exact_slope'][-1]):.3f} (mlp)"
     return Finding(
@@ -100,9 +102,8 @@ def judge_power_law_in_use(scales: xr.Dataset) -> Finding:
 
     Rival: sqrt(24 / ((L + 1)(L^2 + L + 1))), the finite-depth law of one site (THEORY section 3).
     """
-    nets = json.loads(scales.attrs["architectures"])
-    chosen = [name for name, net in zip(scales["family"].values, nets, strict=True) if net["activation"] == "relu"]
-    slopes = np.array([fitted_slope(scales, name, COMMON_SWEEP) for name in chosen])
+    chosen = plain_families(scales, "relu")
+    slopes = np.array([fitted_law(scales, name, COMMON_SWEEP).exponent for name in chosen])
     rival = finite_depth_slope(COMMON_SWEEP)
     shown = ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(chosen, slopes, strict=True))
     return Finding(
@@ -147,15 +148,32 @@ def finite_depth_slope(depths: ArrayLike) -> float:
     return fit_power_law(depths, mean[np.asarray(depths) - 1] ** -0.5).exponent
 
 
-def fitted_slope(scales: xr.Dataset, family: str, depths: ArrayLike) -> float:
-    """Slope that a fit finds in a family's scale of the label term, over these depths."""
-    chosen = scales["label_learning_rate_scale"].sel(family=family, depth=list(np.asarray(depths)))
-    return fit_power_law(depths, chosen.values).exponent
+def plain_families(scales: xr.Dataset, *activations: str) -> list[str]:
+    """Families without skip connections, of these activations if any are given."""
+    nets = zip(scales["family"].values, json.loads(scales.attrs["architectures"]), strict=True)
+    return [
+        str(name)
+        for name, net in nets
+        if "block_depth" not in net and net["activation"] in (activations or (net["activation"],))
+    ]
 
 
-def local_slopes(depths: Array, scales: Array) -> Array:
-    """d ln eta* / d ln L along the last axis."""
-    return np.asarray(np.gradient(np.log(scales), np.log(depths), axis=-1))
+def fitted_law(scales: xr.Dataset, name: str, depths: ArrayLike) -> PowerLaw:
+    """The power law that a fit finds in the scale of a family, or of a loop, over these depths."""
+    return fit_power_law(depths, scale_of(scales, name).sel(depth=list(np.asarray(depths))).values)
+
+
+def scale_of(scales: xr.Dataset, name: str) -> xr.DataArray:
+    """Scale by depth: of a family's label term, or of a loop's stream."""
+    if name in scales["family"].values:
+        return scales["label_learning_rate_scale"].sel(family=name)
+    return scales["stream_learning_rate_scale"].sel(loop=name)
+
+
+def local_slopes(depths: ArrayLike, scales: ArrayLike) -> Array:
+    """d ln eta* / d ln L along the last axis, of the cubic spline through the logarithms at all depths."""
+    logs = np.log(np.asarray(scales, dtype=float))
+    return np.asarray(CubicSpline(np.log(np.asarray(depths, dtype=float)), logs, axis=-1)(np.log(depths), 1))
 
 
 def _exponent_in_width(excess: xr.DataArray) -> Array:

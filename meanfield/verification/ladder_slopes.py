@@ -53,6 +53,22 @@ def ladder_slope(sizes: ArrayLike, values: ArrayLike) -> LadderSlope:
     return LadderSlope(*_summary(plain), *_summary(settled), allowance, count)
 
 
+def mean_over_draws(values: ArrayLike, power: int) -> Array:
+    """Values whose `ladder_slope` is that of the mean of y^power over draws, to the power 1 / power.
+
+    For y that a single draw may have close to zero, whose logarithms scatter without end. Values (sizes, draws) become
+    exp of the pseudo-values of the jackknife: their mean is the logarithm of the whole, their spread its error, and
+    draws stay paired along the ladder.
+    """
+    powers = np.asarray(values, float) ** power
+    draws = powers.shape[1]
+    whole = powers.mean(axis=1, keepdims=True)
+    left_out = (whole * draws - powers) / (draws - 1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # what is not finite is none of the slope's
+        pseudo = draws * np.log(whole) - (draws - 1) * np.log(left_out)
+        return np.asarray(np.exp(pseudo / power))
+
+
 def _slopes(rows: Array, logs: Array) -> Array:
     """The first coefficient of the least-squares fit of every draw."""
     return np.linalg.lstsq(rows.T, logs, rcond=None)[0][0]

@@ -1,12 +1,18 @@
-"""What the papers measured on trained nets, as they print it."""
+"""What the papers print: slopes measured on trained nets, and exponents of eta* by family."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from meanfield.estimates import fit_power_law
+from meanfield.loops import TiedLoop
+from meanfield.residual import Residual
+
+# P0's exponent, for every net that it treats.
+P0_EXPONENT = -1.5
 
 
 @dataclass(frozen=True)
@@ -60,3 +66,22 @@ def _fit(source: str, rates: dict[int, float]) -> MeasuredSlope:
 def judged_slopes() -> list[MeasuredSlope]:
     """Those on which a verdict can rest: the mean of table 1, and the two sweeps whose depths are printed."""
     return [found for found in measured_slopes() if found.source in JUDGED]
+
+
+def printed_exponents(architecture: Any) -> dict[str, float]:
+    """Exponents x of eta* ~ L^x that papers print for a net or a loop, by paper."""
+    if isinstance(architecture, TiedLoop):  # eq. 4, and table 1 for stacks, after Dey et al.
+        return {"P2": float(architecture.alpha) - 1}
+    if isinstance(architecture, Residual):
+        return printed_residual_exponents(architecture.scaling, architecture.block_depth)
+    return {"P0": P0_EXPONENT}
+
+
+def printed_residual_exponents(scaling: str, block_depth: int) -> dict[str, float]:
+    """Exponents in the number of blocks: P0 sections 3.1, 3.4 for any branch, P1 condition B.1 and table 1 for SGD."""
+    found = {"P0": P0_EXPONENT} if scaling in ("init", "multiplier_sqrt") else {}
+    if scaling == "multiplier_sqrt" and block_depth == 1:
+        found["P1"] = 0.0
+    if scaling == "multiplier_linear" and block_depth > 1:
+        found["P1"] = 1.0
+    return found

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from meanfield.estimates import PowerLaw, fit_power_law
 from meanfield.theory.residual_laws import log_path_sum_scale, residual_exponent
 from meanfield.verification.claims import Judge
+from meanfield.verification.published import P0_EXPONENT
 from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, judge
 
 Array = NDArray[np.float64]
 
 LABEL_SCALE = "label_learning_rate_scale"
-P0_EXPONENT = -1.5
 SCALED = ("init", "multiplier_sqrt", "multiplier_linear")
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 9

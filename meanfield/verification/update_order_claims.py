@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope
+from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
 from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
 
 DIRECTIONS = ("width", "depth")
@@ -23,13 +23,7 @@ def order_slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str,
     the mean square over draws, not of each draw.
     """
     at = dataset[f"order_norm_by_{direction}"].sel(optimizer=optimizer, table=table, step=step, order=order)
-    squares = np.square(at.transpose(direction, "draw").values)
-    draws = squares.shape[1]
-    whole = squares.mean(axis=1, keepdims=True)
-    left_out = (whole * draws - squares) / (draws - 1)
-    # Pseudo-values: their mean is the slope of the whole, their spread its error.
-    pseudo = draws * np.log(whole) - (draws - 1) * np.log(left_out)
-    return ladder_slope(dataset[direction].values, np.exp(pseudo / 2))
+    return ladder_slope(dataset[direction].values, mean_over_draws(at.transpose(direction, "draw").values, power=2))
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
@@ -54,6 +48,7 @@ def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, orde
     bands = Bands.of(5 * 2 * dataset.sizes["optimizer"], float(dataset.attrs["draws"]))
     title = {"many": "k >= 2 table", "one": "k = 1 table"}[table]
     shown = ", ".join(f"{x:+.2f} +- {e:.2f} in {d}" for x, e, d in zip(slopes, stderr, DIRECTIONS, strict=True))
-    evidence = f"slopes {shown}; {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}"
+    beyond = f"{claim.worst:.1f} s.e. beyond, rival (-0.5) {rival.worst:.1f}, band {bands.alarm:.3g}"
+    evidence = f"slopes {shown}, claimed 0, granted {FINITE:g}; {beyond}"
     claim_title = f"{optimizer}, {title}, step {step}: the terms of order {order} are of order one"
     return Finding(claim_title, "they fall as the root of width or depth", judge(claim, rival, bands), evidence)

@@ -10,6 +10,7 @@ from figures import looped_update as figure
 from figures._command import draw_all, draw_one, figure_names
 from figures.render import caption
 from sims import looped_update as simulation
+from tests.sims.commands import unread
 
 NAME = "looped_update"
 
@@ -98,3 +99,15 @@ def test_bad_options_get_one_line(arguments, capsys):
 def test_a_dataset_of_another_simulation_is_refused(folder, capsys):
     assert draw_one("looped_energy", figure.draw, [str(folder / f"{NAME}.nc")]) == 2
     assert "is no dataset of sims.looped_energy, but of python -m sims.looped_update" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_left_ends_the_command_without_a_word(folder):
+    assert unread("figures", NAME, "--folder", folder) == (141, "")
+
+
+def test_a_refused_simulation_is_the_only_one_to_complain(tmp_path, capfd):
+    (tmp_path / f"{NAME}.png").write_text("of another run")
+    assert draw_all([NAME, "--make", "--preset", "smoke", "--folder", str(tmp_path)]) == 2
+    complaint = capfd.readouterr().err
+    assert complaint.startswith(f"error: {tmp_path / NAME}.png was not written by this run")
+    assert complaint.count("\n") == 1

@@ -142,3 +142,16 @@ def test_sso_holds_down_what_it_would_lift(gap, rank):
     step = first("sso", gradient, weights, 0.02)
     assert np.linalg.norm(step, 2) == pytest.approx(1, abs=1e-8)
     assert np.linalg.norm(weights - 0.02 * step, 2) == pytest.approx(s[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (260, 16), (1, 250)])
+def test_sso_meets_both_constraints_in_wide_matrices(shape):
+    """Where the space of Ritz vectors is far from the whole space; a second step starts from those of the first."""
+    gradient, weights = draw(shape, 1)
+    radius, optimizer, state = np.sqrt(shape[0] / shape[1]), SSO(), None
+    before = np.linalg.norm(weights, 2)
+    for _ in range(2):
+        direction, state = optimizer.step(state, gradient, Place(weights, 0.05))
+        assert np.linalg.norm(dense(direction), 2) == pytest.approx(radius, rel=1e-8)
+        weights = weights - 0.05 * dense(direction)
+        assert np.linalg.norm(weights, 2) == pytest.approx(before, rel=1e-8)

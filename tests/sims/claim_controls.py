@@ -7,6 +7,7 @@ wrong, or wrong where it is right. ``CONTROLS`` maps the claim's id to the contr
 import numpy as np
 
 from meanfield.theory.residual_laws import log_path_sum_scale
+from meanfield.verification.catalogue import CLAIMS
 
 SCALE = "label_learning_rate_scale"
 # Relative errors of numbers that are made up here.
@@ -216,21 +217,19 @@ def _off_by_a_power(dataset, name):
     return dataset.assign({name: 0 * dataset[name] + dataset[direction] * draws})
 
 
-def _products_off(run, *names):
+def _runs_off(claim, *names):
+    """These variables grow with the width, in all runs of a claim that have them."""
+
     def control(runs):
-        dataset = runs[run]
-        for name in names:
-            dataset = _off_by_a_power(dataset, f"{name}_by_width")
-        return {run: dataset}
+        changed = {}
+        for run in CLAIMS[claim].runs:
+            dataset = runs[run]
+            for name in (f"{name}_by_width" for name in names):
+                dataset = _off_by_a_power(dataset, name) if name in dataset else dataset
+            changed[run] = dataset
+        return changed
 
     return control
-
-
-def tables_not_flat(runs):
-    dataset = runs["coordinate_check"]
-    for name in ("feature_norm_by_width", "feature_update_norm_by_width"):
-        dataset = _off_by_a_power(dataset, name)
-    return {"coordinate_check": dataset}
 
 
 def activations_collapse(runs):
@@ -263,11 +262,11 @@ CONTROLS = {
     "L3": models_exchanged,
     "L4": cross_term_grows,
     "L5": updates_as_printed,
-    "S1": _products_off("spectral_condition", "weight_product"),
-    "S2": _products_off("spectral_condition-block-depth-1", "weight_product"),
-    "S3": _products_off("spectral_condition-block-depth-3", "weight_product"),
-    "S4": _products_off("spectral_condition-biases-optimizers-all", "weight_product"),
-    "S5": tables_not_flat,
-    "S6": _products_off("spectral_condition", "weight_alignment", "update_alignment"),
+    "S1": _runs_off("S1", "weight_product"),
+    "S2": _runs_off("S2", "weight_product"),
+    "S3": _runs_off("S3", "weight_product"),
+    "S4": _runs_off("S4", "weight_product"),
+    "S5": _runs_off("S5", "feature_norm", "feature_update_norm"),
+    "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
 }

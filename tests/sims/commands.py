@@ -1,5 +1,9 @@
 """Running a simulation as a command, and how a command refuses."""
 
+import os
+import subprocess
+import sys
+
 import xarray as xr
 
 
@@ -17,3 +21,13 @@ def assert_refused(simulation, arguments, message, folder, capsys):
     assert message in complaint
     assert complaint.count("\n") == 1
     assert not (folder / "run.nc").exists()
+
+
+def unread(module, *arguments):
+    """Status and complaint of a command whose output nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        command = [sys.executable, "-m", module, *map(str, arguments)]
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stderr

@@ -44,7 +44,42 @@ def test_nets_that_leave_the_floats_are_not_flat(finished):
     name = "feature_update_norm_by_width"
     gone = finished.assign({name: finished[name].where(finished["width"] < 64)})
     assert claims.judge_flat(gone, "muon", "many").verdict is Verdict.REFUTED
-    assert "leaves the floats or stands still" in claims.judge_standard(gone, "muon").evidence
+    standard = claims.judge_standard(gone, "muon")
+    assert standard.verdict is Verdict.REFUTED
+    assert "60% of nets leave the floats or stand still" in standard.evidence
+
+
+def test_a_draw_that_stands_still_does_not_hide_how_the_others_grow(finished):
+    """As Shampoo's do: outputs so large that the gradient of one draw vanishes."""
+    name = "feature_update_norm_by_width"
+    still = (finished["draw"] == 0) & (finished["width"] > 100)
+    kept = finished.assign({name: finished[name].where(~still, 1e-40)})
+    assert claims.judge_standard(kept, "muon").verdict is Verdict.REFUTED
+
+
+def test_flat_draws_are_not_refuted_as_standard(finished):
+    """Negative control: what the table keeps flat, in the place of the standard parameterization."""
+    order = ["many" if str(name) == "standard" else str(name) for name in finished["table"].values]
+    swapped = finished.sel(table=order).assign_coords(table=finished["table"])
+    assert claims.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
+
+
+def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
+    """P1 eq. 28 at k = 1: increments of positive mean add up, which 1/sqrt(L) does not hold down and 1/L does."""
+    sizes = ["--widths", "8", "12", "16", "--depths", "4", "8", "16", "32", "--width", "32", "--depth", "1"]
+    arguments = ["--activation", "relu", "--block-depth", "1", "--tables", "one", "many", "--optimizers", "sgd"]
+    run = finished_run(
+        simulation, [*arguments, *sizes, "--draws", "8", "--steps", "1", "--workers", "1"], tmp_path / "run.nc"
+    )
+    grown, flat = (claims.slope(run, "sgd", table, "depth", "feature_norm", 1) for table in ("one", "many"))
+    assert grown.settled - 5 * grown.settled_stderr > 0.4
+    assert abs(flat.settled) + 5 * flat.settled_stderr < 0.2
+
+
+def test_optimizers_that_were_not_run_are_not_confirmed(finished):
+    names = ("muon", "sgd")
+    assert claims.judge_tables(finished, names).verdict is not Verdict.CONFIRMED
+    assert "1 of 2 optimizers" in claims.judge_tables(finished, names).evidence
 
 
 def test_figure_shows_the_numbers(finished):
@@ -70,8 +105,10 @@ def test_printed_report(tmp_path, capsys):
         (["--optimizers", "adam"], "'adamw'"),
         (["--block-depth", "0"], "--block-depth is 0"),
         (["--rate", "-1"], "positive"),
+        (["--rate", "1e300"], "leaves the range of floats within two steps"),
         (["--steps", "0"], "--steps is 0"),
         (["--activation", "tanh"], "'relu'"),
+        (["--tables", "two"], "'many'"),
         (["--draws", "1"], "one draw"),
     ],
 )

@@ -107,7 +107,7 @@ def test_out_writes_the_file_once(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--optimizer", "adam", *SIZES], "'adamw', 'lion'"),
+        (["--optimizer", "adam", *SIZES], "--optimizer is 'adam'; choose one of 'sgd', 'adamw', 'lion'"),
         ([*MUON, "--width", "0"], "width is 0"),
         ([*MUON, "--base-depth", "-1"], "base_depth is -1"),
         ([*MUON, "--block-depth", "0"], "block_depth is 0"),
@@ -115,7 +115,10 @@ def test_out_writes_the_file_once(capsys, tmp_path):
         ([*MUON, "--base-epsilon", "1e-8"], "'muon' has no epsilon"),
         (["--optimizer", "soap", *SIZES, "--base-epsilon", "-1"], "base value of soap_epsilon is -1.0"),
         ([*MUON, "--others-lr", "1"], "add --others"),
-        ([*MUON, "--others", "rmsprop"], "'sophia'"),
+        ([*MUON, "--others", "rmsprop"], "--others is 'rmsprop'; choose one of 'sgd', 'adamw'"),
+        ([*MUON, "--base-multiplier", "0"], "--base-multiplier is 0; it must be positive: at 0 blocks pass nothing on"),
+        ([*MUON, "--base-multiplier", "-1"], "--base-multiplier is -1; it must be positive"),
+        ([*MUON, "--out", ".", "--force"], "cannot write the file .: it is a folder"),
         ([*MUON, "--parameterization", "mup"], "'spectral', 'standard'"),
         ([*MUON, "--input-dimension", "0"], "input_dimension is 0"),
         ([*MUON, "--output-dimension", "-5"], "output_dimension is -5"),

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
+from meanfield.verification import depth_laws, family_laws
+from meanfield.verification.verdicts import Verdict
 from sims import _scale_report as report
 from sims import learning_rate_scale as simulation
+from sims._scale_theory import depth_grid
 from tests.sims.commands import finished_run
 
 
@@ -27,16 +31,19 @@ def test_tables(finished):
 def test_transfer_table_is_the_library_s_rule(finished):
     nets = [mf.MLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.transfer_learning_rate(1.0, *nets, rule=rule) for rule in ("finite_depth", "power_law"))
-    (row,) = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
+    row, _ = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
     assert row[3] == f"{finite / power - 1:+.1%}" == "+33.1%"
 
 
 def test_exact_slope_is_the_slope_of_the_exact_scale(finished):
-    nets = [mf.MLP(depth=depth, width=256) for depth in (9, 10, 11)]
+    """That of the quartic through five depths, in which theory is smooth."""
+    depths = np.array([8, 9, 10, 11, 12])
+    nets = [mf.MLP(depth=int(depth), width=256) for depth in depths]
     logs = [float(mf.predict(net, level="exact")["log_learning_rate_scale"]) for net in nets]
     at = finished.sel(exact_depth=10)
-    assert float(at.log_learning_rate_scale) == pytest.approx(logs[1], rel=1e-12)
-    assert float(at.exact_slope) == pytest.approx(np.gradient(logs, np.log([9, 10, 11]))[1], rel=1e-9)
+    assert float(at.log_learning_rate_scale) == pytest.approx(logs[2], rel=1e-12)
+    quartic = np.polynomial.Polynomial.fit(np.log(depths), logs, 4)
+    assert float(at.exact_slope) == pytest.approx(quartic.deriv()(np.log(10)), abs=2e-4)
 
 
 def test_shallow_nets_leave_out_what_they_do_not_reach(tmp_path, capsys):
@@ -54,10 +61,95 @@ def test_scales_are_the_closed_law(finished):
 
 
 def test_figure_shows_the_slopes(finished):
-    (axes,) = figure.draw(finished).axes
+    *_, axes = figure.draw(finished).axes
     scale = finished.label_learning_rate_scale.sel(family="mlp").values
-    expected = np.gradient(np.log(scale), np.log(finished.depth.values))
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), expected)
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), depth_laws.local_slopes(finished.depth.values, scale))
+
+
+def test_figure_shows_every_scale_with_its_fit(finished):
+    """In each panel a dashed fit and the scale itself for every family; the legend names it with the fitted slope."""
+    *panels, _ = figure.draw(finished).axes
+    labels = {label.split(":")[0]: label for axes in panels for label in axes.get_legend_handles_labels()[1]}
+    names = [*finished.family.values, *finished.loop.values]
+    assert len(labels) == len(names) - 1  # "cnn 1d" stands in two panels
+    assert labels["init k=1"].endswith("slope -1.10")
+    fit, line = panels[1].lines[:2]
+    scale = finished.label_learning_rate_scale.sel(family="residual init k=1").values
+    np.testing.assert_allclose(line.get_ydata(), scale / scale[0])
+    slopes = np.diff(np.log(fit.get_ydata())) / np.diff(np.log(finished.depth.values))
+    chosen = slice(2, 30)
+    expected = np.polyfit(np.log(finished.depth.values[chosen]), np.log(scale[chosen]), 1)[0]
+    np.testing.assert_allclose(slopes, expected)
+
+
+def test_every_family_has_its_law_beside_the_papers(finished):
+    (table,) = (part for part in report.text(finished).split("\n\n") if part.startswith("Slopes of eta*(L) in theory"))
+    rows = {line[: line.index("  ", 20)].strip(): line.split() for line in table.splitlines()[3:]}
+    assert rows["residual init k=1"][-3:] == ["-1", "-3/2", "(P0)"]
+    assert rows["residual multiplier_sqrt k=1"][-5:] == ["0", "-3/2", "(P0),", "0", "(P1)"]
+    assert rows["looped sqrt"][-3:] == ["exponential", "-1/2", "(P2)"]
+    assert rows["deep linear"][-3:] == ["+1/2", "0", "(P2)"]
+
+
+def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
+    printed = report.text(finished).split(report.OWN_LAWS)[1]
+    nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
+    finite, power = (mf.transfer_learning_rate(1.0, *nets, rule=rule) for rule in ("finite_depth", "power_law"))
+    (row,) = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
+    assert row[2] == f"{finite / power - 1:+.1%}" == "-21.9%"
+    assert "looped sqrt" not in printed.split("Verdicts")[0]
+
+
+def test_printed_exponents_are_judged(finished):
+    """REFUTED where the family has another law; CONFIRMED on a made-up scale that is as the paper prints."""
+    name = "residual init k=2"
+    assert family_laws.judge_printed(finished, name, "P0").verdict is Verdict.INCONCLUSIVE  # not yet at its law
+    scale = finished.label_learning_rate_scale
+    for exponent, verdict in ((-1.5, Verdict.CONFIRMED), (0.0, Verdict.REFUTED), (-0.7, Verdict.INCONCLUSIVE)):
+        made_up = finished.assign(label_learning_rate_scale=0 * scale + finished.depth**exponent)
+        assert family_laws.judge_printed(made_up, name, "P0").verdict is verdict
+    found = {finding.claim.split(":")[0]: finding.verdict for finding in family_laws.findings(finished)}
+    assert found["residual init k=1"] is Verdict.REFUTED
+    assert found["looped linear"] is Verdict.CONFIRMED
+    assert not {"mlp", "looped sqrt", "deep sqrt"} & set(found)
+
+
+def test_plain_claims_are_judged_on_plain_nets_alone(finished):
+    """The asymptote is not refuted by families that have another, and is by plain nets that do."""
+    scale = finished.label_learning_rate_scale
+    for plain, verdict in ((-1.5, Verdict.CONFIRMED), (-1.0, Verdict.REFUTED)):
+        exponents = [0.0 if str(name).startswith("residual") else plain for name in finished.family.values]
+        made_up = finished.depth ** xr.DataArray(exponents, {"family": finished.family})
+        changed = finished.assign(label_learning_rate_scale=made_up.transpose(*scale.dims))
+        assert depth_laws.judge_asymptote(changed).verdict is verdict
+
+
+@pytest.mark.parametrize("deepest", [2, 40, 77, 3000])
+def test_depths_are_dense_where_nets_are_trained_and_steps_are_small(deepest):
+    grid = np.array(depth_grid(deepest))
+    assert grid[-1] == deepest
+    assert set(range(1, min(deepest, 30) + 1)) <= set(grid.tolist())
+    assert np.all(grid[1:] / grid[:-1] <= 2)
+    assert set(grid[:-1].tolist()) <= set(depth_grid(10 * deepest))  # sweeps join runs of several depths
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        ("residual", ["power law L^(-1) 0.00075", "L^(-3/2), as P0 prints 0.000375"]),
+        ("residual multiplier_linear k=2", ["power law L^(+1) 0.012"]),
+        ("residual none k=1", ["No power law holds"]),
+        ("residual cnn 1d", ["power law L^(-1)"]),
+        ("looped", ["power law L^(0) 0.003", "= 0.97"]),
+        ("looped sqrt", ["No power law holds", "L^(-1/2), as P2 prints 0.0015"]),
+        ("deep linear", ["power law L^(+1/2) 0.006"]),
+    ],
+)
+def test_transfer_of_residual_nets_and_loops(capsys, family, words):
+    assert simulation.main(["--transfer", "0.003", "--from", "12", "--to", "48", "--family", family]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for word in words:
+        assert word in printed
 
 
 @pytest.mark.parametrize("family", ["mlp", "cnn", "cnn 1d"])
@@ -75,6 +167,8 @@ def test_transfer(capsys, family):
         (["--transfer", "0.1"], "--from is None"),
         (["--transfer", "-1", "--from", "1", "--to", "2"], "positive and finite"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "rnn"], "'mlp', 'mlp linear'"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual init k=4"], "'residual init k=3'"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),
         (["--transfer", "0.1", "--from", "0", "--to", "2"], "--from is 0"),
         (["--from", "3"], "give one with --transfer"),
         (["--depth", "1"], "a slope needs two depths"),

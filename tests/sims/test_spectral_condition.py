@@ -8,7 +8,7 @@ from figures import spectral_condition as figure
 from meanfield.verification import spectral_products as claims
 from meanfield.verification.verdicts import Verdict
 from sims import spectral_condition as simulation
-from tests.sims.commands import finished_run
+from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -64,11 +64,12 @@ def test_printed_report(tmp_path, capsys):
         assert words in printed
 
 
-def test_bad_input_gets_one_line(tmp_path, capsys):
-    assert simulation.main(["--preset", "smoke", "--widths", "8", "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert "three or more sizes" in complaint
-    assert complaint.count("\n") == 1
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--widths", "8"], "three or more sizes"), (["--rate", "1e300"], "leaves the range of floats")],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_biases_meet_their_condition(tmp_path, capsys):

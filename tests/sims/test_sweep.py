@@ -179,11 +179,29 @@ def test_a_missing_configuration_is_named(tmp_path, capsys):
     assert "none.toml" in capsys.readouterr().err
 
 
-def test_a_point_that_is_refused_ends_the_sweep(tmp_path, capsys):
-    with pytest.raises(SystemExit) as ended:
-        _run(tmp_path, CONFIG.replace("[1.0, 2.0]", "[-1.0]"))
-    assert ended.value.code == 2
-    assert "[1/2] sims.looped_update: loops [2, 4], weight_variance -1.0\nerror: " in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (CONFIG.replace("[1.0, 2.0]", "[1.0, -1.0]"), "--weight-variance=-1.0 --seed="),
+        (CONFIG.replace("[1.0, 2.0]", "[1.0, -1.0]"), ": weight_variance is -1; it must be positive"),
+        (CONFIG.replace("[[2, 4], [2, 8]]", "[[2, 4], [2]]"), ": --loops [2] is one number; a slope needs two or more"),
+        (BEGIN + "[sweep]\ndraws = [4, 1]", ": --draws is 1; it must be at least 2"),
+        ('simulation = "mlp_depth"\n[sweep]\nwidth = [8, 1_000_000_000_000]', ": drawing with 1 worker(s) needs about"),
+        ('simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nfrom = 2', "parameter of sims."),
+        (
+            'simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nstart = 2\nend = 4',
+            ": it writes no dataset; leave out what only prints",
+        ),
+    ],
+)
+def test_what_a_simulation_refuses_is_refused_before_any_point_runs(tmp_path, capsys, monkeypatch, config, message):
+    """Values that a parser takes and a simulation does not, at the last point."""
+    monkeypatch.setattr(sweep, "_swept", None)
+    assert _run(tmp_path, config) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
 
 
 def test_a_configuration_that_is_no_text_is_named(tmp_path, capsys):

@@ -7,7 +7,7 @@ from figures import update_orders as figure
 from meanfield.verification import update_order_claims as claims
 from meanfield.verification.verdicts import Verdict
 from sims import update_orders as simulation
-from tests.sims.commands import finished_run
+from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
 
@@ -20,7 +20,10 @@ def finished(tmp_path_factory):
 
 
 def test_first_order_is_flat_and_second_order_is_not_under_the_other_table(finished):
-    assert claims.judge_order(finished, "muon", "many", 1, 1).verdict is Verdict.CONFIRMED
+    found = claims.judge_order(finished, "muon", "many", 1, 1)
+    assert found.verdict is Verdict.CONFIRMED
+    assert "claimed 0, granted 0.1; " in found.evidence
+    assert ", band " in found.evidence
     row = claims.order_slope(finished, "muon", "one", "depth", 4, 2)
     assert row.plain + 5 * row.plain_stderr < -0.25
     assert len(claims.findings(finished)) == 5
@@ -60,8 +63,9 @@ def test_an_optimizer_given_twice_is_one(tmp_path):
     assert finished_run(simulation, arguments, tmp_path / "run.nc")["optimizer"].values.tolist() == ["muon"]
 
 
-def test_bad_input_gets_one_line(tmp_path, capsys):
-    assert simulation.main(["--preset", "smoke", "--steps", "1", "--out", str(tmp_path / "run.nc")]) == 2
-    complaint = capsys.readouterr().err
-    assert "one step is split in any case" in complaint
-    assert complaint.count("\n") == 1
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--steps", "1"], "one step is split in any case"), (["--rate", "1e300"], "leaves the range of floats")],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

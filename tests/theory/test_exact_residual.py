@@ -7,6 +7,7 @@ import meanfield as mf
 from meanfield.theory.exact import OVERLAP
 from meanfield.theory.moments import parse_moment
 from meanfield.theory.recursion import Recursion
+from meanfield.theory.residual_laws import residual_exponent
 from tests.draws import given_draw
 from tests.statistics import consistent
 
@@ -190,12 +191,13 @@ def test_the_distance_from_the_mean_field_is_one_over_width(scaling, block_depth
 )
 def test_learning_rate_scales_by_block_depth_and_scaling(scaling, slopes):
     """Slopes of eta* in K for k = 1, 2, 3 (THEORY section 6): none is the -3/2 of P0. A stem's own share keeps eta*
-    from rising."""
+    from rising, a tail's, which is in one of K units alone, from rising faster than K^(1/2)."""
     for block_depth, slope in zip((1, 2, 3), slopes, strict=True):
-        for stem, expected in ((0, slope), (1, min(slope, 0))):
-            nets = [
-                _net(depth=k, width=10**4, block_depth=block_depth, scaling=scaling, stem=stem) for k in (10**3, 10**4)
-            ]
+        for stem, tail, largest in ((0, 0, slope), (1, 0, 0), (1, 1, 0), (0, 1, 0.5)):
+            expected = min(slope, largest)
+            assert residual_exponent(scaling, block_depth, stem, tail) == expected
+            options = {"block_depth": block_depth, "scaling": scaling, "stem": stem, "tail": tail}
+            nets = [_net(depth=blocks, width=10**4, **options) for blocks in (10**3, 10**4)]
             found = [mf.predict(net, level="exact") for net in nets]
             for name in ("log_learning_rate_scale", "log_label_learning_rate_scale"):
                 assert float(found[1][name] - found[0][name]) / np.log(10) == pytest.approx(expected, abs=0.003)

@@ -9,6 +9,7 @@ from meanfield.theory.depth_scan import finite_width_excess, output_share
 from meanfield.verification import depth_laws, published
 from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Verdict, judge_computed
+from sims._scale_theory import depth_grid
 
 SHARES = (0.25, 1.0)
 
@@ -75,6 +76,18 @@ def test_the_output_term_is_neither_lower_order_nor_negligible():
 def test_measured_slopes(slope, stderr, verdict):
     measured = MeasuredSlope("made up", tuple(range(3, 31)), slope, stderr, 20)
     assert depth_laws.judge_measured_slope(measured, 3).verdict is verdict
+
+
+@pytest.mark.parametrize("deepest", [12, 1000])
+def test_local_slopes_on_the_grid_are_those_of_the_closed_law(deepest):
+    """d ln / d ln L of ((L + 1)(L^2 + L + 1))^(-1/2), also where depths are far apart; of two, the secant."""
+    depth = np.array(depth_grid(deepest))
+    law = ((depth + 1.0) * (depth**2 + depth + 1.0)) ** -0.5
+    exact = -depth / 2 * (1 / (depth + 1) + (2 * depth + 1) / (depth**2 + depth + 1))
+    missed = depth_laws.local_slopes(depth, np.stack([law, 3 * law])) - exact
+    assert np.all(np.abs(missed[:, 2:]) < 2e-4)
+    assert np.all(np.abs(missed[:, :2]) < 1e-2)
+    assert depth_laws.local_slopes([1, 2], law[:2])[0] == pytest.approx(np.log2(law[1] / law[0]))
 
 
 def test_finite_depth_slope_is_that_of_the_closed_law():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.verification.ladder_slopes import ladder_slope
+from meanfield.verification.ladder_slopes import ladder_slope, mean_over_draws
 
 DEPTHS = np.array([2, 4, 8, 16, 32, 64])
 
@@ -35,3 +35,15 @@ def test_sizes_that_are_not_finite_are_left_out():
     assert ladder_slope(DEPTHS, values).sizes == 4
     values[2:, 1] = 0.0
     assert np.isnan(ladder_slope(DEPTHS, values).settled)
+
+
+def test_mean_over_draws_survives_draws_close_to_zero():
+    """Normal amplitudes: their root mean square has the slope of their scale, their logarithms scatter."""
+    rng = np.random.default_rng(2)
+    sizes = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    values = np.abs(rng.normal(size=(5, 400))) * sizes[:, None] ** 0.5
+    found = ladder_slope(sizes, mean_over_draws(values, power=2))
+    assert abs(found.plain - 0.5) < 5 * found.plain_stderr
+    assert found.plain_stderr < 0.7 * ladder_slope(sizes, values).plain_stderr
+    whole = np.log(np.mean(values**2, axis=1)) / 2
+    assert found.plain == pytest.approx(np.polyfit(np.log(sizes), whole, 1)[0], abs=5e-3)

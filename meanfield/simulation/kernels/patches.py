@@ -14,7 +14,7 @@ def gather(values, table):
     """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
     draws, channels, rows, sites = values.shape
     taps = table.shape[0]
-    out = np.empty((draws, channels * taps, rows * sites))
+    out = np.empty((draws, channels * taps, rows * sites), values.dtype)
     for d in range(draws):
         for i in range(channels):
             for t in range(taps):
@@ -33,7 +33,7 @@ def gather_transpose(patches, reversed_table, rows):
     draws = patches.shape[0]
     taps, sites = reversed_table.shape
     channels = patches.shape[1] // taps
-    out = np.zeros((draws, channels, rows, sites))
+    out = np.zeros((draws, channels, rows, sites), patches.dtype)
     for d in range(draws):
         for i in range(channels):
             for t in range(taps):

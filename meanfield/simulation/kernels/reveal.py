@@ -1,14 +1,21 @@
-"""Queries to a lazily revealed Gaussian matrix: project on what is known, draw the rest."""
+"""Queries to a lazily revealed Gaussian matrix: project on what is known, draw the rest.
+
+In the precision of the queries; lengths, and dot products of few columns, are summed in double precision.
+"""
 
 import numpy as np
 from numba import njit
 
-# A direction's part outside the known ones, relative to the query, below which it is rounding.
-ROUNDING = 1e-12
+# A direction's part outside the known ones, relative to the query, below which it is rounding: the precision to this
+# power, 2e-12 in double precision and 6e-6 in single.
+ROUNDING_POWER = 0.75
 
 # A projection that leaves this part of a vector's length or more has cancelled one digit at most, and need not be
 # repeated: so directions stay orthogonal to rounding however long the sequence of queries.
 ENOUGH = 0.1
+
+# The first of all rows, as a number and not a literal, for which Numba would compile everything once more.
+ALL = np.int64(0)
 
 # Elements of a vector that stay in the first cache while every known row passes by.
 TILE = 1024
@@ -29,7 +36,8 @@ def reveal(queries, basis, images, known, other_known, other_basis, other_images
     draws, count, _ = queries.shape
     width = images.shape[2]
     after = known + count
-    parts, fixed, seen = np.empty((count, after)), np.empty((count, other_known)), np.empty((count, other_known))
+    parts, fixed = np.empty((count, after), basis.dtype), np.empty((count, other_known), basis.dtype)
+    seen = np.empty_like(fixed)
     for d in range(draws):
         normals = stock[d, start : start + count * width].reshape(count, width)
         new, theirs = images[d, known:after], other_basis[d, :other_known]
@@ -56,7 +64,7 @@ def _extend(queries, basis, known, parts):
     parts[:] = 0.0
     if count < TOGETHER:
         for k in range(count):
-            _append(queries[k], _length(queries[k]), basis[: known + k + 1], 0, parts[k])
+            _append(queries[k], _length(queries[k]), basis[: known + k + 1], ALL, parts[k])
         return
     rest = _outside(queries, basis[:known], parts[:, :known])
     for first in range(0, count, TOGETHER):
@@ -87,8 +95,8 @@ def _append(vector, length, basis, first, part):
     own = len(basis) - 1
     left = _project(vector, basis, first, part)
     if left < ENOUGH * length:
-        left = _project(basis[own].copy(), basis, 0, part)
-    if left > ROUNDING * length:
+        left = _project(basis[own].copy(), basis, ALL, part)
+    if left > np.finfo(basis.dtype).eps ** ROUNDING_POWER * length:
         part[own] = left
         _scale(basis[own], 1 / left)
     else:
@@ -99,7 +107,7 @@ def _append(vector, length, basis, first, part):
 def _project(vector, basis, first, part):
     """Write the vector without its components along the rows from ``first`` on to the last; its length."""
     own = len(basis) - 1
-    rows, found = basis[first:own], np.empty((1, own - first))
+    rows, found = basis[first:own], np.empty((1, own - first), basis.dtype)
     _dots(rows, vector.reshape(1, -1), found)
     part[first:own] += found[0]
     _blend(basis[own : own + 1], 1.0, vector.reshape(1, -1), -found, rows)
@@ -149,7 +157,7 @@ def _mix(out, coefficients, rows):
         return
     for k in range(len(out)):
         others = coefficients[k, 1:].reshape(1, -1)
-        _blend(out[k : k + 1], coefficients[k, 0], rows[:1], others, rows[1:])
+        _blend(out[k : k + 1], np.float64(coefficients[k, 0]), rows[:1], others, rows[1:])
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})

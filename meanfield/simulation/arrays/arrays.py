@@ -1,0 +1,67 @@
+"""What the passes ask of an array library, so that they are written once for every library and precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from meanfield.activations import ON_NUMPY, Pointwise
+from meanfield.simulation.kernels import patches
+
+PRECISIONS = ("float64", "float32")
+BACKENDS = ("numpy", "cupy")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One array library at one precision. Two libraries never meet in one operation, nor do two precisions.
+
+    Attributes:
+        backend: its name.
+        precision: "float64" or "float32", that of weights, pre-activations, errors and tangents. Norms and energies are
+            summed in double precision in either case.
+        xp: the library's namespace.
+        pointwise: of what activations are made.
+        softmax: over an axis.
+        gather, gather_transpose, sum_over_shifts: as in `meanfield.simulation.kernels.patches`; tables are NumPy's.
+        normals: (seed, purpose, group of draws, precision) -> source of standard normals on a device; None on the host,
+            where every draw has a generator of its own.
+    """
+
+    backend: str
+    precision: str
+    xp: Any
+    pointwise: Pointwise
+    softmax: Callable[..., Any]
+    gather: Callable[..., Any]
+    gather_transpose: Callable[..., Any]
+    sum_over_shifts: Callable[..., Any]
+    normals: Callable[[int, str, range, str], Any] | None = None
+
+    def moved(self, values: NDArray[np.float64]) -> Any:
+        """A NumPy array as this library's, at this precision."""
+        return self.xp.asarray(values, dtype=self.precision)
+
+    def fetched(self, values: Any) -> NDArray[np.float64]:
+        """An array of this library as NumPy's, in double precision."""
+        on_host = values if self.normals is None else self.xp.asnumpy(values)
+        return np.asarray(on_host, dtype=np.float64)
+
+    def squared_norms(self, vectors: Any) -> Any:
+        """Sums of squares over the last axis, in double precision."""
+        wide = vectors.astype("float64", copy=False)
+        return np.vecdot(wide, wide) if self.normals is None else (wide * wide).sum(axis=-1)
+
+
+def on_numpy(precision: str) -> Arrays:
+    """NumPy, its stencils by compiled loops."""
+    stencils = (patches.gather, patches.gather_transpose, patches.sum_over_shifts)
+    return Arrays("numpy", precision, np, ON_NUMPY, softmax, *stencils)
+
+
+NUMPY = on_numpy("float64")

@@ -1,0 +1,83 @@
+"""Draws on a device go in groups of fixed size and place, whatever was asked for.
+
+The libraries that multiply matrices on a device choose their algorithm by the number of matrices, so a draw made with
+other company would differ in rounding; and one stream of random numbers for many draws costs far less than one for
+each. So a group is always made whole, and what is not wanted of it is cut off: a draw's numbers depend on its group
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.architectures import Sequential
+from meanfield.memory import require_bytes
+from meanfield.simulation.arrays.float_range import overflow_silent, require_range
+from meanfield.simulation.arrays.resolve import arrays_of
+from meanfield.simulation.cost import draw_bytes
+from meanfield.simulation.update_energy import LARGEST, draw_energies
+
+Array = NDArray[np.float64]
+
+# Of device memory: a card of 8 GB holds a group with what its library keeps beside it. To change this number or the
+# next is to change which draws share a stream.
+GROUP_BYTES = 4 << 30
+MOST_DRAWS_PER_GROUP = 1024
+
+# A device does the work of a core in this part of the time, roughly: so that chunks take about a second there, too.
+DEVICE_SPEED = 100
+
+
+def draw_energies_on(
+    architecture: Sequential,
+    seed: int,
+    draws: range,
+    weights: str = "dense",
+    backend: str = "numpy",
+    precision: str = "float64",
+    **options: Any,
+) -> dict[str, Array]:
+    """`draw_energies` by the arrays of that name: of these draws alone on the host, by whole groups on a device.
+
+    Raises OverflowError where single precision does not reach.
+    """
+    arrays = arrays_of(backend, precision)
+
+    def energies(wanted: range) -> dict[str, Array]:
+        with overflow_silent(arrays):
+            return draw_energies(architecture, seed, wanted, weights=weights, arrays=arrays, **options)
+
+    if arrays.normals is None:
+        found = energies(draws)
+    else:
+        found = in_whole_groups(energies, draws, draws_per_group(architecture, weights, precision))
+    if precision == "float32":
+        changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
+        require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
+    return found
+
+
+def draws_per_group(architecture: Sequential, weights: str, precision: str) -> int:
+    """Draws of a group: a matter of the net, its weights and the precision, never of the device or of the run."""
+    return int(max(1, min(MOST_DRAWS_PER_GROUP, GROUP_BYTES // draw_bytes(architecture, weights, precision))))
+
+
+def require_device_memory(architecture: Sequential, workers: int, weights: str, precision: str) -> None:
+    """Raise MemoryError unless so many workers can hold a group on the device, and as `arrays_of` without one."""
+    present = arrays_of("cupy", precision).xp.cuda.Device().mem_info[1]
+    draws = draws_per_group(architecture, weights, precision)
+    needed = workers * draws * draw_bytes(architecture, weights, precision)
+    remedy = "channels, grid, samples, depth or workers"
+    require_bytes(needed, f"drawing {draws} networks at once with {workers} worker(s)", remedy, present, "the device")
+
+
+def in_whole_groups(measure: Callable[[range], dict[str, Array]], draws: range, size: int) -> dict[str, Array]:
+    """What ``measure`` finds of these draws, by name, made in all the groups that hold one of them."""
+    first = draws.start // size * size
+    groups = [measure(range(start, start + size)) for start in range(first, draws.stop, size)]
+    wanted = slice(draws.start - first, draws.stop - first)
+    return {name: np.concatenate([group[name] for group in groups])[wanted] for name in groups[0]}

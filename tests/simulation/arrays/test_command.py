@@ -1,0 +1,92 @@
+"""--backend and --precision: they reach the draws, the name of the run and its record, and are refused in one line."""
+
+import importlib
+
+import pytest
+
+from meanfield.execution import runs
+from meanfield.simulation.arrays import resolve
+from meanfield.theory import exact
+from sims._command import Results
+from tests.sims.commands import assert_refused, finished_run
+
+FAR = ["--far-lines", "4", "5", "6", "--far-squares", "4"]
+# The simulations, with sizes at which their theory takes no time.
+SIMULATIONS = {
+    "batch_size": ["--batches", "1", "2", "3", "--depth", "2"],
+    "cnn_overlap": ["--depth", "2"],
+    "cnn_padding": ["--lines", "4", "--squares", "4", "--depths", "1", "2", "3", *FAR],
+    "cross_entropy": [],
+    "mlp_depth": ["--depth", "2"],
+    "residual_depth": [],
+}
+SINGLE = ["--backend", "cupy", "--precision", "float32"]
+
+
+class Planned(Exception):
+    """What would have been drawn."""
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """Run a command as far as its draws: the name of the run, and how to learn what it would draw."""
+
+    def plan(simulation, arguments):
+        found = []
+        monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: found.extend([self.run_key, measure]) or 0)
+        module = importlib.import_module(f"sims.{simulation}")
+        assert module.main(["--preset", "smoke", *SIMULATIONS[simulation], *arguments]) == 0
+        return found
+
+    def stop(wanted, **_):
+        raise Planned(wanted)
+
+    monkeypatch.setattr(runs, "simulate_all", stop)
+    for spread in ("label_spread", "relative_spread"):  # the slow part of what stands beside the draws
+        monkeypatch.setattr(exact, spread, lambda net: [1.0] * net.depth)
+    return plan
+
+
+@pytest.mark.parametrize("simulation", SIMULATIONS)
+def test_both_reach_every_draw_and_the_name_of_the_run(cupy, planned, simulation):
+    names = [planned(simulation, arguments)[0] for arguments in ([], SINGLE[:2], SINGLE[2:], SINGLE)]
+    assert len(set(names)) == 4
+    measure = planned(simulation, SINGLE)[1]
+    with pytest.raises(Planned) as wanted:
+        measure()
+    assert {(run.backend, run.precision) for run in wanted.value.args[0]} == {("cupy", "float32")}
+
+
+def test_a_run_records_them_and_stays_in_one_process(cupy, tmp_path, monkeypatch):
+    simulation = importlib.import_module("sims.cnn_overlap")
+    drawn, seen = runs.simulate_all, []
+
+    def noted(wanted, *, workers, store):
+        seen.append(workers)
+        return drawn(wanted, workers=workers, store=store)
+
+    monkeypatch.setattr(runs, "simulate_all", noted)
+    tiny = ["--depth", "2", "--channels", "4", "--grid", "4", "--draws", "8"]
+    dataset = finished_run(simulation, [*tiny, *SINGLE], tmp_path / "run.nc")
+    assert (dataset.attrs["backend"], dataset.attrs["precision"]) == ("cupy", "float32")
+    assert "--backend cupy" in dataset.attrs["command"]
+    assert seen[0].processes == 1
+
+
+@pytest.mark.parametrize("simulation", ["cnn_overlap", "mlp_depth"])
+def test_a_missing_device_is_one_line(simulation, tmp_path, capsys, monkeypatch):
+    def absent(name):
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(resolve, "import_module", absent)
+    resolve.arrays_of.cache_clear()
+    module = importlib.import_module(f"sims.{simulation}")
+    assert_refused(module, ["--preset", "smoke", "--backend", "cupy"], 'pip install -e ".[cuda12]"', tmp_path, capsys)
+
+
+def test_another_name_is_one_line(tmp_path, capsys):
+    module = importlib.import_module("sims.mlp_depth")
+    with pytest.raises(SystemExit) as refusal:
+        module.main(["--backend", "torch", "--out", str(tmp_path / "run.nc")])
+    assert refusal.value.code == 2
+    assert "choose from" in capsys.readouterr().err

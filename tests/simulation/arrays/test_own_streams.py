@@ -1,0 +1,101 @@
+"""A device's own random numbers: the law of the host's, and the same bits in any chunks and batches."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import meanfield as mf
+from meanfield.execution import chunks
+from meanfield.execution.runs import Run
+from meanfield.seeds import stream_key
+from meanfield.simulation.arrays import groups
+from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group
+from meanfield.simulation.arrays.resolve import arrays_of
+from meanfield.simulation.update_energy import draw_energies
+from tests.statistics import consistent
+
+NET = mf.MLP(depth=3, width=24, outputs=3)
+DRAWS = 2048
+
+
+def _exact_difference(net, backend, weights, precision):
+    measured = mf.simulate(net, draws=DRAWS, seed=1, backend=backend, weights=weights, precision=precision)
+    predicted = mf.predict(NET, level="exact")
+    found = [
+        consistent((measured[name] - predicted[name]).values, measured[f"{name}_stderr"].values, DRAWS)
+        for name in ("label_term", "output_term")
+    ]
+    return measured, all(found)
+
+
+@pytest.mark.parametrize("weights", ["dense", "lazy"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_draws_meet_the_exact_expectation(cupy, monkeypatch, weights, precision):
+    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
+    measured, agrees = _exact_difference(NET, cupy, weights, precision)
+    assert agrees
+    assert {name: measured.attrs[name] for name in ("backend", "precision", "weights")} == {
+        "backend": cupy,
+        "precision": precision,
+        "weights": weights,
+    }
+
+
+def test_weights_a_tenth_too_large_are_seen(cupy, monkeypatch):
+    """Negative control of the comparison above."""
+    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
+    assert not _exact_difference(mf.MLP(depth=3, width=24, outputs=3, weight_variance=2.2), cupy, "dense", "float64")[1]
+
+
+@pytest.mark.parametrize("weights", ["dense", "lazy"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_chunks_and_batches_change_no_bit(cupy, monkeypatch, weights, precision):
+    how = {"seed": 3, "backend": cupy, "precision": precision, "weights": weights}
+    whole = mf.simulate(NET, draws=45, **how)
+    monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e2)
+    planned = Run(NET, 45, 3, None, weights, backend=cupy, precision=precision).chunks()
+    assert [chunk.start % 8 for chunk in planned] == [0] * 6
+    xr.testing.assert_identical(mf.simulate(NET, draws=45, **how), whole)
+    drawn = draw_energies_on(NET, 3, range(45), weights, cupy, precision)
+    for part in (range(1), range(7, 9), range(13, 30)):
+        for name, values in draw_energies_on(NET, 3, part, weights, cupy, precision).items():
+            np.testing.assert_array_equal(values, drawn[name][part.start : part.stop])
+
+
+def test_a_draw_outside_its_group_is_another(cupy):
+    """Negative control: made alone, draw 3 has other numbers than in its group, for those come from one stream."""
+    alone = draw_energies(NET, 3, range(3, 4), arrays=arrays_of(cupy, "float64"))
+    assert (alone["label_term"] != draw_energies_on(NET, 3, range(3, 4), backend=cupy)["label_term"]).all()
+
+
+def test_groups_are_a_matter_of_the_net_alone(monkeypatch):
+    """Of 4 GiB: a net whose draw takes more is drawn alone, small ones by the thousand."""
+    assert draws_per_group(NET, "dense", "float64") == groups.MOST_DRAWS_PER_GROUP
+    assert draws_per_group(mf.MLP(depth=64, width=4096), "dense", "float64") == 1
+    wide = mf.MLP(depth=64, width=1024)
+    assert 2 * draws_per_group(wide, "dense", "float64") <= draws_per_group(wide, "dense", "float32")
+
+
+def test_keys_of_groups_are_their_own():
+    """Neighbouring groups, seeds and purposes share no key."""
+    keys = {
+        stream_key(seed, purpose, first) for seed in (0, 1) for purpose in ("weights", "labels") for first in (0, 8)
+    }
+    assert len(keys) == 8
+    assert all(0 <= key < 2**64 for key in keys)
+
+
+def test_draws_of_two_groups_differ(cupy):
+    drawn = draw_energies_on(NET, 0, range(24), backend=cupy)["label_term"][:, -1]
+    assert len(set(drawn)) == 24
+
+
+@pytest.mark.parametrize("other", [{"backend": "cupy"}, {"precision": "float32"}])
+def test_pieces_of_another_backend_or_precision_are_not_taken(cupy, tmp_path, other):
+    how = {"draws": 10, "seed": 3}
+    here = mf.simulate(NET, resume_in=tmp_path, **how)
+    there = mf.simulate(NET, resume_in=tmp_path, **how, **other)
+    assert (there.label_term != here.label_term).any()
+    xr.testing.assert_identical(there, mf.simulate(NET, **how, **other))
+    kept = [{chunk.key for chunk in Run(NET, 10, 3, **changed).chunks()} for changed in ({}, other)]
+    assert not kept[0] & kept[1]

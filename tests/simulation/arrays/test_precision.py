@@ -1,0 +1,115 @@
+"""Single precision on the host: the same draws rounded, without a bias that counts, and refused where it ends."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.seeds import stream
+from meanfield.simulation.arrays import float_range
+from meanfield.simulation.arrays.groups import draw_energies_on
+from meanfield.simulation.slabs import Slabs
+from meanfield.simulation.weights import Lazy, NormalSource
+
+# docs/precision.md: the mean relative difference of an update energy, float32 over float64, and its largest spread.
+BIAS, SPREAD = 1e-6, 1e-5
+
+
+def _relative_differences(net, draws, weights):
+    here, there = (draw_energies_on(net, 0, range(draws), weights, precision=p) for p in ("float64", "float32"))
+    assert set(here) == set(there)
+    return np.concatenate([there[name] / here[name] - 1 for name in here], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("net", "weights"),
+    [
+        (mf.MLP(depth=16, width=256), "lazy"),
+        (mf.MLP(depth=16, width=64), "dense"),
+        (mf.ConvNet(depth=6, channels=24, grid=(4, 4), kernel=(3, 3), readout="convolution"), "dense"),
+    ],
+)
+def test_the_bias_is_a_millionth_and_a_draw_moves_by_little_more(net, weights):
+    """Paired draws; the mean of 64 is known to a small part of the bound, which the standard error shows."""
+    differences = _relative_differences(net, 64, weights)
+    error = differences.std(axis=0) / 8
+    assert (np.abs(differences.mean(axis=0)) + 5 * error < BIAS).all()
+    assert 1e-8 < np.abs(differences).max() < SPREAD
+
+
+def test_weights_rounded_to_half_precision_exceed_the_bound(monkeypatch):
+    """Negative control: numbers of eleven bits move draws a thousand times as far."""
+    fill = NormalSource._refill
+
+    def coarse(self, count):
+        fill(self, count)
+        self._stock[:] = self._stock.astype(np.float16)
+
+    net = mf.MLP(depth=16, width=256)
+    exact = draw_energies_on(net, 0, range(8), "lazy")["label_term"]
+    monkeypatch.setattr(NormalSource, "_refill", coarse)
+    rounded = draw_energies_on(net, 0, range(8), "lazy", precision="float32")["label_term"]
+    assert np.abs(rounded / exact - 1).max() > 10 * SPREAD
+
+
+def test_single_precision_holds_half_the_memory():
+    net = mf.MLP(depth=2, width=40)
+    matrix = Lazy(40, 40, 1.0, NormalSource([stream(0, "weights", 0)], precision="float32"), Slabs("float32"))
+    answers = matrix.times(np.ones((1, 40, 2), np.float32))
+    held = (answers, matrix._right.basis, matrix._right.images, matrix._normals._stock)
+    assert {array.dtype.name for array in held} == {"float32"}
+    assert (draw_energies_on(net, 0, range(2), precision="float32")["label_term"].dtype) == np.float64
+
+
+def test_dependent_columns_are_found_in_single_precision():
+    """Copies, multiples and zeros add no direction, so that a basis never outgrows its space."""
+    matrix = Lazy(6, 5, 0.3, NormalSource([stream(0, "weights", 0)], precision="float32"), Slabs("float32"))
+    columns = np.random.default_rng(0).normal(size=(1, 5, 8)).astype(np.float32)
+    answers = matrix.times(np.concatenate([columns, -3 * columns, 0 * columns], axis=2))
+    directions = matrix._right.basis[0]
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), [1] * 5 + [0] * 19, atol=1e-6)
+    np.testing.assert_allclose(directions[:5] @ directions[:5].T, np.eye(5), atol=1e-6)
+    np.testing.assert_allclose(answers[..., 8:16], -3 * answers[..., :8], atol=1e-5)
+
+
+GROWING = mf.MLP(depth=40, width=8, weight_variance=60.0)
+FADING = mf.MLP(depth=40, width=8, weight_variance=0.02)
+
+
+@pytest.mark.parametrize("net", [GROWING, FADING], ids=["growing", "fading"])
+@pytest.mark.parametrize("backend", ["numpy", "cupy"])
+def test_numbers_beyond_single_precision_are_refused(cupy, net, backend):
+    with pytest.raises(OverflowError, match=r"outside the range of float32 .*; take precision 'float64'"):
+        mf.simulate(net, draws=4, seed=0, precision="float32", backend=backend)
+    assert np.isfinite(draw_energies_on(net, 0, range(4), backend=backend)["label_term"]).all()
+
+
+def test_numbers_that_would_fade_unseen_are_refused_for_what_they_pass():
+    """Changes of a net that fades are exact zeros in single precision; its pre-activations show why."""
+    net = mf.MLP(depth=80, width=64, weight_variance=0.02)
+    with pytest.raises(OverflowError, match="a pre-activation has size"):
+        mf.simulate(net, draws=2, seed=0, precision="float32")
+
+
+def test_dead_nets_are_zero_and_no_error():
+    """A net of one unit a layer that is off is zero in any precision."""
+    net = mf.MLP(depth=3, width=1)
+    single, double = (mf.simulate(net, draws=64, seed=0, precision=p) for p in ("float32", "float64"))
+    np.testing.assert_allclose(single.update_energy, double.update_energy, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e-31])
+def test_one_bad_size_is_named(value):
+    sizes = np.ones((3, 4))
+    float_range.require_range({"label_term": sizes})
+    sizes[1, 2] = value
+    with pytest.raises(OverflowError, match=f"label_term has size {value:.2g} at layer 3 in some draw"):
+        float_range.require_range({"label_term": sizes})
+
+
+def test_one_step_in_single_precision_says_where_it_ends():
+    net = mf.MLP(depth=2, width=3)
+    weights = [np.full(shape, 1e30) for shape in net.weight_shapes]
+    given = weights, np.ones(net.input_shape), np.ones(net.output_shape)
+    assert np.isfinite(mf.one_step(net, *given)[-1]).all()
+    with pytest.raises(OverflowError, match="take precision 'float64'"):
+        mf.one_step(net, *given, precision="float32")
