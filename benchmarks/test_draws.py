@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.counting import counted
-from benchmarks.limits import Demand, products, random_numbers, reading
-from benchmarks.nets import dense_demands, described, the_mlp
+from benchmarks.limits import products, random_numbers
+from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
 from meanfield.architectures import MLP, ConvNet, Sequential
 from meanfield.loops import TiedLoop
@@ -115,22 +115,6 @@ def test_dense_draw_on_a_small_grid(race: Race, sizes: Sizes) -> None:
     _draw(race, ConvNet(depth=8, channels=channels, grid=(8,), kernel=(3,), readout="convolution"), "dense", most=1)
 
 
-def _known_vectors(loop: TiedLoop, right: int, left: int) -> float:
-    """Bytes of the known vectors that the queries of a lazily revealed tied matrix meet.
-
-    A query of one side meets all directions of its side, twice, and their images, and of the other side both, once.
-    """
-    asked, steps = 8.0 * loop.width * loop.depth**2, (right, left)
-    return asked * (3 / 2 * sum(side**2 for side in steps) + 2 * right * left)
-
-
-def _loop_demands(loop: TiedLoop, kind: str, numbers: int, draws: int, sides: tuple[int, int]) -> list[Demand]:
-    """Random numbers, and the vectors or the matrix that every step looks through."""
-    held = 8.0 * loop.width * (loop.width if kind == "dense" else 2 * loop.depth * sum(sides))
-    looked = held * loop.depth * sum(sides) if kind == "dense" else _known_vectors(loop, *sides)
-    return [random_numbers(numbers), reading(draws * looked, held)]
-
-
 @pytest.mark.parametrize("weights", ["lazy", "dense"])
 def test_draw_of_a_tied_loop(race: Race, sizes: Sizes, weights: str) -> None:
     loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("width", 1024, 256))
@@ -141,7 +125,7 @@ def test_draw_of_a_tied_loop(race: Race, sizes: Sizes, weights: str) -> None:
 
     race(
         work,
-        _loop_demands(loop, weights, counted(work).numbers, together, (1, 0)),
+        loop_demands(loop, weights, counted(work).numbers, together, ENERGY_SIDES),
         group=DRAWS,
         what=f"{weights} draw of a tied loop",
         size=f"N = {loop.width}, L = {loop.depth}; {together} together",
@@ -162,7 +146,7 @@ def test_stream_update(race: Race, sizes: Sizes, update: str) -> None:
 
     square = loop.depth * loop.width * (loop.depth if update == "gradient" else loop.width)
     own = 2.0 * square * (1 if update == "isotropic" else 2)  # signs need the gradient before they multiply features
-    demands = _loop_demands(loop, kind, counted(work).numbers, together, (2, 1))
+    demands = loop_demands(loop, kind, counted(work).numbers, together, UPDATE_SIDES)
     race(
         work,
         [*demands, products(together * own)],

@@ -18,9 +18,11 @@ import meanfield.execution.overlap_runs  # noqa: F401
 import sims
 from benchmarks.counting import counted
 from benchmarks.limits import Demand, memory, products, random_numbers, reading
+from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, loop_demands
 from benchmarks.race import Race, Sizes
 from meanfield.block_net import BlockNet
 from meanfield.execution.chunks import Chunk, compute_chunk
+from meanfield.loops import TiedLoop
 from meanfield.simulation.cost import draw_operations
 
 # What simulations hand to the workers goes through this function, which they look up when they come to it.
@@ -69,6 +71,9 @@ def demands_of(chunk: Chunk) -> list[Demand]:
         visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
         return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
     count = counted(lambda: compute_chunk(chunk))
+    if isinstance(net, TiedLoop) and net.tied:
+        sides = UPDATE_SIDES if chunk.measure == "loop updates" else ENERGY_SIDES
+        return loop_demands(net, chunk.weights, count.numbers, draws, sides)
     operations = count.operations
     if chunk.weights == "dense" and chunk.measure in PASSES:
         operations = draws * draw_operations(net)  # type: ignore[arg-type]
