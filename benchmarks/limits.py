@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
-from time import process_time as clock
+from time import process_time
 
 import numpy as np
 from numba import njit
@@ -20,6 +20,9 @@ from numba import njit
 from meanfield.seeds import stream
 from meanfield.simulation.kernels.normals import _next, fill_normal
 from meanfield.simulation.weights import NormalSource
+
+# Seconds of the processor in this process.
+clock = process_time
 
 # A probe shorter than this is repeated: clocks and calls would be measured with it.
 LEAST_SECONDS = 4e-3

@@ -27,7 +27,9 @@ from meanfield.simulation.cost import draw_operations
 
 # What simulations hand to the workers goes through this function, which they look up when they come to it.
 GATE = "simulate_all"
-NAMES = sorted(path.stem for path in Path(sims.__file__).parent.glob("[!_]*.py") if f"{GATE}(" in path.read_text())
+# Simulations that draw are those that can be told how often.
+DRAWING = "add_run_options("
+NAMES = sorted(path.stem for path in Path(sims.__file__).parent.glob("[!_]*.py") if DRAWING in path.read_text())
 # Theory that comes before the draws and changes none of them: as little as there can be.
 BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
 
