@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from meanfield.activations import ACTIVATIONS
 from meanfield.lattice import PADDINGS, require_same_dimension
+from meanfield.memory import Drawable
 from meanfield.validation import require_choice, require_count, require_counts, require_depth
 from meanfield.weight_scale import WeightScale
 
@@ -38,7 +39,7 @@ class Layer:
     variance_factor: float = 1.0
 
 
-class Sequential(WeightScale, ABC):
+class Sequential(WeightScale, Drawable, ABC):
     """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
 
     Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l

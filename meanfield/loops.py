@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from meanfield.activations import ACTIVATIONS, Activation, activation_named
+from meanfield.memory import Drawable
 from meanfield.validation import require_choice, require_count, require_finite, require_positive
 
 # The papers' names of residual scalings, by their exponent alpha.
@@ -18,7 +19,7 @@ NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TiedLoop:
+class TiedLoop(Drawable):
     """L steps of one residual layer of width N, with the same weights at every step (P2 eq. 1).
 
     Args:

@@ -219,6 +219,7 @@ class Results:
         All that can be refused has been when this is called: here the work begins.
         """
         if self._options.check_only:
+            self._require_arrays()
             raise Checked
         dataset = self.finished()
         if dataset is None:
@@ -279,13 +280,12 @@ class Results:
 
 def _check_draws(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
-    from meanfield.seeds import checked_seed
     from meanfield.validation import require_count
 
     if "draws" in options:
         require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
     if "seed" in options:
-        checked_seed(options.seed)
+        require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
 
 
 def _stored(path: Path) -> xr.Dataset | None:

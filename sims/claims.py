@@ -19,7 +19,7 @@ DIFFERENT = 1
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets={name: {"preset": name} for name in PRESETS})
     add = parser.add_argument
     add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")

@@ -27,6 +27,7 @@ from sims._command import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from meanfield.architectures import MLP
     from meanfield.execution.runs import Run
 
 NAME = "mlp_depth"
@@ -84,10 +85,10 @@ def run(options: argparse.Namespace) -> int:
     results = Results(NAME, key, options)
     whole = Run(net, options.draws, options.seed, **arrays)
     whole.require_memory(options.workers.here)
-    return results.deliver(lambda: _measure(options, whole, results), report.text, figure.draw)
+    return results.deliver(lambda: _measure(options, net, whole, results), report.text, figure.draw)
 
 
-def _measure(options: argparse.Namespace, whole: Run, results: Results) -> xr.Dataset:
+def _measure(options: argparse.Namespace, net: MLP, whole: Run, results: Results) -> xr.Dataset:
     """Draws with their exact expectation (NAME_exact) and mean field (NAME_mean_field), and all that is exact alone."""
     import xarray as xr
 
@@ -98,7 +99,7 @@ def _measure(options: argparse.Namespace, whole: Run, results: Results) -> xr.Da
     from sims import _head_sweep as sweep
     from sims._mlp_report import plan
 
-    net, arrays = whole.architecture, chosen_arrays(options)
+    arrays = chosen_arrays(options)
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
     print(plan(beside[-1], options.draws), file=sys.stderr)

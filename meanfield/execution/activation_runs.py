@@ -47,7 +47,7 @@ class ActivationRun:
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
-        require_memory(self.priced, workers, self.kind)
+        require_memory(self.priced, workers, self.draws, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""

@@ -47,7 +47,8 @@ class LoopRun:
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once and this process can hold what they find."""
         matrices = 3 * self.correlations * 2 * self.loop.depth**2  # as drawn, with their exponents, and scaled
-        self.cost.require_memory(workers, self.cost.chosen_weights(self.weights), self.draws * matrices)
+        kind = self.cost.chosen_weights(self.weights)
+        self.cost.require_memory(workers, self.draws, kind, self.draws * matrices)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""

@@ -91,7 +91,7 @@ class LoopUpdateRun:
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
-        self.cost.require_memory(workers, self.cost.chosen_weights(self.weights))
+        self.cost.require_memory(workers, self.draws, self.cost.chosen_weights(self.weights))
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""

@@ -98,7 +98,7 @@ class OverlapRun:
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
-        require_memory(self.architecture, workers, self.kind)
+        require_memory(self.architecture, workers, self.draws, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""

@@ -160,7 +160,7 @@ class Run:
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once, and as `arrays_of` does where this cannot be."""
         if self.backend == "numpy":
-            require_memory(self.architecture, workers, self.kind, self.precision)
+            require_memory(self.architecture, workers, self.draws, self.kind, self.precision)
         elif workers:  # not those of a scheduler, whose machines are theirs
             require_device_memory(self.architecture, workers, self.kind, self.precision)
 

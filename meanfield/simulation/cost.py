@@ -16,6 +16,9 @@ from meanfield.simulation.update_energy import error_columns, overlap_method
 BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
+# Freed blocks below this stay with the process for the next request of their size (mallopt(3), M_MMAP_THRESHOLD).
+REUSED_BYTES = 32 << 20
+
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
 LAZY_BATCH_BYTES = 29 << 20
 
@@ -49,11 +52,20 @@ def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str 
         held = _lazy_numbers_held(architecture)
     kept = sum(architecture.channels_by_layer) * places * (1 + columns)
     working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
+    features = _patch_numbers(architecture, 1)
+    if architecture.taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
+        working += features  # once the forward pass is over, its patches' memory waits for the tangent's
     gram, explicit = own_update_operations(architecture, widest, widest * columns)
     working += 2 * places**2 if gram <= explicit else widest * columns * widest * architecture.taps
     if overlap_method(architecture) == "dense":
         working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
     return dtype(precision).itemsize * (held + kept + working)
+
+
+def batch_bytes(architecture: Sequential, draws: int, weights: str, precision: str = "float64") -> int:
+    """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
+    together = min(draws, draws_per_batch(architecture, weights, precision))
+    return together * draw_bytes(architecture, weights, precision)
 
 
 def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -72,13 +84,17 @@ def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int
 def _lazy_numbers_held(architecture: Sequential) -> int:
     """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
 
-    Every column is kept with its image, and answers from the left before they are gathered from patches; the tangent
-    lets a matrix go when it has asked its last question.
+    Every column is kept with its image, and answers from the left to the errors before they are gathered from patches.
+    The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
+    their columns on both sides.
     """
     places = architecture.inputs * architecture.sites
+    errors = error_columns(architecture) * places
     held = [0]
-    for (_, left), (rows, columns) in _matrices(architecture):
-        held.append((places + left) * (rows + columns) + (left * columns if architecture.taps > 1 else 0))
+    for (right, left), (rows, columns) in _matrices(architecture):
+        answers = min(left, errors) * columns if architecture.taps > 1 else 0
+        probed = max(0, right - places - errors)
+        held.append((places + probed + left) * (rows + columns) + answers)
     return sum(held) + 2 * max(held)
 
 
@@ -136,10 +152,11 @@ def draws_per_batch(architecture: Sequential, weights: str = "dense", precision:
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def require_memory(architecture: Sequential, workers: int, weights: str = "dense", precision: str = "float64") -> None:
-    """Raise MemoryError, saying how much is needed, unless every worker can hold a batch of draws."""
-    together = draws_per_batch(architecture, weights, precision)
-    needed = workers * together * draw_bytes(architecture, weights, precision)
+def require_memory(
+    architecture: Sequential, workers: int, draws: int, weights: str, precision: str = "float64"
+) -> None:
+    """Raise MemoryError, saying how much is needed, unless so many workers can hold their batches at once."""
+    needed = workers * batch_bytes(architecture, draws, weights, precision)
     require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
 
 

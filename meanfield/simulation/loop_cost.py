@@ -68,9 +68,13 @@ class LoopCost:
         """How many draws to carry together; it changes speed, never a number."""
         return max(1, min(MOST_DRAWS_PER_BATCH, BATCH_BYTES // self.draw_bytes(kind)))
 
-    def require_memory(self, workers: int, kind: str, results: int = 0) -> None:
+    def batch_bytes(self, draws: int, kind: str) -> int:
+        """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
+        return min(draws, self.draws_per_batch(kind)) * self.draw_bytes(kind)
+
+    def require_memory(self, workers: int, draws: int, kind: str, results: int = 0) -> None:
         """Raise MemoryError unless so many workers can hold a batch of draws, and this process all the results."""
-        needed = workers * self.draws_per_batch(kind) * self.draw_bytes(kind) + NUMBER_BYTES * results
+        needed = workers * self.batch_bytes(draws, kind) + NUMBER_BYTES * results
         require_bytes(needed, f"drawing with {workers} worker(s)", "width, depth, draws or workers")
 
     @property

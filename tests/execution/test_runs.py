@@ -126,43 +126,6 @@ def test_a_net_too_large_for_the_machine_says_how_much_it_needs():
         mf.simulate(mf.MLP(depth=100, width=10**6), draws=2, seed=0, weights="dense")
 
 
-MEMORY_PROBE = """
-import meanfield as mf
-from meanfield.simulation.cost import draw_bytes
-from meanfield.simulation.update_energy import draw_energies
-
-def resident(field):
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
-
-small, net, weights = SMALL, NET, KIND
-draw_energies(small, 0, range(1), weights=weights)
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")
-before = resident("VmRSS")
-draw_energies(net, 0, range(1), weights=weights)
-print(draw_bytes(net, weights) / (resident("VmHWM") - before))
-"""
-PLANAR = 'kernel=(3, 3), readout="convolution"'
-PROBED = {
-    "dense": (
-        f"mf.ConvNet(depth=2, channels=12, grid=(4, 4), {PLANAR})",
-        f"mf.ConvNet(depth=6, channels=128, grid=(32, 32), {PLANAR})",
-    ),
-    "lazy": ("mf.MLP(depth=2, width=200)", "mf.MLP(depth=48, width=20_000)"),
-}
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak from Linux's /proc")
-@pytest.mark.parametrize("weights", PROBED)
-def test_predicted_memory_is_of_the_right_size(weights):
-    """The peak that one draw adds to a process that has compiled its kernels, within a factor of 1.5."""
-    small, net = PROBED[weights]
-    probe = MEMORY_PROBE.replace("SMALL", small).replace("NET", net).replace("KIND", repr(weights))
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert 1 / 1.5 < float(done.stdout) < 1.5
-
-
 def test_streams_are_keyed_by_seed_purpose_and_draw():
     first = stream(1, "weights", 0).standard_normal(4)
     np.testing.assert_array_equal(first, stream(1, "weights", 0).standard_normal(4))

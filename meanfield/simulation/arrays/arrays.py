@@ -43,11 +43,6 @@ class Arrays:
     sum_over_shifts: Callable[..., Any]
     normals: Callable[[int, str, range, str], Any] | None = None
 
-    @property
-    def number_bytes(self) -> int:
-        """Bytes of one number."""
-        return np.dtype(self.precision).itemsize
-
     def moved(self, values: NDArray[np.float64]) -> Any:
         """A NumPy array as this library's, at this precision."""
         return self.xp.asarray(values, dtype=self.precision)

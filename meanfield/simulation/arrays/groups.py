@@ -49,15 +49,16 @@ def draw_energies_on(
 
     def energies(wanted: range) -> dict[str, Array]:
         with overflow_silent(arrays):
-            found = draw_energies(architecture, seed, wanted, weights=weights, arrays=arrays, **options)
-        if precision == "float32":
-            changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
-            require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
-        return found
+            return draw_energies(architecture, seed, wanted, weights=weights, arrays=arrays, **options)
 
     if arrays.normals is None:
-        return energies(draws)
-    return in_whole_groups(energies, draws, draws_per_group(architecture, weights, precision))
+        found = energies(draws)
+    else:
+        found = in_whole_groups(energies, draws, draws_per_group(architecture, weights, precision))
+    if precision == "float32":
+        changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
+        require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
+    return found
 
 
 def draws_per_group(architecture: Sequential, weights: str, precision: str) -> int:

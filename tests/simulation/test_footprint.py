@@ -1,0 +1,131 @@
+"""Predicted memory: within 20 % of what a process takes, the number that batches and refusals rest on."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+from types import SimpleNamespace
+
+import pytest
+
+import meanfield as mf
+from meanfield.simulation import cost
+from meanfield.simulation.cost import draws_per_batch
+
+# A child that has compiled its kernels on a small net, and then draws a large one: bytes that its peak is above before.
+CHILD = """
+import meanfield as mf
+from meanfield.simulation.residual_energy import draw_residual_energies
+from meanfield.simulation.update_energy import draw_energies
+
+def resident(field):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
+
+small, net, kind, draws = SMALL, NET, "KIND", DRAWS
+draw = draw_residual_energies if isinstance(net, mf.TiedLoop) else draw_energies
+draw(small, 0, range(2), weights=kind)
+with open("/proc/self/clear_refs", "w") as reset:  # compiling may have taken more than drawing will
+    reset.write("5")
+before = resident("VmRSS")
+draw(net, 0, range(draws), weights=kind)
+print(resident("VmHWM") - before)
+"""
+PLANAR = 'kernel=(3, 3), readout="convolution"'
+# What is drawn, after something small of the same kind: (small, net, weights, draws).
+CASES = {
+    "mlp, dense": ("mf.MLP(depth=2, width=130)", "mf.MLP(depth=4, width=2048)", "dense", 1),
+    "mlp, lazy": ("mf.MLP(depth=2, width=130)", "mf.MLP(depth=16, width=100_000)", "lazy", 1),
+    "mlp, lazy, a batch": ("mf.MLP(depth=2, width=130)", "mf.MLP(depth=64, width=1024)", "lazy", 6),
+    "mlp, lazy, probes": (
+        'mf.MLP(depth=2, width=130, activation="gelu")',
+        'mf.MLP(depth=5, width=60_000, activation="gelu")',
+        "lazy",
+        1,
+    ),
+    "2d, dense": (
+        f"mf.ConvNet(depth=2, channels=8, grid=(8, 8), {PLANAR})",
+        f"mf.ConvNet(depth=3, channels=64, grid=(64, 64), {PLANAR})",
+        "dense",
+        1,
+    ),
+    "2d, lazy": (
+        f"mf.ConvNet(depth=2, channels=40, grid=(4, 4), {PLANAR})",
+        f"mf.ConvNet(depth=6, channels=1024, grid=(4, 4), {PLANAR})",
+        "lazy",
+        1,
+    ),
+    "residual, lazy": (
+        "mf.ResidualMLP(depth=2, width=130)",
+        "mf.ResidualMLP(depth=16, width=30_000, block_depth=2)",
+        "lazy",
+        1,
+    ),
+    "loop, lazy": ("mf.TiedLoop(depth=2, width=20)", "mf.TiedLoop(depth=64, width=30_000)", "lazy", 1),
+}
+TOLERANCE = 0.2
+LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak from Linux's /proc")
+
+
+@cache
+def _measured(case):
+    child = CHILD
+    for name, value in zip(("SMALL", "NET", "KIND", "DRAWS"), CASES[case], strict=True):
+        child = child.replace(name, str(value))
+    done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def _predicted(case):
+    _, net, weights, draws = CASES[case]
+    return eval(net, {"mf": mf}).memory(weights=weights, draws=draws)
+
+
+def _agrees(case):
+    return abs(_predicted(case) / _measured(case) - 1) < TOLERANCE
+
+
+@LINUX
+@pytest.mark.parametrize("case", CASES)
+def test_memory_is_predicted_within_a_fifth(case):
+    assert _agrees(case), f"predicted {_predicted(case) / 2**20:.1f} MiB, measured {_measured(case) / 2**20:.1f}"
+
+
+@LINUX
+def test_a_part_that_is_left_out_is_seen(monkeypatch):
+    """Negative controls: the features' patches of a convolutional net; probes that leave no columns behind."""
+    monkeypatch.setattr(cost, "REUSED_BYTES", 0)
+    assert not _agrees("2d, dense")
+    monkeypatch.setattr(cost, "overlap_method", lambda _: "reduction")
+    assert not _agrees("mlp, lazy, probes")
+
+
+def test_memory_grows_with_draws_up_to_a_batch():
+    net = mf.MLP(depth=64, width=1024)
+    batch = draws_per_batch(net, "lazy")
+    assert net.memory(weights="lazy", draws=batch) == batch * net.memory(weights="lazy")
+    assert net.memory(weights="lazy", draws=10 * batch) == net.memory(weights="lazy", draws=batch)
+    assert net.memory(draws=batch) == net.memory(weights="lazy", draws=batch)
+
+
+@pytest.mark.parametrize("net", [mf.MLP(depth=3, width=400), mf.TiedLoop(depth=3, width=400)])
+def test_what_does_not_fit_is_refused_by_the_same_number(net, monkeypatch):
+    needed = net.memory(draws=2)
+    for present, fits in ((needed, True), (needed - 1, False)):
+        machine = {"SC_PHYS_PAGES": present, "SC_PAGE_SIZE": 1}
+        monkeypatch.setattr("meanfield.memory.os", SimpleNamespace(sysconf=machine.get))
+        if fits:
+            mf.simulate(net, draws=2, seed=0)
+        else:
+            with pytest.raises(MemoryError, match="needs about"):
+                mf.simulate(net, draws=2, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"weights": "sparse"}, "choose one of 'auto', 'dense', 'lazy'"), ({"draws": 0}, "draws is 0")],
+)
+def test_bad_input_is_refused(options, message):
+    for net in (mf.MLP(depth=2, width=8), mf.TiedLoop(depth=2, width=8)):
+        with pytest.raises(ValueError, match=message):
+            net.memory(**options)
