@@ -102,4 +102,8 @@ def torch_draw(net: MLP, precision: str) -> Draw:
     return draw
 
 
-LIBRARIES = {"JAX": (jax_draw, jax_energies), "PyTorch": (torch_draw, torch_energies)}
+# Module to import, draws of a net in a precision, and energies of given weights.
+LIBRARIES: dict[str, tuple[str, Callable[[MLP, str], Draw], Callable[..., Any]]] = {
+    "JAX": ("jax", jax_draw, jax_energies),
+    "PyTorch": ("torch", torch_draw, torch_energies),
+}

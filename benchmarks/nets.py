@@ -1,0 +1,49 @@
+"""The nets that several benchmarks draw, in the words of a table, and what a dense draw of one cannot do without."""
+
+from __future__ import annotations
+
+from math import prod
+
+from benchmarks.limits import Demand, products, random_numbers, reading
+from benchmarks.race import Sizes
+from meanfield.architectures import MLP, ConvNet, Sequential
+from meanfield.loops import TiedLoop
+from meanfield.simulation.cost import draw_operations
+
+# Vectors that each step of a loop multiplies by its matrix from the right and from the left.
+ENERGY_SIDES, UPDATE_SIDES = (1, 0), (2, 1)
+
+
+def the_mlp(sizes: Sizes) -> MLP:
+    """The net that draws are compared on, the library's and others'."""
+    return MLP(depth=sizes("depth", 64, 3), width=sizes("width", 1024, 256))
+
+
+def described(net: MLP | ConvNet) -> str:
+    """Its sizes."""
+    if isinstance(net, MLP):
+        return f"MLP, n = {net.width}, L = {net.depth}"
+    grid, kernel = (" x ".join(map(str, lengths)) for lengths in (net.grid, net.kernel))
+    return f"{net.channels} channels, {grid} sites, {kernel} taps, L = {net.depth}"
+
+
+def dense_demands(net: Sequential, draws: int = 1) -> list[Demand]:
+    """The numbers of all matrices, and the products of the three passes."""
+    numbers = draws * sum(map(prod, net.weight_shapes))
+    return [random_numbers(numbers), products(draws * draw_operations(net))]
+
+
+def _known_vectors(loop: TiedLoop, right: int, left: int) -> float:
+    """Bytes of the known vectors that the queries of a lazily revealed tied matrix meet.
+
+    A query of one side meets all directions of its side, twice, and their images, and of the other side both, once.
+    """
+    asked, steps = 8.0 * loop.width * loop.depth**2, (right, left)
+    return asked * (3 / 2 * sum(side**2 for side in steps) + 2 * right * left)
+
+
+def loop_demands(loop: TiedLoop, kind: str, numbers: int, draws: int, sides: tuple[int, int]) -> list[Demand]:
+    """Random numbers, and the vectors or the matrix that every step looks through."""
+    held = 8.0 * loop.width * (loop.width if kind == "dense" else 2 * loop.depth * sum(sides))
+    looked = held * loop.depth * sum(sides) if kind == "dense" else _known_vectors(loop, *sides)
+    return [random_numbers(numbers), reading(draws * looked, held)]

@@ -1,0 +1,158 @@
+"""Draws of nets and of loops, and the passes that they are made of, against random numbers and matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.counting import counted
+from benchmarks.limits import products, random_numbers
+from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
+from benchmarks.race import Race, Sizes
+from meanfield.architectures import MLP, ConvNet, Sequential
+from meanfield.loops import TiedLoop
+from meanfield.memory import require_bytes
+from meanfield.seeds import stream
+from meanfield.simulation import passes
+from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
+from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost
+from meanfield.simulation.loop_update import UPDATES, draw_stream_updates
+from meanfield.simulation.overlap import tangent_kernels
+from meanfield.simulation.residual_energy import draw_residual_energies
+from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.weights import draw_weights
+
+PASSES, DRAWS = "Passes with given weights", "Draws"
+
+# Grids and stencils of convolutional nets whose few columns meet large matrices, and channels over the MLP's width.
+SMALL_GRIDS = [(channels, *shape) for channels in (1, 2) for shape in (((4,), (3,)), ((8,), (3,)), ((2, 2), (2, 2)))]
+
+
+def _given(net: Sequential) -> tuple[list[Any], np.ndarray]:
+    return draw_weights(net, [stream(0, "weights", 0)], "dense"), draw_inputs(net, [stream(0, "inputs", 0)])
+
+
+def test_dense_passes(race: Race, sizes: Sizes) -> None:
+    side, channels = sizes("side", 32, 4), sizes("channels", 128, 8)
+    net = ConvNet(depth=4, channels=channels, grid=(side, side), kernel=(3, 3), readout="convolution")
+    weights, inputs = _given(net)
+    labels = np.random.default_rng(0).normal(size=(1, net.outputs, 1, net.sites))
+
+    def all_passes() -> None:
+        state = passes.forward(net, weights, inputs)
+        top = passes.through_readout(net, weights, state, np.concatenate([labels, state.output], axis=2))
+        for _ in passes.tangent(net, weights, state, passes.backward(net, weights, state, top, net.depth)):
+            pass
+
+    operations = draw_operations(net)
+    size = f"{channels} channels, {side} x {side} sites, 3 x 3 taps, L = {net.depth}"
+    named = {"group": PASSES, "what": "forward, backward and tangent", "size": size}
+    race(all_passes, [products(operations)], amount=operations, unit="FLOP", **named)
+
+
+def test_tangent_kernel(race: Race, sizes: Sizes) -> None:
+    width = sizes("kernel_width", 512, 32)
+    net = MLP(depth=4, width=width)
+    weights, inputs = _given(net)
+    state = passes.forward(net, weights, inputs)
+
+    def kernels() -> None:
+        for _ in tangent_kernels(net, weights, state):
+            pass
+
+    operations = (net.depth - 1) * 4.0 * width**3
+    named = {"group": PASSES, "what": "tangent kernels of all layers", "size": f"MLP, n = {width}, L = {net.depth}"}
+    race(kernels, [products(operations)], amount=operations, unit="FLOP", **named)
+
+
+def _draw(race: Race, net: MLP | ConvNet, weights: str, most: int = 64) -> None:
+    """Draws as `simulate` makes them, so many together."""
+    try:
+        require_bytes(draw_bytes(net, weights), f"a {weights} draw", "width or depth")
+    except MemoryError as error:
+        pytest.skip(str(error))
+    together = min(draws_per_batch(net, weights), most) if weights == "lazy" else 1
+
+    def work() -> None:
+        draw_energies(net, 0, range(together), weights=weights)
+
+    demands = dense_demands(net, together)
+    if weights == "lazy":
+        demands = [random_numbers(counted(work).numbers)]
+    race(
+        work,
+        demands,
+        group=DRAWS,
+        what=f"{weights} draw",
+        size=f"{described(net)}; {together} together",
+        amount=together,
+        unit="draws",
+    )
+
+
+@pytest.mark.parametrize("weights", ["lazy", "dense"])
+def test_draw_of_a_fully_connected_net(race: Race, sizes: Sizes, weights: str) -> None:
+    _draw(race, the_mlp(sizes), weights)
+
+
+def test_draw_beyond_dense_memory(race: Race, sizes: Sizes) -> None:
+    _draw(race, MLP(depth=sizes("great_depth", 256, 4), width=sizes("great_width", 100_000, 512)), "lazy")
+
+
+@pytest.mark.parametrize(("factor", "grid", "kernel"), SMALL_GRIDS)
+def test_lazy_draw_on_a_small_grid(
+    race: Race, sizes: Sizes, factor: int, grid: tuple[int, ...], kernel: tuple[int, ...]
+) -> None:
+    channels = factor * sizes("width", 1024, 256)
+    _draw(race, ConvNet(depth=8, channels=channels, grid=grid, kernel=kernel, readout="convolution"), "lazy", most=4)
+
+
+def test_dense_draw_on_a_small_grid(race: Race, sizes: Sizes) -> None:
+    channels = sizes("width", 1024, 256)
+    _draw(race, ConvNet(depth=8, channels=channels, grid=(8,), kernel=(3,), readout="convolution"), "dense", most=1)
+
+
+@pytest.mark.parametrize("weights", ["lazy", "dense"])
+def test_draw_of_a_tied_loop(race: Race, sizes: Sizes, weights: str) -> None:
+    loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("width", 1024, 256))
+    together = residual_energy_cost(loop, correlations=False).draws_per_batch(weights)
+
+    def work() -> None:
+        draw_residual_energies(loop, 0, range(together), weights=weights)
+
+    race(
+        work,
+        loop_demands(loop, weights, counted(work).numbers, together, ENERGY_SIDES),
+        group=DRAWS,
+        what=f"{weights} draw of a tied loop",
+        size=f"N = {loop.width}, L = {loop.depth}; {together} together",
+        amount=together,
+        unit="draws",
+    )
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_stream_update(race: Race, sizes: Sizes, update: str) -> None:
+    loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("loop_width", 512, 32))
+    cost = stream_update_cost(loop, update)
+    kind = cost.chosen_weights("auto")
+    together = cost.draws_per_batch(kind)
+
+    def work() -> None:
+        draw_stream_updates(loop, 0, range(together), update, weights=kind)
+
+    square = loop.depth * loop.width * (loop.depth if update == "gradient" else loop.width)
+    own = 2.0 * square * (1 if update == "isotropic" else 2)  # signs need the gradient before they multiply features
+    demands = loop_demands(loop, kind, counted(work).numbers, together, UPDATE_SIDES)
+    race(
+        work,
+        [*demands, products(together * own)],
+        group=DRAWS,
+        what=f"{update} update of a tied loop, {kind}",
+        size=f"N = {loop.width}, L = {loop.depth}; {together} together",
+        amount=together,
+        unit="draws",
+    )

@@ -1,0 +1,107 @@
+"""The inner loop of every simulation that draws: a batch of its costliest net, as its workers compute it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+# Loaded before the gate is closed: some simulations choose a net by a few draws, and these must go through.
+import meanfield.execution.loop_update_runs
+import meanfield.execution.overlap_runs  # noqa: F401
+import sims
+from benchmarks.counting import counted
+from benchmarks.limits import Demand, memory, products, random_numbers, reading
+from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, loop_demands
+from benchmarks.race import Race, Sizes
+from meanfield.block_net import BlockNet
+from meanfield.execution.chunks import Chunk, compute_chunk
+from meanfield.loops import TiedLoop
+from meanfield.simulation.cost import draw_operations
+
+# What simulations hand to the workers goes through this function, which they look up when they come to it.
+GATE = "simulate_all"
+# Simulations that draw are those that can be told how often.
+DRAWING = "add_run_options("
+NAMES = sorted(path.stem for path in Path(sims.__file__).parent.glob("[!_]*.py") if DRAWING in path.read_text())
+# Theory that comes before the draws and changes none of them: as little as there can be.
+BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
+
+# How the passes of these measures are counted by the library itself; of others, their products with weights are.
+PASSES = ("energies", "activation statistics")
+
+
+class Planned(Exception):
+    """A simulation has come to its draws: here they are."""
+
+
+def planned(name: str, preset: str, folder: Path) -> list[Any]:
+    """The runs that a simulation would hand to its workers."""
+
+    def stop(runs: list[Any], **_: Any) -> None:
+        raise Planned(list(runs))
+
+    command = ["--preset", preset, "--out", str(folder / f"{name}.nc"), *BEFORE.get(name, [])]
+    try:
+        with patch(f"meanfield.execution.runs.{GATE}", stop):
+            import_module(f"sims.{name}").main(command)
+    except Planned as reached:
+        return list(reached.args[0])
+    pytest.skip(f"sims.{name} does not come to its draws; something that it needs is not installed")
+
+
+def costliest(runs: list[Any]) -> Chunk:
+    """One batch of draws of the run that takes longest, or whose draws are the largest where several are as long."""
+    plans: list[list[Chunk]] = [run.chunks() for run in runs]
+    chunk = max(plans, key=lambda plan: (len(plan), -plan[0].together, plan[0].architecture.depth))[0]
+    return replace(chunk, stop=min(chunk.stop, chunk.start + chunk.together))
+
+
+def demands_of(chunk: Chunk) -> list[Demand]:
+    """The random numbers of a batch, and the products or the visits of weights that follow."""
+    net, draws = chunk.architecture, chunk.stop - chunk.start
+    if isinstance(net, BlockNet):
+        weights = draws * sum(map(prod, net.shapes))
+        steps = int(np.max(chunk.options.get("steps", len(chunk.options["hyperparameters"]))))
+        # Every weight is read on the way forward and back; the update reads and writes it.
+        visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
+        return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
+    count = counted(lambda: compute_chunk(chunk))
+    if isinstance(net, TiedLoop) and net.tied:
+        sides = UPDATE_SIDES if chunk.measure == "loop updates" else ENERGY_SIDES
+        return loop_demands(net, chunk.weights, count.numbers, draws, sides)
+    operations = count.operations
+    if chunk.weights == "dense" and chunk.measure in PASSES:
+        operations = draws * draw_operations(net)  # type: ignore[arg-type]
+    return [random_numbers(count.numbers), *([products(operations)] if operations else [])]
+
+
+def described(chunk: Chunk) -> str:
+    """A batch in the words of a table."""
+    found = chunk.architecture.describe()
+    sizes = [f"{words} {found[name]}" for name, words in (("width", "n ="), ("channels", "n =")) if name in found]
+    sizes += [f"L = {found['depth']}", *(["x".join(map(str, found["grid"]))] if found.get("grid") else [])]
+    samples = [f"{found['inputs']} samples"] if found.get("inputs", 1) > 1 else []
+    together = f"{chunk.stop - chunk.start} together"
+    return ", ".join([found["family"], *sizes, *samples, chunk.weights, together])
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("name", NAMES)
+def test_inner_loop(race: Race, sizes: Sizes, name: str, tmp_path: Path) -> None:
+    chunk = costliest(planned(name, "smoke" if sizes.quick else "default", tmp_path))
+    race(
+        lambda: compute_chunk(chunk),
+        demands_of(chunk),
+        group="Inner loops of the simulations",
+        what=f"{name}: {chunk.measure}",
+        size=described(chunk),
+        amount=chunk.stop - chunk.start,
+        unit="draws",
+    )

@@ -1,0 +1,113 @@
+"""Steps of optimizers on nets of blocks, and the factorisations that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from benchmarks.limits import memory, products, reading
+from benchmarks.race import Race, Sizes
+from meanfield.optimizers import FIRST_STEPS, spectrum
+from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.polar import newton_schulz, polar_factor
+from meanfield.simulation.block_training import Training, begin
+from sims._block_nets import block_net, hyperparameters
+
+STEPS, FACTORS = "Steps of training", "Factorisations of an optimizer"
+
+# Newton-Schulz iterations of Muon, and the products of small squares in each.
+ITERATIONS, SQUARES = 5, 3
+
+
+@pytest.mark.parametrize("optimizer", FIRST_STEPS)
+def test_first_step(race: Race, sizes: Sizes, optimizer: str) -> None:
+    width, depth = sizes("training_width", 512, 16), 4
+    given = hyperparameters(optimizer, "many", width, depth)
+    start = begin(block_net(given, width, depth), 0, 0, optimizer, given, momentum=False)
+    weights = sum(matrix.size for matrix in start.parameters.matrices)
+
+    def step() -> None:
+        Training(start.net, start.parameters.copy(), start.batch, optimizer, given, momentum=False).step()
+
+    # Every weight is copied and moved, which reads and writes it twice, and read on the way forward and back.
+    race(
+        step,
+        [memory(4.0 * 8 * weights, 2.0 * 8 * weights), reading(2.0 * 8 * weights, 8.0 * weights)],
+        group=STEPS,
+        what=f"first step, {optimizer}",
+        size=f"n = {width}, L = {depth}, k = 2, {start.net.samples} samples",
+        amount=weights,
+        unit="weights",
+    )
+
+
+def _dense_polar(matrix: np.ndarray) -> np.ndarray:
+    u, _, v = np.linalg.svd(matrix)
+    return np.asarray(u @ v)
+
+
+POLARS: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "polar factor": ("meanfield", polar_factor),
+    "Newton-Schulz": ("meanfield", lambda factored: newton_schulz(factored, ITERATIONS)),
+    "polar factor of the whole matrix": ("NumPy", lambda factored: _dense_polar(factored.dense())),
+}
+
+
+@pytest.mark.parametrize("what", POLARS)
+def test_polar_factor(race: Race, sizes: Sizes, what: str) -> None:
+    by, factorise = POLARS[what]
+    size, rank = sizes("width", 1024, 32), sizes("rank", 64, 4)
+    rng = np.random.default_rng(0)
+    gradient = Factored(*rng.normal(size=(2, size, rank)))
+    # Both sides orthogonalised with their bases formed, and the small factors multiplied back.
+    operations = 2 * 4.0 * size * rank**2 + 2 * 2.0 * size * rank**2
+    if what == "Newton-Schulz":
+        operations += ITERATIONS * SQUARES * 2.0 * rank**3 - 2.0 * size * rank**2
+    race(
+        lambda: factorise(gradient),
+        [products(operations)],
+        group=FACTORS,
+        what=what,
+        size=f"{size} x {size}, rank {rank}",
+        amount=1,
+        unit="matrices",
+        by=by,
+    )
+
+
+NORMS: dict[str, tuple[str, Callable[[np.ndarray], object]]] = {
+    "spectral norm": ("meanfield", spectrum.spectral_norm),
+    "spectral norm by all singular values": ("NumPy", lambda matrix: np.linalg.norm(matrix, 2)),
+}
+
+
+def _visits(matrix: np.ndarray) -> int:
+    """How often the library's spectral norm multiplies the matrix, or its transpose, by a vector."""
+    operator, calls = spectrum.LinearOperator, 0
+
+    def counted(shape: Any, matvec: Callable[[np.ndarray], np.ndarray], dtype: type) -> Any:
+        def product(x: np.ndarray) -> np.ndarray:
+            nonlocal calls
+            calls += 1
+            return matvec(x)
+
+        return operator(shape, matvec=product, dtype=dtype)
+
+    with patch.object(spectrum, "LinearOperator", counted):
+        spectrum.spectral_norm(matrix)
+    return 2 * calls
+
+
+@pytest.mark.parametrize("what", NORMS)
+def test_spectral_norm(race: Race, sizes: Sizes, what: str) -> None:
+    by, norm = NORMS[what]
+    size = sizes("width", 1024, 256)
+    matrix = np.random.default_rng(0).normal(size=(size, size))
+    visits = _visits(matrix)
+    moved = 8.0 * size**2 * visits
+    named = {"group": FACTORS, "what": what, "size": f"{size} x {size}, {visits} products with a vector"}
+    race(lambda: norm(matrix), [reading(moved, 8.0 * size**2)], amount=1, unit="matrices", by=by, **named)

@@ -1,0 +1,72 @@
+"""The benchmarks run, their arithmetic is right, and no simulation that draws is left out. Speeds are not tested."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+from benchmarks import limits, table
+from benchmarks.counting import counted
+from benchmarks.test_simulations import NAMES
+from meanfield.simulation.update_energy import draw_energies
+
+ROOT = Path(mf.__file__).parent.parent
+
+
+@pytest.mark.parametrize(("least", "calls"), [(0.0, 1), (1.0, 1), (5.0, 1 + 3)])
+def test_a_demand_takes_its_share_of_the_limit(monkeypatch, least, calls):
+    passed = []
+    monkeypatch.setattr(limits, "clock", lambda: 2.0 * len(passed))
+    monkeypatch.setattr(limits, "LEAST_SECONDS", least)
+    limit = limits.Limit("four in two seconds", lambda: passed.append(1), 4.0)
+    assert limits.Demand(limit, 6.0).seconds() == 3.0
+    assert len(passed) == calls
+
+
+def test_random_numbers_of_lazy_and_dense_draws_are_all_counted():
+    net = mf.MLP(depth=3, width=512, outputs=7)
+    lazy = counted(lambda: draw_energies(net, 0, range(2), weights="lazy"))
+    dense = counted(lambda: draw_energies(net, 0, range(2), weights="dense"))
+    # A column forward, two back and two along, per layer; nothing is carried below the first.
+    assert lazy.numbers == 2 * (512 + 2 * 5 * 512 + net.outputs + 2 * 512)
+    assert lazy.operations == 0
+    weights = 3 * 512**2 + net.outputs * 512
+    assert dense.numbers == 2 * weights
+    assert dense.operations == 2 * 2 * (512**2 + 2 * 5 * 512**2 + 3 * net.outputs * 512)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(2.0, "2 s"), (0.01234, "12.3 ms"), (5e-5, "50 us"), (2.5e-8, "25 ns"), (2e-10, "0.2 ns")]
+)
+def test_durations(seconds, words):
+    assert table.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (7.4e10, "FLOP", "74 GFLOP/s"),
+        (1.5e4, "B", "15 kB/s"),
+        (3.1e8, "numbers", "310 M numbers/s"),
+        (0.5, "draws", "0.5 draws/s"),
+    ],
+)
+def test_rates(value, unit, words):
+    assert table.rate(value, unit) == words
+
+
+def test_the_quick_suite_runs_and_every_simulation_that_draws_has_its_line(tmp_path):
+    pytest.importorskip("pytest_benchmark")
+    written = tmp_path / "benchmarks.md"
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--out", str(written)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in written.read_text().splitlines()]
+    timed = [cells for cells in lines if len(cells) == len(table.COLUMNS) and cells[0] not in ("what", "---")]
+    preset = {path.stem for path in (ROOT / "sims").glob("[!_]*.py") if "\nPRESETS" in path.read_text()}
+    assert set(NAMES) == preset - {"claims"}  # which runs the others
+    assert set(NAMES) <= {cells[0].partition(":")[0] for cells in timed}
+    fractions = [float(cells[-1].split()[0]) for cells in timed]
+    assert all(0 < fraction < float("inf") for fraction in fractions)
