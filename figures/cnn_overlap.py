@@ -48,11 +48,15 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     axes.fill_between(
         layer, 1 - allowance, 1 + allowance, color=MEAN_FIELD, alpha=0.12, lw=0, label="allowance for finite width"
     )
-    axes.plot(layer, deepest[f"{name}_law"].values / theory, "--", color=LAW)
+    law = deepest[f"{name}_law"].values / theory
+    highest = law.max()
+    axes.plot(layer, law, "--", color=LAW)
     if name in deepest:
         mean, stderr = (deepest[column].values / theory for column in (name, f"{name}_stderr"))
+        highest = max(highest, (mean + stderr).max())
         axes.errorbar(layer, mean, stderr, fmt="o", color=MEASURED)
-    axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, None))
+    # A wide allowance may leave the picture, the points may not become small.
+    axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, min(1.05 + allowance.max(), 2 * highest)))
     axes.legend(loc="upper left")
     layer_ticks(axes, int(layer[-1]))
 

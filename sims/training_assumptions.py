@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     | {"width": 32, "depth": 2, "batch": 16},
     "default": {"widths": [32, 64, 128, 256], "depths": [1, 2, 4, 8, 16], "batches": [10, 20, 40, 80], "draws": 48}
     | {"width": 64, "depth": 2, "batch": 20, "steps": 200},
-    "paper": {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 32], "batches": [25, 50, 100, 200]}
+    "paper": {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 32], "batches": [26, 50, 100, 200]}
     | {"width": 256, "depth": 4, "batch": 200, "steps": 200, "draws": 64},
 }
 

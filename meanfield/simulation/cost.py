@@ -8,6 +8,7 @@ from numpy import dtype
 
 from meanfield.architectures import Sequential
 from meanfield.memory import require_bytes
+from meanfield.simulation.kernels.reveal import TOGETHER
 from meanfield.simulation.overlap import unit_counts
 from meanfield.simulation.passes import own_update_operations
 from meanfield.simulation.update_energy import error_columns, overlap_method
@@ -52,6 +53,8 @@ def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str 
         held = _lazy_numbers_held(architecture)
     kept = sum(architecture.channels_by_layer) * places * (1 + columns)
     working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
+    if weights == "lazy" and columns * places >= TOGETHER:
+        working += 2 * _patch_numbers(architecture, columns)  # queries less what is known of them, and that part
     features = _patch_numbers(architecture, 1)
     if architecture.taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
         working += features  # once the forward pass is over, its patches' memory waits for the tangent's

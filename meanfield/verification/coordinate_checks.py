@@ -22,8 +22,9 @@ DIRECTIONS = ("width", "depth")
 OFF = 0.5
 # Standard errors by which a wrong table must be away from flat.
 AWAY = 5.0
-# Sizes at which a net has left the floats, or stands still; and a slope's error that is only rounding.
-LIMITS = (1e-250, 1e250)
+# Changes at which a net stands still to rounding, or is about to leave the floats; a slope's error that is rounding.
+# The share of draws that must have a net left for a size to count.
+LIMITS, MOST = (1e-14, 1e250), 0.6
 ROUNDING = 1e-9
 
 
@@ -122,15 +123,21 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Finding:
 
 
 def _middle_slope(sizes: Array, values: Array) -> tuple[float, float, float]:
-    """Median over draws of a straight line's slope, its error by the quartiles, and the share of nets that are lost.
+    """Median over draws of a straight line's slope, its error by the median distance from it, the share of lost nets.
 
-    The median of normal numbers scatters sqrt(pi/2) times as much as their mean, their quartiles lie 1.349 apart.
+    Lines are over sizes at which few nets are lost, and there over those that the draw has left; infinitely steep where
+    fewer than three are. Normal numbers are half of them within 1/1.4826 of their spread, and their median scatters
+    sqrt(pi/2) times as much as their mean.
     """
-    known = np.where(np.isfinite(values), values, LIMITS[1])
-    logs = np.log(np.clip(known, *LIMITS))
-    low, middle, high = np.percentile(np.polyfit(np.log(sizes), logs, 1)[0], (25, 50, 75))
-    stderr = np.sqrt(np.pi / 2 / values.shape[1]) * (high - low) / 1.349
-    return float(middle), float(stderr), float(np.mean((known <= LIMITS[0]) | (known >= LIMITS[1])))
+    found = (values > LIMITS[0]) & (values < LIMITS[1])
+    left = found & (found.mean(axis=1, keepdims=True) >= MOST)
+    slopes = [
+        np.polyfit(np.log(sizes[kept]), np.log(draw[kept]), 1)[0] if kept.sum() > 2 else np.inf
+        for draw, kept in zip(values.T, left.T, strict=True)
+    ]
+    middle = np.median(slopes)
+    spread = 1.4826 * np.median(np.abs(slopes - middle)) if np.isfinite(middle) else 0.0
+    return float(middle), float(np.sqrt(np.pi / 2 / len(slopes)) * spread), float(1 - found.mean())
 
 
 def _rows(dataset: xr.Dataset, optimizer: str, table: str) -> Iterator[tuple[str, LadderSlope]]:

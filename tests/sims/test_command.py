@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import sims
+from meanfield.execution.team import Workers
 from meanfield.files import write_text_whole
-from sims._command import Results, preset_lines, run_command
+from sims._command import Results, check_command, preset_lines, run_command
 from tests.sims.commands import unread
 
 SIMULATIONS = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[a-z]*.py"))]
@@ -38,6 +39,13 @@ def test_help_says_what_every_preset_means(name, capsys):
         for option, value in values.items():
             shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
             assert f"--{option.replace('_', '-')} {shown}" in said
+
+
+@pytest.mark.parametrize("name", WITH_PRESETS)
+def test_no_preset_is_refused(name):
+    simulation = import_module(f"sims.{name}")
+    for preset in simulation.PRESETS:
+        check_command(simulation.run, simulation.parse(["--preset", preset]), Workers(1))
 
 
 def test_presets_stand_below_each_other():
