@@ -20,8 +20,10 @@ MOST_DRAWS_PER_BATCH = 64
 # Freed blocks below this stay with the process for the next request of their size (mallopt(3), M_MMAP_THRESHOLD).
 REUSED_BYTES = 32 << 20
 
-# A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`).
+# A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`). One of dense
+# draws gains nothing where weights far outgrow the caches, and must leave room for other workers.
 LAZY_BATCH_BYTES = 29 << 20
+DENSE_BATCH_BYTES = 256 << 20
 
 # Time per number that a lazily revealed matrix draws, over the time per element of a dense one: from 2.4 to 3.5 for 40
 # to 320 columns of fully-connected and convolutional nets of 128 to 1024 channels. So an MLP of width 1024 crosses over
@@ -149,9 +151,8 @@ def _kernel_operations(architecture: Sequential, layer: int) -> float:
 def draws_per_batch(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
     patches = dtype(precision).itemsize * _patch_numbers(architecture, error_columns(architecture))
-    fitting = BATCH_BYTES // patches
-    if weights == "lazy":
-        fitting = min(fitting, LAZY_BATCH_BYTES // draw_bytes(architecture, weights, precision))
+    most = LAZY_BATCH_BYTES if weights == "lazy" else DENSE_BATCH_BYTES
+    fitting = min(BATCH_BYTES // patches, most // draw_bytes(architecture, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
