@@ -44,7 +44,10 @@ def cluster(workers: Workers) -> Iterator[Submit]:
                 f"several workers of the scheduler at {workers.scheduler} died computing the same task; most likely "
                 "it needs more memory than a worker has: start fewer workers per machine, or lower width or grid"
             ) from error
-        except CancelledError as error:
+        except (CancelledError, ValueError) as error:
+            # A scheduler that goes while an answer is on its way leaves a future that says neither (a ValueError).
+            if isinstance(error, ValueError) and client.status == "running":
+                raise
             raise ConnectionError(
                 f"the scheduler at {workers.scheduler} went away; finished pieces are kept where the run keeps any, "
                 "and the same command continues from them"

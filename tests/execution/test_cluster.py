@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 import xarray as xr
@@ -120,6 +121,24 @@ def test_a_scheduler_that_goes_away_is_named(small_chunks, tmp_path):
         with pytest.raises(ConnectionError, match="went away; finished pieces are kept"):
             simulate_all([RUN], workers=workers, store=store)
     assert len(store.saved) < len(RUN.chunks())
+
+
+def test_a_future_that_is_lost_with_its_scheduler_says_so():
+    """distributed unpacks the answer of a future that is cancelled meanwhile, and raises ValueError."""
+    with pytest.raises(ConnectionError, match="went away"):
+        _lose_a_future()
+
+
+def _lose_a_future():
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=ANY_PORT, protocol="tcp") as passing,
+        cluster.cluster(mf.Workers(scheduler=passing.scheduler_address)),
+    ):
+        passing.close()
+        deadline = time.monotonic() + 30
+        while distributed.default_client().status == "running" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise ValueError("too many values to unpack (expected 3)")
 
 
 def test_a_local_scheduler_ends_with_the_run():
