@@ -17,8 +17,8 @@ from meanfield.simulation.update_energy import error_columns, overlap_method
 BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
-# Freed blocks below this mostly stay with the process for the next request of their size (mallopt(3), M_MMAP_THRESHOLD);
-# where they are given back after all, the patches that are counted for it make a prediction up to 30 % too high.
+# Freed blocks below this mostly stay with the process for the next request of their size (mallopt(3),
+# M_MMAP_THRESHOLD); where they are given back after all, patches counted for it make a prediction up to 30 % too high.
 REUSED_BYTES = 32 << 20
 
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`). One of dense
