@@ -166,6 +166,10 @@ BEGIN = 'simulation = "looped_update"\n'
     ],
 )
 def test_bad_configurations_get_one_line_before_any_work(tmp_path, capsys, monkeypatch, config, message):
+    _refused_before_any_work(tmp_path, capsys, monkeypatch, config, message)
+
+
+def _refused_before_any_work(tmp_path, capsys, monkeypatch, config, message):
     monkeypatch.setattr(sweep, "_swept", None)
     assert _run(tmp_path, config) == 2
     shown = capsys.readouterr()
@@ -196,12 +200,7 @@ def test_a_missing_configuration_is_named(tmp_path, capsys):
 )
 def test_what_a_simulation_refuses_is_refused_before_any_point_runs(tmp_path, capsys, monkeypatch, config, message):
     """Values that a parser takes and a simulation does not, at the last point."""
-    monkeypatch.setattr(sweep, "_swept", None)
-    assert _run(tmp_path, config) == 2
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert shown.err.count("\n") == 1
-    assert shown.out == ""
+    _refused_before_any_work(tmp_path, capsys, monkeypatch, config, message)
 
 
 def test_a_configuration_that_is_no_text_is_named(tmp_path, capsys):
