@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from meanfield.execution.team import Workers
 from meanfield.files import require_writable
 from meanfield.validation import require_choice
 from meanfield.verification.catalogue import CLAIMS
-from meanfield.verification.claims import Check, Claim, combined
+from meanfield.verification.claims import Claim, combined
 from meanfield.verification.verdicts import Finding, Verdict
 from sims._command import worker_arguments
 from sims._finished import finished
+from sims._side_by_side import side_by_side
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,19 @@ class RunOptions:
     seed: int
     workers: Workers
     force: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """A simulation that claims rest on, and what its command line has beyond preset, seed and workers."""
+
+    name: str
+    simulation: str
+    arguments: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return " ".join([f"sims.{self.simulation}", *self.arguments])
 
 
 @dataclass(frozen=True)
@@ -70,16 +85,34 @@ def chosen_claims(only: str | None) -> list[Claim]:
 def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str, Evidence]:
     """Every simulation that the claims rest on, run or read."""
     require_writable(folder)
-    wanted = {check.run: check for claim in claims for check in claim.checks}
-    for check in wanted.values():
-        module = import_module(f"sims.{check.simulation}")
+    checks = (check for claim in claims for check in claim.checks)
+    jobs = {check.run: Job(check.run, check.simulation, check.arguments) for check in checks}
+    for job in jobs.values():
+        module = import_module(f"sims.{job.simulation}")
         if hasattr(module, "require_installed"):  # an extra that is missing is told before an hour's work
             module.require_installed()
-    found = {}
-    for place, check in enumerate(wanted.values(), start=1):
-        print(f"[{place}/{len(wanted)}] {' '.join([f'sims.{check.simulation}', *check.arguments])}", file=sys.stderr)
-        found[check.run] = _evidence(check, run, folder)
-    return found
+    apart = run.workers.scheduler is None and 1 < run.workers.here <= len(jobs)
+    made = {one.run: one for one in (_side_by_side if apart else _one_by_one)(list(jobs.values()), run, folder)}
+    return {name: made[name] for name in jobs}
+
+
+def _one_by_one(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evidence]:
+    for place, job in enumerate(jobs, start=1):
+        print(f"[{place}/{len(jobs)}] {job.title}", file=sys.stderr)
+        yield _evidence(job, run, folder)
+
+
+def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evidence]:
+    """With a process for each simulation instead of all for one.
+
+    The last claims' take longest: they are started first, so that no process waits long at the end.
+    """
+    print(f"{len(jobs)} simulations, {run.workers.here} at a time", file=sys.stderr)
+    order, alone = jobs[::-1], replace(run, workers=Workers(1))
+    finished_ones = side_by_side(partial(_evidence, run=alone, folder=folder), order, run.workers.here)
+    for place, (index, one, said) in enumerate(finished_ones, start=1):
+        print(f"[{place}/{len(jobs)}] {order[index].title}\n{said}", end="", file=sys.stderr)
+        yield one
 
 
 def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
@@ -88,13 +121,13 @@ def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
     return Result(claim, findings, tuple(found[name].command for name in claim.runs))
 
 
-def _evidence(check: Check, run: RunOptions, folder: Path) -> Evidence:
+def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     """Make one run, or read what an equal run has written."""
-    module = import_module(f"sims.{check.simulation}")
-    path = folder / f"{check.run}.nc"
+    module = import_module(f"sims.{job.simulation}")
+    path = folder / f"{job.name}.nc"
     # A simulation that draws nothing has neither sizes nor seeds.
     sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
     split = worker_arguments(run.workers) if sizes else []
-    arguments = [*check.arguments, *sizes, *split, *["--force"] * run.force]
-    command = " ".join([f"python -m sims.{check.simulation}", *check.arguments, *sizes])
-    return Evidence(check.run, command, path, finished(check.simulation, arguments, path))
+    arguments = [*job.arguments, *sizes, *split, *["--force"] * run.force]
+    command = " ".join([f"python -m {job.title}", *sizes])
+    return Evidence(job.name, command, path, finished(job.simulation, arguments, path))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -14,6 +13,7 @@ from tqdm import tqdm
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, Pieces
 from meanfield.execution.cluster import Submit, cluster
+from meanfield.execution.interrupts import interrupts_held
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
@@ -41,7 +41,7 @@ def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Iterator[tupl
                 yield index, chunks.compute_chunk(chunk)
         return
     with ExitStack() as stack:
-        with _interrupts_held():
+        with interrupts_held():
             submit = stack.enter_context(_processes(workers, tasks) if workers.scheduler is None else cluster(workers))
             indices = {submit(chunk): index for index, chunk in tasks}
         for future in as_completed(indices):
@@ -57,20 +57,5 @@ def _processes(workers: Workers, tasks: list[tuple[int, Chunk]]) -> Iterator[Sub
     try:
         yield lambda chunk: pool.submit(chunks.compute_chunk, chunk)
     finally:
-        with _interrupts_held():
+        with interrupts_held():
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold back Ctrl-C while processes start and stop; they inherit the mask, so it is the parent's business alone."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # Starting with the first process, the tracker would let Ctrl-C through again; so it starts before.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

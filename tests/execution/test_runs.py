@@ -166,13 +166,13 @@ def test_an_unwritable_folder_is_named(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 def test_ctrl_c_leaves_whole_pieces_and_the_same_command_continues(tmp_path):
     command = [sys.executable, "-m", "sims.cnn_overlap", "--depth", "3", "--channels", "64", "--grid", "16", "16"]
-    command += ["--kernel", "3", "--draws", "240", "--workers", "2", "--out", str(tmp_path / "run.nc")]
+    command += ["--kernel", "3", "--draws", "480", "--workers", "2", "--out", str(tmp_path / "run.nc")]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".*/*.npz")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
     _, complaint = process.communicate(timeout=60)
     assert process.returncode == 130

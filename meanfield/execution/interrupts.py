@@ -1,0 +1,23 @@
+"""Ctrl-C while other processes start and stop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold back Ctrl-C while processes start and stop; they inherit the mask, so it is the parent's business alone."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Starting with the first process, the tracker would let Ctrl-C through again; so it starts before.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
