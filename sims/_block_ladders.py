@@ -32,7 +32,6 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     add("--width", type=int, help="width of the ladder in depth (default: 128; smoke: 32)")
     add("--depth", type=int, help="blocks of the ladder in width (default: 4)")
     add("--block-depth", type=int, default=2, metavar="K", help="transformations of a block (default: 2)")
-    add("--times", type=int, default=1, metavar="N", help="N times the draws, as optimizers that scatter ask for")
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
@@ -46,9 +45,8 @@ def check_ladders(options: argparse.Namespace) -> None:
         if len(sizes) < 3:
             raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
         setattr(options, name, sizes)
-    for name in ("width", "depth", "block_depth", "times"):
+    for name in ("width", "depth", "block_depth"):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
-    options.draws *= options.times
     if options.optimizers == ["all"]:
         options.optimizers = list(OPTIMIZERS)
     # A name given twice is one line of the tables, as a size given twice is one rung.

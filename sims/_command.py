@@ -110,9 +110,19 @@ def add_run_options(parser: CommandParser) -> None:
         help="sizes to start from, listed below (default: default); every other option overrides it",
     )
     group.add_argument("--draws", type=int, help="independent networks drawn, at least 2")
+    group.add_argument(
+        "--times", type=positive_integer, default=1, metavar="N", help="N times these draws, or the preset's"
+    )
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add_worker_options(group)
     add_output_options(group)
+
+
+def positive_integer(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number of at least 1")
+    return int(text)
 
 
 def add_worker_options(parser: argparse._ActionsContainer) -> None:
@@ -144,10 +154,11 @@ def worker_arguments(workers: Workers) -> list[str]:
 
 
 def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> None:
-    """Give every option that was left out the preset's value."""
+    """Give every option that was left out the preset's value, and take as many times the draws as are asked for."""
     for name, value in preset.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
+    options.draws *= options.times
 
 
 def complaint(error: Exception) -> str:

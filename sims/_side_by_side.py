@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
+from threading import RLock
 from typing import Any, TypeVar
+
+from tqdm import tqdm
 
 from meanfield.execution.interrupts import interrupts_held
 from meanfield.execution.threads import one_thread
@@ -46,13 +49,19 @@ def side_by_side(
 def _pool(processes: int) -> Iterator[Any]:
     """Processes that leave Ctrl-C to this one, which stops them whenever it goes on."""
     with interrupts_held():
-        pool = get_context("spawn").Pool(processes, initializer=one_thread)
+        pool = get_context("spawn").Pool(processes, initializer=_start)
     try:
         yield pool
     finally:
         with interrupts_held():
             pool.terminate()
             pool.join()
+
+
+def _start() -> None:
+    """One thread; and progress bars by a lock that a process which is stopped does not leave to the system."""
+    one_thread()
+    tqdm.set_lock(RLock())
 
 
 def _told(work: Callable[[Job], Outcome], job: tuple[int, Job]) -> tuple[int, Outcome | None, Any, str]:

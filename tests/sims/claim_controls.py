@@ -233,9 +233,10 @@ def _runs_off(claim, *names):
 
 
 def activations_collapse(runs):
-    dataset, name = runs["training_assumptions"], "activation_ratio_by_width"
+    (run,) = CLAIMS["S7"].runs
+    dataset, name = runs[run], "activation_ratio_by_width"
     collapsed = 0 * dataset[name] + _off_by_a_power(dataset, name)[name]
-    return {"training_assumptions": dataset.assign({name: collapsed})}
+    return {run: dataset.assign({name: collapsed})}
 
 
 CONTROLS = {

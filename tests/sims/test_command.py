@@ -79,3 +79,17 @@ def test_a_folder_is_no_place_for_a_file(tmp_path):
     with pytest.raises(IsADirectoryError, match=r"run.nc: it is a folder"):
         write_text_whole(tmp_path / "run.nc", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("name", WITH_PRESETS)
+def test_times_multiplies_the_draws(name):
+    parse = import_module(f"sims.{name}").parse
+    assert parse(["--preset", "smoke", "--times", "3"]).draws == 3 * parse(["--preset", "smoke"]).draws
+    assert parse(["--draws", "5", "--times", "3"]).draws == 15
+
+
+@pytest.mark.parametrize("times", ["0", "-1", "1.5", "x"])
+def test_times_is_a_whole_number(times, capsys):
+    with pytest.raises(SystemExit):
+        import_module("sims.mlp_depth").parse(["--times", times])
+    assert f"--times: {times} must be a whole number of at least 1" in capsys.readouterr().err

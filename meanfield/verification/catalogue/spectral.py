@@ -93,7 +93,7 @@ CLAIMS = (
         source="P1 assumptions G.1, G.2, G.3",
         statement="in training no update cancels, no activation collapses, a batch moves features as one sample does",
         checks=tuple(
-            Check("training_assumptions", partial(training_assumptions.judge_assumption, name=name))
+            Check("training_assumptions", partial(training_assumptions.judge_assumption, name=name), ("--times", "3"))
             for name in ("G.1 weights", "G.1 features", "G.2", "G.3")
         ),
     ),
