@@ -45,6 +45,9 @@ class StrictArray:
     def swapaxes(self, first, second):
         return _wrapped(self._values.swapaxes(first, second))
 
+    def copy(self):
+        return _wrapped(self._values.copy())
+
     def astype(self, dtype, copy=True):
         return _wrapped(self._values.astype(dtype, copy=copy))
 
