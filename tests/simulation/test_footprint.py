@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from statistics import median
 from types import SimpleNamespace
 
 import pytest
@@ -71,7 +72,7 @@ LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="
 
 
 @cache
-def _measured(case):
+def _measured(case, child_number=0):
     child = CHILD
     for name, value in zip(("SMALL", "NET", "KIND", "DRAWS"), CASES[case], strict=True):
         child = child.replace(name, str(value))
@@ -85,7 +86,14 @@ def _predicted(case):
 
 
 def _agrees(case):
-    return abs(_predicted(case) / _measured(case) - 1) < TOLERANCE
+    """With one child, or with the middle one of three: the system may take pages back while a child is measured."""
+    if _close(_predicted(case), _measured(case)):
+        return True
+    return _close(_predicted(case), median(_measured(case, number) for number in range(3)))
+
+
+def _close(predicted, measured):
+    return abs(predicted / measured - 1) < TOLERANCE
 
 
 @LINUX
