@@ -16,9 +16,8 @@ class Drawable:
 
         A prediction from the sizes alone, of weights, pre-activations, errors and one layer's working arrays: for MLPs
         of width n and depth L it is 8 n^2 L with dense weights, O(n L) with lazy ones. It is within 20 % of what a
-        process is seen to take where that is 10 MiB or more, but up to 30 % too high for stencils whose patches, below
-        32 MiB, the C library gives back instead of keeping. Draws are carried in batches of a size chosen from it,
-        so that it grows with ``draws`` up to one batch.
+        process is seen to take where that is 10 MiB or more. Draws are carried in batches of a size chosen from it, so
+        that it grows with ``draws`` up to one batch.
 
         Args:
             weights: "dense", "lazy" or "auto", as `simulate` takes it.

@@ -18,7 +18,7 @@ BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
 # Freed blocks below this mostly stay with the process for the next request of their size (mallopt(3),
-# M_MMAP_THRESHOLD); where they are given back after all, patches counted for it make a prediction up to 30 % too high.
+# M_MMAP_THRESHOLD); where they are given back after all, patches counted for it make a prediction up to 18 % too high.
 REUSED_BYTES = 32 << 20
 
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`). One of dense
@@ -55,14 +55,18 @@ def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str 
     if weights == "lazy":
         held = _lazy_numbers_held(architecture)
     kept = sum(architecture.channels_by_layer) * places * (1 + columns)
-    working = _patch_numbers(architecture, columns) + 4 * widest * columns * places
+    gram, explicit = own_update_operations(architecture, widest, widest * columns)
+    # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
+    working = max(_patch_numbers(architecture, columns), 2 * places**2 if gram <= explicit else 0)
+    working += 4 * widest * columns * places
+    if gram > explicit:
+        working += widest * columns * widest * architecture.taps
     if weights == "lazy" and columns * places >= TOGETHER:
-        working += 2 * _patch_numbers(architecture, columns)  # queries less what is known of them, and that part
+        # Queries less what is known of them, and that part; and their products with all columns of either side.
+        working += 2 * _patch_numbers(architecture, columns) + columns * places**2 * (1 + 3 * columns)
     features = _patch_numbers(architecture, 1)
     if architecture.taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
         working += features  # once the forward pass is over, its patches' memory waits for the tangent's
-    gram, explicit = own_update_operations(architecture, widest, widest * columns)
-    working += 2 * places**2 if gram <= explicit else widest * columns * widest * architecture.taps
     if overlap_method(architecture) == "dense":
         working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
     return dtype(precision).itemsize * (held + kept + working)

@@ -59,6 +59,18 @@ CASES = {
         "lazy",
         1,
     ),
+    "2d, dense, Gram matrices": (
+        f"mf.ConvNet(depth=2, channels=64, grid=(32, 32), {PLANAR})",
+        f"mf.ConvNet(depth=4, channels=128, grid=(32, 32), {PLANAR})",
+        "dense",
+        1,
+    ),
+    "2d, lazy, more columns than rows": (
+        f"mf.ConvNet(depth=2, channels=32, grid=(32, 32), {PLANAR})",
+        f"mf.ConvNet(depth=4, channels=64, grid=(32, 32), {PLANAR})",
+        "lazy",
+        1,
+    ),
     "residual, lazy": (
         "mf.ResidualMLP(depth=2, width=130)",
         "mf.ResidualMLP(depth=16, width=30_000, block_depth=2)",
