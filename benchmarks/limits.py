@@ -74,6 +74,11 @@ def random_numbers(count: float) -> Demand:
     return Demand(_random_numbers(), count)
 
 
+def random_numbers_by_numpy(count: float) -> Demand:
+    """So many normals, by the same generator as NumPy makes them."""
+    return Demand(_random_numbers_by_numpy(), count)
+
+
 def random_words(count: float) -> Demand:
     """So many words of 64 bits of the generator, compiled and not stored."""
     return Demand(_random_words(), count)
@@ -113,6 +118,12 @@ def log_sums(count: float) -> Demand:
 def _random_numbers() -> Limit:
     generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
     return Limit("random numbers", lambda: fill_normal(generator, block, 1.0), block.size)
+
+
+@lru_cache(maxsize=1)
+def _random_numbers_by_numpy() -> Limit:
+    generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
+    return Limit("random numbers by NumPy", lambda: generator.standard_normal(out=block), block.size)
 
 
 @lru_cache(maxsize=1)

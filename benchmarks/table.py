@@ -22,6 +22,7 @@ and of the fraction of the limit also the quartiles. A limit is the time of what
 measured beside it, summed where it needs several things:
 
 - random numbers: the normals that it draws, by the library's own fill, the fastest at hand
+- random numbers by NumPy: the same of the same generator, as NumPy makes them
 - random words: of the generator behind them, compiled and not stored
 - matrix products: their operations, by products of 1024 x 1024 matrices
 - memory copied, memory read: the bytes that it moves, by copies between arrays, or sums of squares of one, of that size

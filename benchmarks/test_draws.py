@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.counting import counted
-from benchmarks.limits import products, random_numbers
+from benchmarks.limits import Demand, products, random_numbers, random_numbers_by_numpy
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
 from meanfield.architectures import MLP, ConvNet, Sequential
@@ -68,8 +69,10 @@ def test_tangent_kernel(race: Race, sizes: Sizes) -> None:
     race(kernels, [products(operations)], amount=operations, unit="FLOP", **named)
 
 
-def _draw(race: Race, net: MLP | ConvNet, weights: str, most: int = 64) -> None:
-    """Draws as `simulate` makes them, so many together."""
+def _draw(
+    race: Race, net: MLP | ConvNet, weights: str, most: int = 64, numbers: Callable[[float], Demand] = random_numbers
+) -> None:
+    """Draws as `simulate` makes them, so many together; lazy ones beside ``numbers`` alone."""
     try:
         require_bytes(draw_bytes(net, weights), f"a {weights} draw", "width or depth")
     except MemoryError as error:
@@ -81,7 +84,7 @@ def _draw(race: Race, net: MLP | ConvNet, weights: str, most: int = 64) -> None:
 
     demands = dense_demands(net, together)
     if weights == "lazy":
-        demands = [random_numbers(counted(work).numbers)]
+        demands = [numbers(counted(work).numbers)]
     race(
         work,
         demands,
@@ -96,6 +99,10 @@ def _draw(race: Race, net: MLP | ConvNet, weights: str, most: int = 64) -> None:
 @pytest.mark.parametrize("weights", ["lazy", "dense"])
 def test_draw_of_a_fully_connected_net(race: Race, sizes: Sizes, weights: str) -> None:
     _draw(race, the_mlp(sizes), weights)
+
+
+def test_lazy_draw_beside_numpy_s_random_numbers(race: Race, sizes: Sizes) -> None:
+    _draw(race, the_mlp(sizes), "lazy", numbers=random_numbers_by_numpy)
 
 
 def test_draw_beyond_dense_memory(race: Race, sizes: Sizes) -> None:

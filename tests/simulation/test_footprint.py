@@ -66,8 +66,8 @@ CASES = {
         1,
     ),
     "2d, lazy, more columns than rows": (
-        f"mf.ConvNet(depth=2, channels=32, grid=(32, 32), {PLANAR})",
-        f"mf.ConvNet(depth=4, channels=64, grid=(32, 32), {PLANAR})",
+        f"mf.ConvNet(depth=2, channels=16, grid=(16, 16), {PLANAR})",
+        f"mf.ConvNet(depth=2, channels=32, grid=(24, 24), {PLANAR})",
         "lazy",
         1,
     ),
