@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from meanfield.block_net import BlockNet
     from meanfield.execution.block_runs import BlockRun
-    from sims._command import Results
+    from sims._results import Results
 
 DIRECTIONS = ("width", "depth")
 

@@ -13,7 +13,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._command import (
-    Results,
     add_array_options,
     add_run_options,
     chosen_arrays,
@@ -21,6 +20,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
+from sims._results import Results
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,7 +12,8 @@ import sys
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_output_options, command_parser, run_command
+from sims._command import add_output_options, command_parser, run_command
+from sims._results import Results
 
 if TYPE_CHECKING:
     import xarray as xr

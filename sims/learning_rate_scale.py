@@ -13,7 +13,8 @@ import argparse
 import sys
 from dataclasses import replace
 
-from sims._command import Results, add_output_options, command_parser, run_command
+from sims._command import add_output_options, command_parser, run_command
+from sims._results import Results
 
 NAME = "learning_rate_scale"
 

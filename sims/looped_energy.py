@@ -12,7 +12,8 @@ import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import add_run_options, command_parser, fill_from_preset, run_command
+from sims._results import Results
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,8 +12,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import add_run_options, command_parser, fill_from_preset, run_command
 from sims._pairs import add_pair_option, chosen_pairs, open_seed
+from sims._results import Results
 
 if TYPE_CHECKING:
     import xarray as xr

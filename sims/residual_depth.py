@@ -15,7 +15,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import (
-    Results,
     add_array_options,
     add_run_options,
     chosen_arrays,
@@ -23,6 +22,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
+from sims._results import Results
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,14 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sims._command import (
-    Results,
-    add_output_options,
-    add_worker_options,
-    command_parser,
-    run_command,
-    worker_arguments,
-)
+from sims._command import add_output_options, add_worker_options, command_parser, run_command, worker_arguments
+from sims._results import Results
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -21,7 +21,8 @@ from sims._block_ladders import (
     measure_ladders,
     training_run,
 )
-from sims._command import Results, add_run_options, command_parser, fill_from_preset, run_command
+from sims._command import add_run_options, command_parser, fill_from_preset, run_command
+from sims._results import Results
 
 if TYPE_CHECKING:
     import xarray as xr

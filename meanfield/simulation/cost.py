@@ -17,8 +17,7 @@ from meanfield.simulation.update_energy import error_columns, overlap_method
 BATCH_BYTES = 1 << 19
 MOST_DRAWS_PER_BATCH = 64
 
-# Freed blocks below this mostly stay with the process for the next request of their size (mallopt(3),
-# M_MMAP_THRESHOLD); where they are given back after all, patches counted for it make a prediction up to 18 % too high.
+# Freed blocks below this may stay with the process for the next request of their size (mallopt(3), M_MMAP_THRESHOLD).
 REUSED_BYTES = 32 << 20
 
 # A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`). One of dense
@@ -66,7 +65,8 @@ def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str 
         working += 2 * _patch_numbers(architecture, columns) + columns * places**2 * (1 + 3 * columns)
     features = _patch_numbers(architecture, 1)
     if architecture.taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
-        working += features  # once the forward pass is over, its patches' memory waits for the tangent's
+        # Once the forward pass is over, its patches' memory waits for the tangent's, or goes back: the middle.
+        working += features // 2
     if overlap_method(architecture) == "dense":
         working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
     return dtype(precision).itemsize * (held + kept + working)

@@ -13,7 +13,7 @@ from meanfield.execution import chunks, cluster
 from meanfield.execution.provenance import code_digest
 from meanfield.execution.runs import Run, simulate_all
 from meanfield.execution.storage import PieceStore
-from sims import _command, looped_update
+from sims import _results, looped_update
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="comes with the extra cluster")
@@ -78,7 +78,7 @@ def test_a_run_begun_there_is_finished_here(running, small_chunks, tmp_path):
 
 
 def test_the_command_writes_the_same_dataset(running, tmp_path, monkeypatch):
-    monkeypatch.setattr(_command.Results, "keep_figure", lambda *_: None)  # most of the time, and tested elsewhere
+    monkeypatch.setattr(_results.Results, "keep_figure", lambda *_: None)  # most of the time, and tested elsewhere
     arguments = ["--loops", "2", "4", "--width", "16", "--draws", "4"]
     datasets = []
     for name, who in (("there", ["--scheduler", running.scheduler_address]), ("here", ["--workers", "1"])):

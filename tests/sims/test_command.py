@@ -11,7 +11,8 @@ import pytest
 import sims
 from meanfield.execution.team import Workers
 from meanfield.files import write_text_whole
-from sims._command import Results, check_command, preset_lines, run_command
+from sims._command import check_command, preset_lines, run_command
+from sims._results import Results
 from tests.sims.commands import unread
 
 SIMULATIONS = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[a-z]*.py"))]

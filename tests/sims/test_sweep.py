@@ -10,7 +10,7 @@ import xarray as xr
 
 from figures._command import figure_names
 from meanfield.execution import runs
-from sims import _command, looped_update, sweep
+from sims import _results, looped_update, sweep
 from sims._sweep_dataset import combined
 from sims._sweep_plan import planned, read_plan
 
@@ -40,7 +40,7 @@ def _run(folder, config, name="run"):
 def without_figures():
     """They take most of the time of so small runs, and have tests of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_command.Results, "keep_figure", lambda *_: None)
+        patch.setattr(_results.Results, "keep_figure", lambda *_: None)
         yield
 
 
