@@ -22,7 +22,7 @@ REFUSED = 2
 INTERRUPTED = 130
 PRESETS = ("smoke", "default", "paper")
 # Modules of this folder that draw nothing themselves.
-NOT_FIGURES = ("render", "style")
+NOT_FIGURES = ("legends", "render", "style")
 
 
 class MakingRefused(Exception):

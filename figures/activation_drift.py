@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
 from meanfield.verification.activation_drift import LABEL_SCALE
 from meanfield.verification.published import COMMON_SWEEP
@@ -37,9 +38,8 @@ def draw(dataset: xr.Dataset) -> Figure:
             below.set_xlim(left=0.9 * float(dataset["depth"][0]))
         panels[0, 0].set_ylabel("energy, mean z$^2$")
         panels[1, 0].set_ylabel("eta* of the label term,\nrelative to the first")
-        handles, labels = panels[1, 0].get_legend_handles_labels()
         title = "$\\sigma_W^2$; points drawn, lines mean field"
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), title=title)
+        legend_below(figure, panels[1, 0], title=title)
     return figure
 
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 # Cases of the first panel, in the order of their growth, and their colours.
@@ -39,8 +40,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             axes.set_xticks(sizes.values)
             axes.xaxis.set_major_formatter(ScalarFormatter())
             axes.xaxis.set_minor_locator(NullLocator())
-        handles, labels = scales.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        legend_below(figure, scales, 3)
     return figure
 
 

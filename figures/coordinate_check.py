@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, ScalarFormatter
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import LAW, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
@@ -38,8 +39,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
             top.set_title(TITLES[table], fontsize=9)
             bottom.set_xlabel(direction)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+        legend_below(figure, grid[0, 0], 6, fontsize=8)
         figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
     return figure
 

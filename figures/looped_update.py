@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 COLORS = {"isotropic": MEASURED, "aligned": FURTHER[0], "gradient": FURTHER[1]}
@@ -37,8 +38,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         last.set_xscale("log", base=2)
         last.set(yscale="log", xlabel="width N", title="alpha = 1")
         panels[0].set_ylabel("|dh$_L$|$^2$ / N, relative")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, panels[0])
     return figure
 
 

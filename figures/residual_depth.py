@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 NAME = "label_learning_rate_scale"
@@ -37,8 +38,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         smallest = (blocks[-1] / blocks[0]) ** -2.2
         panels[0].set_ylim(smallest, 1 / smallest**0.6)
         panels[0].set_ylabel("eta* of the label term, relative")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, panels[0])
     return figure
 
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 MARKERS = "osv^D<>P*"
@@ -38,8 +39,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             _finish(row[0], sizes, direction, "initially")
             row[0].set_ylabel("product, smallest net = 1")
         grid[0, 0].legend(fontsize=6)
-        handles, labels = grid[0, 1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend_below(figure, grid[0, 1])
     return figure
 
 

@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
+from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
@@ -35,8 +36,7 @@ def draw(dataset: xr.Dataset) -> Figure:
                 axes.set_xscale("log", base=2)
                 axes.set(yscale="log", xlabel=direction, title=f"{optimizer}, {TITLES[table]}")
             row[0].set_ylabel("|$\\epsilon_j(L)$| (root mean square)")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) // 2)
+        legend_below(figure, grid[0, 0])
     return figure
 
 

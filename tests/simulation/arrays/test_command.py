@@ -7,7 +7,7 @@ import pytest
 from meanfield.execution import runs
 from meanfield.simulation.arrays import resolve
 from meanfield.theory import exact
-from sims._command import Results
+from sims._results import Results
 from tests.sims.commands import assert_refused, finished_run
 
 FAR = ["--far-lines", "4", "5", "6", "--far-squares", "4"]

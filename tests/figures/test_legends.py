@@ -1,0 +1,41 @@
+"""Legends below all panels stay within the figure."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from figures.legends import legend_below
+from figures.style import styled
+
+
+def _figure(labels):
+    figure = Figure(figsize=(4.8, 3.0))
+    axes = figure.subplots()
+    for number, label in enumerate(labels):
+        axes.plot([0, number], label=label)
+    return figure, axes
+
+
+def _inside(figure):
+    figure.draw_without_rendering()
+    extent = figure.legends[0].get_window_extent()
+    return figure.bbox.x0 <= extent.x0 and extent.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("columns", [None, 6])
+def test_as_many_columns_as_fit(columns):
+    labels = [f"step {number} of nine" for number in range(9)]
+    with styled():
+        figure, axes = _figure(labels)
+        legend_below(figure, axes, columns)
+        assert len(figure.legends) == 1
+        assert _inside(figure)
+        row, beside = _figure(labels)
+        row.legend(*beside.get_legend_handles_labels(), loc="outside lower center", ncols=len(labels))
+        assert not _inside(row)
+
+
+def test_one_label_wider_than_the_figure_is_still_drawn():
+    with styled():
+        figure, axes = _figure(["a" * 200])
+        legend_below(figure, axes)
+    assert len(figure.legends) == 1
