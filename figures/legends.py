@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -9,10 +10,11 @@ from matplotlib.figure import Figure
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int | None = None, **options: Any) -> None:
-    """The legend of these axes' lines below all panels, in so many columns (default: one row), or as many as fit."""
+    """The legend of these axes' lines below all panels: in so many columns (default: one row), or in as many as fit."""
     handles, labels = axes.get_legend_handles_labels()
-    for count in range(columns or len(labels), 0, -1):
-        legend = figure.legend(handles, labels, loc="outside lower center", ncols=count, **options)
-        if count == 1 or legend.get_window_extent().width <= figure.bbox.width:
+    entries = len(labels)
+    for rows in range(ceil(entries / (columns or entries)), entries + 1):
+        legend = figure.legend(handles, labels, loc="outside lower center", ncols=ceil(entries / rows), **options)
+        if rows == entries or legend.get_window_extent().width <= figure.bbox.width:
             return
         legend.remove()
