@@ -18,6 +18,7 @@ from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import Claim, combined
 from meanfield.verification.verdicts import Finding, Verdict
 from sims._command import worker_arguments
+from sims._durations import rough_seconds
 from sims._finished import finished
 from sims._side_by_side import side_by_side
 
@@ -34,7 +35,10 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Job:
-    """A simulation that claims rest on, and what its command line has beyond preset, seed and workers."""
+    """A simulation that claims rest on, and what its command line has beyond preset, seed and workers.
+
+    A check without its judge, which other processes could not be sent.
+    """
 
     name: str
     simulation: str
@@ -91,9 +95,23 @@ def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str
         module = import_module(f"sims.{job.simulation}")
         if hasattr(module, "require_installed"):  # an extra that is missing is told before an hour's work
             module.require_installed()
-    apart = run.workers.scheduler is None and 1 < run.workers.here <= len(jobs)
-    made = {one.run: one for one in (_side_by_side if apart else _one_by_one)(list(jobs.values()), run, folder)}
+    long, short = split(list(jobs.values()), run)
+    made = {one.run: one for one in (*_one_by_one(long, run, folder), *_side_by_side(short, run, folder))}
     return {name: made[name] for name in jobs}
+
+
+def split(jobs: list[Job], run: RunOptions) -> tuple[list[Job], list[Job]]:
+    """Those that all processes make together, one by one, and those that they make side by side, longest first.
+
+    A simulation that one process alone would not finish while the others make the rest is for all of them; so is every
+    one under a scheduler, whose workers are not counted.
+    """
+    processes = 1 if run.workers.scheduler else run.workers.here
+    seconds = {job: rough_seconds(job.simulation, run.preset) for job in jobs}
+    most = sum(seconds.values()) / processes
+    long = [job for job in jobs if processes == 1 or seconds[job] > most]
+    short = sorted(set(jobs) - set(long), key=lambda job: (-seconds[job], job.name))
+    return long, short
 
 
 def _one_by_one(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evidence]:
@@ -103,15 +121,14 @@ def _one_by_one(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evid
 
 
 def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evidence]:
-    """With a process for each simulation instead of all for one.
-
-    The last claims' take longest: they are started first, so that no process waits long at the end.
-    """
-    print(f"{len(jobs)} simulations, {run.workers.here} at a time", file=sys.stderr)
-    order, alone = jobs[::-1], replace(run, workers=Workers(1))
-    finished_ones = side_by_side(partial(_evidence, run=alone, folder=folder), order, run.workers.here)
+    """With a process for each simulation instead of all for one."""
+    if not jobs:
+        return
+    processes, alone = min(run.workers.here, len(jobs)), replace(run, workers=Workers(1))
+    print(f"{len(jobs)} simulations, {processes} at a time; named when finished", file=sys.stderr)
+    finished_ones = side_by_side(partial(_evidence, run=alone, folder=folder), jobs, processes)
     for place, (index, one, said) in enumerate(finished_ones, start=1):
-        print(f"[{place}/{len(jobs)}] {order[index].title}\n{said}", end="", file=sys.stderr)
+        print(f"[{place}/{len(jobs)}] {jobs[index].title}\n{said}", end="", file=sys.stderr)
         yield one
 
 

@@ -105,7 +105,7 @@ def add_run_options(parser: CommandParser) -> None:
         default="default",
         help="sizes to start from, listed below (default: default); every other option overrides it",
     )
-    group.add_argument("--draws", type=int, help="independent networks drawn, at least 2")
+    group.add_argument("--draws", type=int, help="independent networks drawn, in all at least 2")
     group.add_argument(
         "--times", type=positive_integer, default=1, metavar="N", help="N times these draws, or the preset's"
     )
@@ -154,7 +154,8 @@ def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> Non
     for name, value in preset.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    options.draws *= options.times
+    if options.draws > 0:  # others are refused as they were given
+        options.draws *= options.times
 
 
 def complaint(error: Exception) -> str:

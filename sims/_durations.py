@@ -25,3 +25,11 @@ DURATIONS: dict[str, dict[str, str]] = {
     "training_assumptions": {"smoke": "5 s", "default": "90 s", "paper": "30 min"},
     "update_orders": {"smoke": "4 s", "default": "1 min", "paper": "2 h"},
 }
+
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+def rough_seconds(name: str, preset: str) -> int:
+    """How long a preset takes on two cores, roughly; 0 for what draws nothing, and has no presets."""
+    count, unit = DURATIONS.get(name, {}).get(preset, "0 s").split()
+    return int(count) * _SECONDS[unit]

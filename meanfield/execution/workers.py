@@ -13,6 +13,7 @@ from tqdm import tqdm
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, Pieces
 from meanfield.execution.cluster import Submit, cluster
+from meanfield.execution.futures import result_of
 from meanfield.execution.interrupts import interrupts_held
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
@@ -46,7 +47,7 @@ def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Iterator[tupl
             indices = {submit(chunk): index for index, chunk in tasks}
         for future in as_completed(indices):
             # Popped, so that a scheduler need not hold what has arrived here.
-            yield indices.pop(future), future.result()
+            yield indices.pop(future), result_of(future)
 
 
 @contextmanager

@@ -29,9 +29,19 @@ def test_as_many_columns_as_fit(columns):
         legend_below(figure, axes, columns)
         assert len(figure.legends) == 1
         assert _inside(figure)
+        assert figure.legends[0]._ncols == 3
+        wider, beside = _figure(labels)
+        wider.legend(*beside.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        assert not _inside(wider)
         row, beside = _figure(labels)
         row.legend(*beside.get_legend_handles_labels(), loc="outside lower center", ncols=len(labels))
         assert not _inside(row)
+
+
+def test_axes_without_lines_have_no_legend():
+    figure, axes = _figure([])
+    legend_below(figure, axes)
+    assert not figure.legends
 
 
 def test_one_label_wider_than_the_figure_is_still_drawn():

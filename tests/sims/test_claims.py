@@ -1,11 +1,13 @@
 """The referee's report: one run of all claims, a negative control for each, records, forms, refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from meanfield.execution.team import Workers
 from meanfield.verification import depth_laws
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import combined, of_rival
@@ -13,6 +15,7 @@ from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Finding, Verdict
 from sims import _claims_record as record
 from sims import claims as simulation
+from sims._claims_runs import Job, RunOptions, split
 from tests.sims.claim_controls import CONTROLS
 
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
@@ -90,6 +93,18 @@ def test_workers_change_no_verdict(folder, tmp_path):
     alone = {one["id"]: one for one in json.loads((folder / "verdicts.json").read_text())}
     for one in json.loads((tmp_path / "verdicts.json").read_text()):
         assert one == alone[one["id"]]
+
+
+def test_a_simulation_longer_than_all_others_is_made_by_all_processes():
+    jobs = [Job(name, name, ()) for name in ("cnn_padding", "looped_energy", "mlp_depth", "identities")]
+    together = RunOptions("paper", 0, Workers(2), force=False)
+    assert [[job.name for job in part] for part in split(jobs, together)] == [
+        ["cnn_padding"],
+        ["mlp_depth", "looped_energy", "identities"],
+    ]
+    alone = replace(together, workers=Workers(1))
+    assert split(jobs, alone) == (jobs, [])
+    assert split(jobs, replace(together, workers=Workers(scheduler="tcp://host:1"))) == (jobs, [])
 
 
 def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):

@@ -1,5 +1,8 @@
 """Several simulations at once: what comes back, and what a refusal does to the others."""
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -43,3 +46,60 @@ def test_a_refusal_stops_the_others_and_is_said(tmp_path: Path, capfd):
     assert capfd.readouterr().err == "error: nothing to write to\n"
     assert time.monotonic() - started < 60
     assert not list(tmp_path.iterdir())
+
+
+def _be_killed(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_an_error():
+    with pytest.raises(ChildProcessError, match="killed from outside"):
+        list(side_by_side(_be_killed, [None], 1))
+
+
+def _fail_after_a_warning(_):
+    print("warning: of what is to come", file=sys.stderr)
+    raise RuntimeError("it came")
+
+
+def test_what_was_said_before_a_failure_is_not_lost(capfd):
+    with pytest.raises(RuntimeError, match="it came"):
+        list(side_by_side(_fail_after_a_warning, [None], 1))
+    assert "warning: of what is to come" in capfd.readouterr().err
+
+
+def _write_for_long(folder):
+    """Hold a file named by this process, half written, for minutes."""
+    half = folder / str(os.getpid())
+    try:
+        half.write_text("half")
+        time.sleep(100)
+    finally:
+        half.unlink()
+
+
+TWO = """
+import sys
+from pathlib import Path
+from sims._side_by_side import side_by_side
+from tests.sims.test_side_by_side import _write_for_long
+list(side_by_side(_write_for_long, [Path(sys.argv[1])] * 2, 2))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_command_leaves_neither_processes_nor_half_files(tmp_path, number):
+    root = Path(__file__).parent.parent.parent
+    command = subprocess.Popen([sys.executable, "-c", TWO, str(tmp_path)], cwd=root, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    children = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(children) == 2
+    command.send_signal(number)
+    assert command.wait(timeout=60) != 0
+    assert not list(tmp_path.iterdir())
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, 0)
