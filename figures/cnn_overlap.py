@@ -55,9 +55,10 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
         mean, stderr = (deepest[column].values / theory for column in (name, f"{name}_stderr"))
         highest = max(highest, (mean + stderr).max())
         axes.errorbar(layer, mean, stderr, fmt="o", color=MEASURED)
-    # A wide allowance may leave the picture, the points may not become small.
-    axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, min(1.05 + allowance.max(), 2 * highest)))
-    axes.legend(loc="upper left")
+    # A wide allowance may leave the picture; the points may neither leave it nor become small.
+    top = max(1.05 * highest, min(1.05 + allowance.max(), 2 * highest))
+    axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, top))
+    axes.legend(loc="best")
     layer_ticks(axes, int(layer[-1]))
 
 
