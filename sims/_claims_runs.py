@@ -144,7 +144,7 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     path = folder / f"{job.name}.nc"
     # A simulation that draws nothing has neither sizes nor seeds.
     sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
-    split = worker_arguments(run.workers) if sizes else []
-    arguments = [*job.arguments, *sizes, *split, *["--force"] * run.force]
+    workers = worker_arguments(run.workers) if sizes else []
+    arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])
     return Evidence(job.name, command, path, finished(job.simulation, arguments, path))

@@ -11,7 +11,7 @@ import sims
 from figures._command import figure_names
 from meanfield.quantities import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
-from sims._durations import DURATIONS
+from sims._durations import DURATIONS, rough_seconds
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
 SERVICES = ("claims", "hyperparameters", "sweep")
@@ -77,6 +77,7 @@ def test_every_preset_has_a_duration():
     assert {name: set(module.PRESETS) for name, module in presets.items()} == {
         name: set(durations) for name, durations in DURATIONS.items()
     }
+    assert all(rough_seconds(name, preset) > 0 for name, durations in DURATIONS.items() for preset in durations)
     assert set(DURATIONS) == {
         name for name in (*_simulations(), *SERVICES) if hasattr(importlib.import_module(f"sims.{name}"), "PRESETS")
     }

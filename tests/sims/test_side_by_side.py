@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from meanfield.memory import require_bytes
 from sims._side_by_side import side_by_side
 
 
@@ -66,6 +67,20 @@ def test_what_was_said_before_a_failure_is_not_lost(capfd):
     with pytest.raises(RuntimeError, match="it came"):
         list(side_by_side(_fail_after_a_warning, [None], 1))
     assert "warning: of what is to come" in capfd.readouterr().err
+
+
+def _ask_for_memory(share):
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    require_bytes(share * machine, "a simulation", "its sizes")
+    return share
+
+
+def test_memory_is_granted_by_shares():
+    """Two at a time have half of the machine each; one alone has all of it."""
+    assert [outcome for _, outcome, _ in side_by_side(_ask_for_memory, [0.4, 0.4], 2)] == [0.4, 0.4]
+    assert [outcome for _, outcome, _ in side_by_side(_ask_for_memory, [0.6], 1)] == [0.6]
+    with pytest.raises(MemoryError, match="for each of 2 simulations"):
+        list(side_by_side(_ask_for_memory, [0.6], 2))
 
 
 def _write_for_long(folder):
