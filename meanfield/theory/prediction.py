@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -22,10 +23,11 @@ from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms, label_spread, relative_spread
 from meanfield.theory.exact_residual import exact_residual_terms
+from meanfield.theory.gram_excess import thin_input_warning
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loop_prediction import loop_levels, loop_values
 from meanfield.theory.pair_overlaps import pair_moments
-from meanfield.validation import require_choice
+from meanfield.validation import PremiseWarning, require_choice
 
 Array = NDArray[np.float64]
 
@@ -110,14 +112,20 @@ def predict(
         raise ValueError(f"overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}")
     if level == "law":
         return _law(architecture, inputs, attrs)
-    if architecture.has_skips:
-        overlap, profile = _stream_terms(architecture, inputs)
-    else:
-        overlap, profile = mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
+    overlap, profile = mean_field_profiles(architecture, inputs)
+    if inputs is None and (sentence := thin_input_warning(architecture)):
+        warnings.warn(sentence, PremiseWarning, stacklevel=2)
     values = _with_label_term(architecture, overlap, profile.mean(axis=1))
     if by_site:
         values["label_term_by_site"] = profile
     return predicted_dataset(architecture, values, attrs)
+
+
+def mean_field_profiles(architecture: Sequential, inputs: ArrayLike | None = None) -> tuple[Array, Array]:
+    """F_l of every depth unit, and the label term at every site under a convolutional readout: (L,) and (L, S)."""
+    if architecture.has_skips:
+        return _stream_terms(architecture, inputs)
+    return mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
 
 
 def _require_profile(architecture: Sequential, level: str, batch: Batch | None, loss: str) -> None:
