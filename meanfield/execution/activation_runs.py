@@ -10,8 +10,8 @@ import xarray as xr
 from meanfield.architectures import MLP
 from meanfield.datasets import measured_dataset
 from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.energy_estimates import energy_estimates
 from meanfield.execution.provenance import provenance
-from meanfield.execution.runs import energy_estimates
 from meanfield.seeds import checked_seed
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.validation import require_count

@@ -83,7 +83,7 @@ def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
         (["--head", "x"], "'he', 'fan_in', 'mup'"),
         (["--activation", "gelu"], "'relu', 'linear'"),
         (["--out", "run.txt"], "must end in .nc"),
-        (["--width", "200000000"], "GiB"),
+        (["--width", "200000000", "--precision", "float32"], "GiB"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
