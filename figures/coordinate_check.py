@@ -9,11 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, ScalarFormatter
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import LAW, styled
+from figures.style import LAW, by_size, log_values, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 DIRECTIONS = ("width", "depth")
@@ -35,13 +34,22 @@ def draw(dataset: xr.Dataset) -> Figure:
         for row, optimizer in zip(grid, optimizers, strict=True):
             for axes, (direction, table) in zip(row, columns, strict=True):
                 _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
-            row[0].set_ylabel(optimizer)
+            log_values(row[0], optimizer.replace("_", " "))
         for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
             top.set_title(TITLES[table], fontsize=9)
-            bottom.set_xlabel(direction)
+            by_size(bottom, dataset[direction].values, direction)
+        grid[0, 0].set_ylim(*_limits(dataset))
         legend_below(figure, grid[0, 0], 6, fontsize=8)
         figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
     return figure
+
+
+def _limits(dataset: xr.Dataset) -> tuple[float, float]:
+    """Around everything that is shown: the means of all panels, as far as they lie between the outermost values."""
+    names = [f"{name}_by_{direction}" for name in ("feature_update_norm", "feature_norm") for direction in DIRECTIONS]
+    means = np.concatenate([dataset[name].isel(step=slice(1, None)).mean("draw").values.ravel() for name in names])
+    shown = means[(means > LOWEST) & (means < HIGHEST)]
+    return 0.5 * shown.min(), HIGHEST if np.any(~(means < HIGHEST)) else 2.0 * shown.max()
 
 
 def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
@@ -56,14 +64,7 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
         axes.plot(sizes[beyond], np.full(beyond.sum(), 0.6 * HIGHEST), "^", ms=3, color=color)
     start = at[f"feature_norm_by_{direction}"].sel(step=0).mean("draw").values
     axes.plot(sizes, start, "--", color=LAW, lw=0.9, label="$|h_L|$ at the start")
-    axes.set_xscale("log", base=2)
-    axes.set(yscale="log", ylim=(LOWEST, HIGHEST))
-    axes.set_xticks(sizes)
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(numticks=4))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.tick_params(labelsize=6)
+    axes.tick_params(labelsize=7)
 
 
 if __name__ == "__main__":

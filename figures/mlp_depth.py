@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from figures.legends import legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
 from meanfield.verification.convergence import is_converged
 
 Array = NDArray[Any]
@@ -38,7 +39,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
         ratio.set_title("b  drawn over exact; open: not converged", fontsize=8, loc="left")
         excess.set_title("c  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
-        width = f"10^{np.log10(float(dataset['outputs'].max())):.0f}"
+        width = f"$10^{{{np.log10(float(dataset['outputs'].max())):.0f}}}$"
         slope.set_title(f"d  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
     return figure
 
@@ -54,11 +55,13 @@ def _draw_layers(growth: Axes, ratio: Axes, dataset: xr.Dataset) -> None:
         _points(growth, layer, mean / limit, stderr / limit, converged, color)
         _points(ratio, layer, mean / exact, stderr / exact, converged, color)
     ratio.axhline(1.0, color=MEAN_FIELD)
-    growth.set(xscale="log", yscale="log", ylabel="energy / infinite-width label term")
+    log_values(growth, along="x")
+    log_values(growth, "energy / infinite-width label term")
     ratio.set(xlabel="layer l", ylabel="drawn / exact")
     growth.tick_params(labelbottom=False)
     layer_ticks(ratio, int(layer[-1]))
-    growth.legend()
+    handles, labels = growth.get_legend_handles_labels()
+    legend_under(ratio, 3, handles=handles, labels=labels, fontsize=8)
 
 
 def _points(axes: Axes, layer: Array, value: Array, error: Array, converged: Array, color: str) -> None:
@@ -78,7 +81,8 @@ def _draw_excess(axes: Axes, dataset: xr.Dataset) -> None:
         axes.axhline(first, ls="--", lw=0.8, color=color)
     layer = int(dataset["fixed_layer"][0])
     axes.plot([], [], "--", color="grey", lw=0.8, label=f"uniform C/n, C from layer {layer}")
-    axes.set(xscale="log", yscale="log", xlabel="layer over width, l/n", ylabel="F / leading order, less 1")
+    log_values(axes, "layer over width, l/n", along="x")
+    log_values(axes, "F / leading order, less 1")
     axes.legend()
 
 
@@ -92,7 +96,8 @@ def _draw_slope(axes: Axes, dataset: xr.Dataset) -> None:
     for level, text, place, shift in ((-1.5, "-3/2", -1, 3), (-2.0, "-2", 0, -10)):
         axes.axhline(level, ls="--", lw=0.8, color=LAW)
         axes.annotate(text, (depth[place], level), textcoords="offset points", xytext=(0, shift), fontsize=8, color=LAW)
-    axes.set(xscale="log", xlabel="depth L", ylabel="local slope of eta*(L)")
+    log_values(axes, "depth L", along="x")
+    axes.set_ylabel("local slope of eta*(L)")
     axes.legend()
 
 

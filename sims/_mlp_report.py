@@ -18,9 +18,10 @@ from meanfield.verification.convergence import (
 from meanfield.verification.exactness import judge_exact
 from sims import _depth_law_report as depth_laws
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
 
+QUESTION = "Are drawn energies of nets of finite width those of the exact expectation?"
 TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
 OVERLAP = {"overlap_energy": "overlap energy F"}
 NOT_CONVERGED = "not converged"
@@ -29,7 +30,9 @@ NOT_CONVERGED = "not converged"
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
     notes = f"{plan(dataset, dataset.attrs['draws'])}\n{_notes(dataset)}"
-    return "\n\n".join([_layer_table(dataset), notes, *depth_laws.tables(dataset), _verdicts(dataset)])
+    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
+    parts = [_layer_table(dataset), notes, *depth_laws.tables(dataset)]
+    return report(QUESTION, answer(drawn, _scale(dataset)), parts, [*drawn, *depth_laws.findings(dataset)])
 
 
 def plan(dataset: xr.Dataset, draws: int) -> str:
@@ -64,9 +67,9 @@ def _layer_table(dataset: xr.Dataset) -> str:
             scored = signed(float(score(value, stderr, exact))) if converged[name][place] else NOT_CONVERGED
             cells += [measured(float(value), float(stderr)), number(float(exact)), scored]
         rows.append([*cells, *(number(float(at[name])) for name in (LABEL_SPREAD, OVERLAP_SPREAD))])
-    header = ["layer", *(head for title in terms.values() for head in (title, "exact", "s.e."))]
+    header = ["layer", *([title, "exact", "s.e."] for title in terms.values())]
     title = "By layer (s.e.: measured minus exact, in standard errors; spread: of one draw over its mean, exact)"
-    return table([*header, "spread of B", "spread of F"], rows, title)
+    return table([*header, ["spread of B", "spread of F"]], rows, title)
 
 
 def _notes(dataset: xr.Dataset) -> str:
@@ -78,14 +81,12 @@ def _notes(dataset: xr.Dataset) -> str:
             f"Layers {layer_ranges(left_out)}: B, A and S not converged. Draws rarer than this run can see make their "
             "means:\nvalues and errors there are too small in all likelihood, and no verdict rests on them."
         )
+    return "\n".join(notes)
+
+
+def _scale(dataset: xr.Dataset) -> str:
     scale, exact = float(dataset["learning_rate_scale"]), float(dataset["learning_rate_scale_exact"])
     error = float(dataset["learning_rate_scale_stderr"])
     reached = all(is_converged(dataset, name).all() for name in TERMS)
     state = "" if reached else f" ({NOT_CONVERGED})"
-    notes.append(f"eta* = {measured(scale, error)}{state}, exact {number(exact)}")
-    return "\n".join(notes)
-
-
-def _verdicts(dataset: xr.Dataset) -> str:
-    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
-    return verdicts([*drawn, *depth_laws.findings(dataset)])
+    return f"eta* = {measured(scale, error)}{state}, exact {number(exact)}"
