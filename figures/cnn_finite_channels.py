@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from figures._command import draw_one
 from figures.legends import legend_under
@@ -29,6 +30,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         _slopes(slopes, dataset)
         _prefactors(prefactors, dataset)
         prefactors.sharey(slopes)
+        for axes in (slopes, prefactors):
+            axes.xaxis.set_major_locator(MaxNLocator(5))
         prefactors.tick_params(labelleft=False)
         for axes in (corrections, variances, slopes, prefactors):
             legend_under(axes, 2, fontsize=8)

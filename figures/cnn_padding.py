@@ -64,6 +64,7 @@ def _drawn(axes: Axes, dataset: xr.Dataset) -> None:
         decay = float(at["transport_eigenvalue"]) ** (layer - layer[-1])
         axes.plot(layer, ratio[-1] * decay, ":", color=LAW)
     axes.set_xlabel("layer l")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title("mean over sites; dotted: $\\lambda^l$", fontsize=9)
     log_values(axes, "label term, zero / circular")
     legend_under(axes, 3, fontsize=8)

@@ -23,33 +23,44 @@ LOWEST, HIGHEST = 1e-2, 1e3
 def draw(dataset: xr.Dataset) -> Figure:
     """A row per optimizer; columns: tables by width, then by depth; lines |Delta h_L| by step, dashed |h_L| at first.
 
-    All panels share the axis of |Delta h_L|, to be compared along rows and columns; arrows stand for what is above it.
+    Panels of the tables share their axis of |Delta h_L|, to be compared along rows and columns, and so do those without
+    a table, where arrows stand for what is above it.
     """
     optimizers = list(map(str, dataset["optimizer"].values))
     tables = [table for table in TITLES if table in dataset["table"].values]
     columns = [(direction, table) for direction in DIRECTIONS for table in tables]
     with styled():
         figure = Figure(figsize=(2.2 + 1.3 * len(columns), 1.3 + 1.25 * len(optimizers)))
-        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col", sharey=True)
+        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col")
         for row, optimizer in zip(grid, optimizers, strict=True):
             for axes, (direction, table) in zip(row, columns, strict=True):
                 _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
-            log_values(row[0], optimizer.replace("_", " "))
+                log_values(axes)
+                axes.set_ylim(*_limits(dataset, [name for name in tables if _shares(name, table)]))
+                # One column of numbers for the panels beside it that share them.
+                before = tables[: tables.index(table)]
+                axes.tick_params(labelleft=not any(_shares(name, table) for name in before))
+            row[0].set_ylabel(optimizer.replace("_", " "))
         for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
             top.set_title(TITLES[table], fontsize=9)
             by_size(bottom, dataset[direction].values, direction)
-        grid[0, 0].set_ylim(*_limits(dataset))
         legend_below(figure, grid[0, 0], 6, fontsize=8)
         figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
     return figure
 
 
-def _limits(dataset: xr.Dataset) -> tuple[float, float]:
-    """Around everything that is shown: the means of all panels, as far as they lie between the outermost values."""
-    names = [f"{name}_by_{direction}" for name in ("feature_update_norm", "feature_norm") for direction in DIRECTIONS]
-    means = np.concatenate([dataset[name].isel(step=slice(1, None)).mean("draw").values.ravel() for name in names])
-    shown = means[(means > LOWEST) & (means < HIGHEST)]
-    return 0.5 * shown.min(), HIGHEST if np.any(~(means < HIGHEST)) else 2.0 * shown.max()
+def _shares(one: str, other: str) -> bool:
+    return (one == "standard") == (other == "standard")
+
+
+def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
+    """Around everything that panels show: means over draws, as far as they lie between the outermost values."""
+    at = dataset.sel(table=tables)
+    means = [at[f"feature_update_norm_by_{direction}"].isel(step=slice(1, None)) for direction in DIRECTIONS]
+    means += [at[f"feature_norm_by_{direction}"].sel(step=0) for direction in DIRECTIONS]
+    found = np.concatenate([mean.mean("draw", skipna=False).values.ravel() for mean in means])
+    shown = found[(found > LOWEST) & (found < HIGHEST)]
+    return 0.5 * shown.min(), HIGHEST if np.any(~(found < HIGHEST)) else 2.0 * shown.max()
 
 
 def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:

@@ -100,7 +100,7 @@ def json(record: Record) -> str:
 def text(record: Record) -> str:
     """A plain table, where it comes from, and what to beware of."""
     base, wanted = (f"width {record[f'{of}width']}, depth {record[f'{of}depth']}" for of in ("base_", ""))
-    question = f"Which hyperparameters suit {wanted}, where the base values suit {base}?"
+    question = f"Which values suit {wanted}, if the base values suit {base}?"
     answer = f"Those of the table; warnings: {len(record['warnings'])}."
     notes = "\n".join(f"  - {sentence}" for sentence in _notes(record))
     return report(question, answer, [_title(record), table(*_grid(record)), notes])
