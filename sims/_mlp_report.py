@@ -18,7 +18,7 @@ from meanfield.verification.convergence import (
 from meanfield.verification.exactness import judge_exact
 from sims import _depth_law_report as depth_laws
 from sims._beside import heavy_tail_notes
-from sims._report import answer, report
+from sims._report import answer, folded, report
 from sims._table import measured, number, signed, table
 
 QUESTION = "Are drawn energies of nets of finite width those of the exact expectation?"
@@ -43,10 +43,11 @@ def plan(dataset: xr.Dataset, draws: int) -> str:
         needed = draws_needed(spread)
         enough = np.flatnonzero(needed <= draws) + 1
         reach = f"layers {layer_ranges(enough)}" if len(enough) else "no layer"
-        lines.append(
+        words = (
             f"One draw of {letter} at layer {len(spread)} spreads by {spread[-1]:.3g} times its mean (exact): a mean "
             f"good to {PRECISION:.0%} takes {needed[-1]:.3g} draws. {draws} draws do for {reach}."
         )
+        lines.append(folded(words, "", 2))
     return "\n".join(lines)
 
 

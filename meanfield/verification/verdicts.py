@@ -137,19 +137,21 @@ def weigh(
     carrying = draws if effective is None else effective
     bands = Bands.of(comparisons, carrying)
     verdict = judge(claim, rival, bands, largest_share)
-    missed = f"worst {_miss(claim)} s.e. beyond the allowance, rival {_miss(rival)}"
-    if verdict is not Verdict.INCONCLUSIVE:
-        reason = _band(bands)
-    elif largest_share > CONVERGED_SHARE:
-        reason = unconverged(largest_share)
-    elif bands.alarm <= WIDEST_BAND and claim.worst <= bands.doubt and rival.worst <= 0:
-        reason = f"{_band(bands)}; the rival lies within the allowance"
-    else:
+    if verdict is Verdict.INCONCLUSIVE:
         lacking = claim.worst if claim.worst > bands.doubt else rival.worst
         needed = draws * _times_more(lacking, comparisons, carrying)
-        band = _band(bands) if bands.alarm <= WIDEST_BAND else ""
-        reason = f"{band}; too few draws; about {float(f'{needed:.2g}'):,.0f} needed ({draws:,.0f} made)"
-    return Finding(*titles, verdict, "; ".join(filter(None, [shown, missed + reason])))
+        reason = unconverged(largest_share) or _undecided(bands, lacking, needed, draws)
+    else:
+        reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
+    missed = f"worst {_miss(claim)} s.e. beyond the allowance, rival {_miss(rival)}{reason}"
+    return Finding(*titles, verdict, f"{shown}; {missed}" if shown else missed)
+
+
+def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
+    """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
+    if bands.alarm <= WIDEST_BAND and lacking <= 0:
+        return f"{_band(bands)}; the rival lies within the allowance"
+    return f"{_band(bands)}; too few draws; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
 
 
 def _miss(deviation: Deviation) -> str:
@@ -157,9 +159,7 @@ def _miss(deviation: Deviation) -> str:
 
 
 def _band(bands: Bands) -> str:
-    if bands.alarm <= WIDEST_BAND:
-        return f", band {bands.alarm:.3g}"
-    return f"; few draws, yet enough (a band of {bands.alarm:.2g})"
+    return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
 
 
 def _times_more(lacking: float, comparisons: int, effective: float) -> float:
