@@ -66,7 +66,7 @@ def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(runs, "simulate_all", interrupted)
     assert simulation.main(["--preset", "square", "--workers", "1", "--out", str(tmp_path / "run.nc")]) == 130
-    warned = capsys.readouterr().err
+    warned = " ".join(capsys.readouterr().err.split())
     assert "takes 4.56e+08 draws. 4096 draws do for no layer" in warned
     assert "takes 1.26e+08 draws. 4096 draws do for layers 1 .. 23" in warned
 
