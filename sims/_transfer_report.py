@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isnan
-from textwrap import fill
 from typing import Any
 
 import meanfield as mf
@@ -12,9 +11,9 @@ from meanfield.theory.learning_rate import learning_rate_exponent
 from meanfield.transfer.premises import depth_over_width
 from meanfield.transfer.rules import RULES
 from meanfield.verification.published import printed_exponents
+from sims._report import folded, report
 from sims._table import fraction, table
 
-WIDTH = 100
 # Fields of a spec that say what the net is, in the order of a sentence, and those that only some families have.
 SHOWN = ("width", "channels", "grid", "kernel", "padding", "activation", "head", "readout", "outputs", "inputs")
 OF_FAMILIES = ("block_depth", "scaling", "alpha", "tied", "weight_variance")
@@ -23,21 +22,18 @@ OF_FAMILIES = ("block_depth", "scaling", "alpha", "tied", "weight_variance")
 def text(rate: float, net: Any, start: int, end: int, family: str) -> str:
     """The report on one carried rate, the answer first."""
     found = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end))
-    share = depth_over_width(replace(net, depth=end))
-    lines = [
-        f"Which learning rate at depth {end}, if {rate:g} was tuned at depth {start} ({family})?",
-        f"{found.rate:.4g}{_error(found)}, by rule {found.rule!r}: {found.reason}.",
-    ]
-    parts = ["\n".join(map(_filled, lines)), _rule_table(rate, net, start, end, found)]
+    parts = [_rule_table(rate, net, start, end, found)]
     if found.interval is not None:
         low, high = found.interval
-        parts.append(_filled(f"Four in five nets of depth {end} would take a rate between {low:.3g} and {high:.3g}."))
+        parts.append(f"Four in five nets of depth {end} would take a rate between {low:.3g} and {high:.3g}.")
+    share = depth_over_width(replace(net, depth=end))
     parts += [
-        _filled(f"Net: {_described(net)}; depth over width {share:.2g} at depth {end}."),
-        "\n".join(["Premises:", *(_filled(sentence, "- ") for sentence in found.premises)]),
-        *(_filled(f"WARNING: {sentence}") for sentence in found.warnings),
+        f"Net: {_described(net)}; depth over width {share:.2g} at depth {end}.",
+        "\n".join(["Premises:", *(folded(sentence, "- ", 2) for sentence in found.premises)]),
+        *(f"WARNING: {sentence}" for sentence in found.warnings),
     ]
-    return "\n\n".join(parts)
+    question = f"Which learning rate at depth {end}, if {rate:g} was tuned at depth {start} ({family})?"
+    return report(question, f"{found.rate:.4g}{_error(found)}, by rule {found.rule!r}: {found.reason}.", parts)
 
 
 def _error(found: mf.Transfer) -> str:
@@ -64,7 +60,3 @@ def _described(net: Any) -> str:
     spec = net.describe()
     named = [f"{name} {spec[name]}" for name in (*SHOWN, *OF_FAMILIES) if spec.get(name) is not None]
     return f"{spec['family']} of " + ", ".join(named)
-
-
-def _filled(sentence: str, bullet: str = "") -> str:
-    return fill(sentence, WIDTH, initial_indent=bullet, subsequent_indent=" " * len(bullet))

@@ -34,7 +34,7 @@ def test_tables(finished):
 def test_transfer_table_is_the_library_s_rule(finished):
     nets = [mf.MLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
-    row, _ = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
+    row, *_ = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
     assert row[3] == f"{finite / power - 1:+.1%}" == "+33.1%"
 
 
@@ -98,9 +98,9 @@ def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
     printed = report.text(finished).split(report.OWN_LAWS)[1]
     nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
-    (row,) = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
+    row, *_ = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
     assert row[2] == f"{finite / power - 1:+.1%}" == "-21.9%"
-    assert "looped sqrt" not in printed.split("Verdicts")[0]
+    assert "looped sqrt" not in printed.split("Words")[0]
 
 
 def test_printed_exponents_are_judged(finished):
@@ -162,8 +162,8 @@ def test_transfer(capsys, family):
     lines = capsys.readouterr().out.splitlines()
     net = served(1024, 10)[family]
     found = mf.explain_transfer(0.003, *[replace(net, depth=depth) for depth in (12, 48)])
-    assert lines[0] == f"Which learning rate at depth 48, if 0.003 was tuned at depth 12 ({family})?"
-    assert lines[1].startswith(f"{found.rate:.4g}")
+    assert lines[0] == f"Question: Which learning rate at depth 48, if 0.003 was tuned at depth 12 ({family})?"
+    assert lines[1].startswith(f"Answer:   {found.rate:.4g}")
     rows = {line.split()[0]: line.split()[-1] for line in lines if line.split() and line.split()[0] in found.rates}
     assert rows == {name: f"{rate:.4g}" for name, rate in found.rates.items()}
     assert rows["power_law"] == "0.000375"
