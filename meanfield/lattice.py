@@ -36,18 +36,19 @@ def axis_offsets(taps: int) -> range:
 
 
 @lru_cache(maxsize=64)
-def neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str) -> Table:
+def neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1) -> Table:
     """Site reached from every site by every offset: shape (k, S), ``OUTSIDE`` where zero padding stands.
 
-    Row Delta of the table is the site-shift matrix S_Delta: (S_Delta f)(p) = f(p + Delta).
+    Row Delta of the table is the site-shift matrix S_Delta: (S_Delta f)(p) = f(p + Delta); offsets are ``dilation``
+    times those of the kernel's taps.
     """
-    return _shifted(grid, offsets(kernel), padding)
+    return _shifted(grid, kernel, padding, dilation)
 
 
 @lru_cache(maxsize=64)
-def reversed_neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str) -> Table:
+def reversed_neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1) -> Table:
     """The transposed shifts: site p - Delta for every offset and site, shape (k, S)."""
-    return _shifted(grid, [tuple(-step for step in offset) for offset in offsets(kernel)], padding)
+    return _shifted(grid, kernel, padding, -dilation)
 
 
 def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:
@@ -96,8 +97,9 @@ def require_same_dimension(grid: tuple[int, ...], kernel: tuple[int, ...]) -> No
         )
 
 
-def _shifted(grid: tuple[int, ...], steps: list[tuple[int, ...]], padding: str) -> Table:
+def _shifted(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, factor: int) -> Table:
     require_choice("padding", padding, PADDINGS)
+    steps = [tuple(factor * step for step in offset) for offset in offsets(kernel)]
     sites = np.indices(grid).reshape(len(grid), prod(grid))
     lengths = np.array(grid, dtype=np.int64).reshape(-1, 1)
     table = np.empty((len(steps), prod(grid)), dtype=np.int64)

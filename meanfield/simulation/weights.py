@@ -5,7 +5,7 @@ All that the passes need of a matrix is its product with a few columns from eith
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Protocol
 
@@ -36,6 +36,10 @@ class WeightMatrix(Protocol):
         """W^T columns: (D, n', r) -> (D, m, r)."""
 
 
+# The drawn weights of a net, by name.
+Weights = dict[str, WeightMatrix]
+
+
 class Dense:
     """A matrix whose every element is at hand."""
 
@@ -47,6 +51,23 @@ class Dense:
 
     def transpose_times(self, columns: Array) -> Array:
         return self.matrix.swapaxes(1, 2) @ columns
+
+
+class Grouped:
+    """Matrices of groups of channels: group g out is the g-th matrix times group g in."""
+
+    def __init__(self, groups: list[WeightMatrix], concatenate: Callable[..., Array]) -> None:
+        self._groups, self._concatenate = groups, concatenate
+
+    def times(self, columns: Array) -> Array:
+        return self._concatenate([one.times(part) for one, part in self._parts(columns)], axis=1)
+
+    def transpose_times(self, columns: Array) -> Array:
+        return self._concatenate([one.transpose_times(part) for one, part in self._parts(columns)], axis=1)
+
+    def _parts(self, columns: Array) -> Iterator[tuple[WeightMatrix, Array]]:
+        size = columns.shape[1] // len(self._groups)
+        return ((one, columns[:, g * size : (g + 1) * size]) for g, one in enumerate(self._groups))
 
 
 class Lazy:

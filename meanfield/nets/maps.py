@@ -1,0 +1,169 @@
+"""What a branch is made of: maps as frozen data. What they do stands in `simulation/maps`, what theory knows of them in
+`theory/maps`; neither looks at the other.
+
+Values have channels (or units), samples and sites; a map acts on every sample alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from meanfield.activations import ACTIVATIONS
+from meanfield.validation import require_choice, require_count
+
+PADDINGS = ("circular", "zero")
+NORMALISATIONS = ("layer", "rms")
+ATTENTION_SCALES = ("inverse_sqrt", "inverse")
+POOLINGS = ("mean", "last")
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A Gaussian tensor of i.i.d. N(0, variance) elements, by its name: what bears one name is one tensor.
+
+    ``shape`` is (channels out, channels in / groups, *kernel), or (channels,) of a bias. With several groups, group g of
+    the channels out sees group g of the channels in alone.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    variance: float
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Z = W patches(X), for one weight or several side by side, whose outputs are stacked along the channels.
+
+    With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; outside the grid
+    stands what the padding says. Without one, sites do not mix.
+    """
+
+    weights: tuple[Weight, ...]
+    padding: str = "circular"
+    dilation: int = 1
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        return self.weights[0].shape[2:]
+
+    @property
+    def taps(self) -> int:
+        return prod(self.kernel)
+
+    def channels_above(self, below: int) -> int:
+        """Channels that this map gives for so many below; ValueError if it takes another number of them."""
+        require_choice("padding", self.padding, PADDINGS)
+        require_count("dilation", self.dilation, why="sites between two taps of a stencil")
+        for weight in self.weights:
+            taken = weight.shape[1] * weight.groups
+            if taken != below or weight.shape[0] % weight.groups or weight.shape[2:] != self.kernel:
+                raise ValueError(
+                    f"weight {weight.name!r} of shape {weight.shape} in {weight.groups} group(s) takes {taken} channels "
+                    f"and a kernel {weight.shape[2:]}; {below} channels and a kernel {self.kernel} stand below it"
+                )
+        return sum(weight.shape[0] for weight in self.weights)
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Z = X + b, the same at every sample and site."""
+
+    weight: Weight
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        return (self.weight,)
+
+    def channels_above(self, below: int) -> int:
+        if self.weight.shape != (below,):
+            raise ValueError(f"bias {self.weight.name!r} has shape {self.weight.shape}; {below} channels stand below it")
+        return below
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """sigma(X), element by element."""
+
+    activation: str
+
+    def channels_above(self, below: int) -> int:
+        require_choice("activation", self.activation, ACTIVATIONS)
+        return below
+
+
+@dataclass(frozen=True)
+class Gate:
+    """sigma(X_1) X_2, the lower half of the channels times the activated upper half (SwiGLU with "silu")."""
+
+    activation: str
+
+    def channels_above(self, below: int) -> int:
+        require_choice("activation", self.activation, ACTIVATIONS)
+        if below % 2:
+            raise ValueError(f"a gate takes two halves of its channels; {below} stand below it")
+        return below // 2
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """(X - mean) / standard deviation ("layer") or X / root mean square ("rms"), over the channels of every site.
+
+    ``epsilon`` is added to the mean square under the root; there are no affine parameters.
+    """
+
+    kind: str
+    epsilon: float = 0.0
+
+    def channels_above(self, below: int) -> int:
+        require_choice("normalisation", self.kind, NORMALISATIONS)
+        if below < 2:
+            raise ValueError(f"normalisation over {below} channel leaves its sign at most; give 2 or more")
+        return below
+
+
+@dataclass(frozen=True)
+class Attention:
+    """softmax(Q^T K / size^p) V over the sites of a sample, head by head, of channels Q, K and V stacked in thirds.
+
+    Head h owns the channels h size .. (h + 1) size - 1 of each third; p is 1/2 ("inverse_sqrt") or 1 ("inverse").
+    ``causal`` sites look at those before them and at themselves alone. ``rotary`` turns pairs of channels (i, i + size/2)
+    of Q and K at site t by the angle t 10000^(-2 i / size).
+    """
+
+    heads: int
+    scale: str = "inverse_sqrt"
+    causal: bool = False
+    rotary: bool = False
+
+    def channels_above(self, below: int) -> int:
+        require_count("heads", self.heads, why="heads of attention")
+        require_choice("attention scale", self.scale, ATTENTION_SCALES)
+        if below % 3 or (below // 3) % self.heads:
+            raise ValueError(
+                f"attention of {self.heads} heads takes queries, keys and values of equally many channels, a multiple of "
+                f"the heads; {below} channels stand below it, {below / 3:g} for each: change width or heads"
+            )
+        if self.rotary and (below // 3 // self.heads) % 2:
+            raise ValueError(f"rotary positions turn pairs of channels; a head has {below // 3 // self.heads}: make it even")
+        return below // 3
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The mean over the sites of a sample, or its last site."""
+
+    kind: str = "mean"
+
+    def channels_above(self, below: int) -> int:
+        require_choice("pooling", self.kind, POOLINGS)
+        return below
+
+
+Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling
+
+
+def weights_of(one: Map) -> tuple[Weight, ...]:
+    """The weights that a map holds."""
+    return one.weights if isinstance(one, Linear | Bias) else ()

@@ -1,0 +1,90 @@
+"""A net as a list of depth units: where a unit skips from, its multiplier, its branch, and what follows the join.
+
+    value_0 = input,   value_u = after([value_skip +] multiplier * branch(value_{u-1})),   u = 1 .. D
+
+The readout, if any, is one more unit, on the value of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from meanfield.nets.maps import Map, Weight, weights_of
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One depth unit.
+
+    Attributes:
+        branch: the maps that its input goes through, at least one.
+        skip: number of the value that is added to the branch (0 is the input), or None.
+        multiplier: factor on the branch.
+        after: maps behind the join, such as the normalisation of post-norm nets.
+    """
+
+    branch: tuple[Map, ...]
+    skip: int | None = None
+    multiplier: float = 1.0
+    after: tuple[Map, ...] = ()
+
+    @property
+    def maps(self) -> tuple[Map, ...]:
+        return (*self.branch, *self.after)
+
+
+def channels_by_value(units: Sequence[Unit], input_channels: int) -> tuple[int, ...]:
+    """Channels of value_0 .. value_D.
+
+    Raises:
+        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it or has other channels, or
+            without a branch; a name that stands for two different weights.
+    """
+    found = [input_channels]
+    for number, unit in enumerate(units, start=1):
+        try:
+            found.append(_channels_above(unit, number, found))
+        except ValueError as error:
+            raise ValueError(f"unit {number}: {error}") from error
+    named_weights(units)
+    return tuple(found)
+
+
+def named_weights(units: Sequence[Unit]) -> dict[str, Weight]:
+    """All weights by name, in the order of their first use."""
+    found: dict[str, Weight] = {}
+    stacks: dict[str, tuple[Weight, ...]] = {}
+    for one in (one for unit in units for one in unit.maps):
+        stack = weights_of(one)
+        for weight in stack:
+            if found.setdefault(weight.name, weight) != weight or stacks.setdefault(weight.name, stack) != stack:
+                raise ValueError(
+                    f"the name {weight.name!r} stands for two weights, {found[weight.name]} and {weight}, or in two "
+                    "stacks; what is tied is one weight, alone or in one stack"
+                )
+    return found
+
+
+def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
+    """(unit, place among its maps, map) of every map with weights, units counted from 0."""
+    for number, unit in enumerate(units):
+        for place, one in enumerate(unit.maps):
+            if weights_of(one):
+                yield number, place, one
+
+
+def _channels_above(unit: Unit, number: int, found: Sequence[int]) -> int:
+    if not unit.branch:
+        raise ValueError("its branch is empty; give it a map")
+    channels = found[-1]
+    for one in unit.branch:
+        channels = one.channels_above(channels)
+    if unit.skip is not None:
+        if not 0 <= unit.skip < number:
+            raise ValueError(f"it skips from value {unit.skip}; values 0 .. {number - 1} lie below it")
+        if found[unit.skip] != channels:
+            raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {found[unit.skip]}")
+    for one in unit.after:
+        channels = one.channels_above(channels)
+    return channels

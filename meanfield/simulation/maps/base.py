@@ -1,0 +1,53 @@
+"""What a map does in the three passes, and to the gradients of its weights.
+
+Arrays are (D, C, R, S): D draws, channels, rows, sites. Values have a row for every sample, R = B; errors and tangents
+have r columns of them, R = r B, columns outermost.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from meanfield.simulation.arrays.arrays import Arrays
+from meanfield.simulation.weights import Weights
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where maps act: the grid, the samples of a batch, the drawn weights by name, and the arrays of it all."""
+
+    grid: tuple[int, ...]
+    samples: int
+    weights: Weights
+    arrays: Arrays
+
+    def by_sample(self, columns: Any) -> Any:
+        """(D, C, r B, S) as (D, C, r, B, S)."""
+        draws, channels, _, sites = columns.shape
+        return columns.reshape(draws, channels, -1, self.samples, sites)
+
+
+class Operation(ABC):
+    """One map's side of the simulation: its three passes.
+
+    ``remade``: an output is made again from its input where it is needed, rather than kept. ``reads``: the way back and
+    the tangent look at the input. ``lends``: the output is also among what is kept, so that nobody may write to it.
+    """
+
+    remade = False
+    reads = False
+    lends = False
+
+    @abstractmethod
+    def forward(self, one: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
+        """The output (D, C', B, S), and what the other passes want kept of it besides the input."""
+
+    @abstractmethod
+    def backward(self, one: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+        """Errors (D, C, r B, S) at the input from those at the output, which may be written to if ``in_place``."""
+
+    @abstractmethod
+    def tangent(self, one: Any, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+        """The first-order change of the output for a change of the input, weights being as they are."""

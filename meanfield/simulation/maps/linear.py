@@ -1,0 +1,48 @@
+"""Linear maps: stencils of weights, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meanfield.lattice import Table, neighbours, reversed_neighbours
+from meanfield.nets.maps import Linear
+from meanfield.simulation.maps.base import Operation, Setting
+
+
+class LinearOperation(Operation):
+    """W patches(X), and back patches^T(W^T U)."""
+
+    def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
+        return self.tangent(one, values, None, values, setting), None
+
+    def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        draws, channels, rows, sites = errors.shape
+        flat = errors.reshape(draws, channels, rows * sites)
+        pulled, first = None, 0
+        for weight in one.weights:
+            last = first + weight.shape[0]
+            part = setting.weights[weight.name].transpose_times(flat[:, first:last])
+            pulled, first = part if pulled is None else pulled + part, last
+        if one.taps == 1:
+            return pulled.reshape(draws, -1, rows, sites)
+        table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
+        return setting.arrays.gather_transpose(pulled, table, rows)
+
+    def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        draws, _, rows, sites = moved.shape
+        patches = patches_of(one, moved, setting)
+        products = [setting.weights[weight.name].times(patches) for weight in one.weights]
+        whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
+        return whole.reshape(draws, -1, rows, sites)
+
+
+def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
+    """patches(X): (D, C, R, S) -> (D, C k, R S)."""
+    if one.taps == 1:
+        return values.reshape(*values.shape[:2], -1)
+    return setting.arrays.gather(values, stencil(one, setting))
+
+
+def stencil(one: Linear, setting: Setting) -> Table:
+    """The neighbour table of a map's kernel."""
+    return neighbours(setting.grid, one.kernel, one.padding, one.dilation)

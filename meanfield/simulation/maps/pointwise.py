@@ -1,0 +1,65 @@
+"""Activations and gates, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meanfield.activations import activation_named
+from meanfield.nets.maps import Gate, Pointwise
+from meanfield.simulation.maps.base import Operation, Setting
+
+
+class PointwiseOperation(Operation):
+    """sigma(X); errors and tangents pick up sigma'(X)."""
+
+    remade = True
+    reads = True
+
+    def forward(self, one: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
+        return activation_named(one.activation).function(values, setting.arrays.pointwise), None
+
+    def backward(self, one: Pointwise, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        return _gated(one, values, errors, setting, errors if in_place else None)
+
+    def tangent(self, one: Pointwise, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        return _gated(one, values, moved, setting)
+
+
+def _gated(one: Pointwise, values: Any, columns: Any, setting: Setting, out: Any = None) -> Any:
+    """sigma'(X) times every column, written to ``out``, if given."""
+    gate = activation_named(one.activation).gate(values, setting.arrays.pointwise)[:, :, None]
+    target = None if out is None else setting.by_sample(out)
+    return setting.arrays.xp.multiply(gate, setting.by_sample(columns), out=target).reshape(columns.shape)
+
+
+class GateOperation(Operation):
+    """sigma(X_1) X_2 of the two halves of the channels."""
+
+    reads = True
+
+    def forward(self, one: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
+        gating, gated = _halves(values)
+        return activation_named(one.activation).function(gating, setting.arrays.pointwise) * gated, None
+
+    def backward(self, one: Gate, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        of_gating, of_gated = _slopes(one, values, setting)
+        columns = setting.by_sample(errors)
+        both = setting.arrays.xp.concatenate([columns * of_gating, columns * of_gated], axis=1)
+        return both.reshape(len(errors), -1, *errors.shape[2:])
+
+    def tangent(self, one: Gate, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        of_gating, of_gated = _slopes(one, values, setting)
+        first, second = _halves(setting.by_sample(moved))
+        return (first * of_gating + second * of_gated).reshape(len(moved), -1, *moved.shape[2:])
+
+
+def _halves(values: Any) -> tuple[Any, Any]:
+    middle = values.shape[1] // 2
+    return values[:, :middle], values[:, middle:]
+
+
+def _slopes(one: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
+    """Derivatives of the product by its two factors' inputs, with an axis for columns: sigma'(X_1) X_2 and sigma(X_1)."""
+    sigma, on = activation_named(one.activation), setting.arrays.pointwise
+    gating, gated = _halves(values)
+    return (sigma.gate(gating, on) * gated)[:, :, None], sigma.function(gating, on)[:, :, None]
