@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from meanfield.activations import ACTIVATIONS
 from meanfield.lattice import PADDINGS, require_same_dimension
+from meanfield.layers import Layer
 from meanfield.memory import Drawable
 from meanfield.validation import require_choice, require_count, require_counts, require_depth
 from meanfield.weight_scale import WeightScale
@@ -22,21 +23,6 @@ from meanfield.weight_scale import WeightScale
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution")
 INPUT_LAYOUT = "(samples, channels, *grid)"
-
-
-@dataclass(frozen=True)
-class Layer:
-    """How the output of one weight matrix joins the net: z = z_skip + multiplier * W patches(sigma(z_below)).
-
-    Attributes:
-        skip: layer whose pre-activation is added (0 is the input), or None.
-        multiplier: factor on the branch.
-        variance_factor: factor on the fan-in variance of the weights.
-    """
-
-    skip: int | None = None
-    multiplier: float = 1.0
-    variance_factor: float = 1.0
 
 
 class Sequential(WeightScale, Drawable, ABC):

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.architectures import MLP, ConvNet, Layer, Sequential
+from meanfield.architectures import MLP, ConvNet, Sequential
+from meanfield.layers import Layer
 from meanfield.validation import require_choice, require_count
 
 SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
