@@ -12,7 +12,7 @@ from typing import Any
 
 from meanfield.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.memory import Drawable
-from meanfield.validation import require_choice, require_count, require_finite, require_positive
+from meanfield.validation import require_choice, require_count, require_finite, require_flag, require_positive, settle
 
 # The papers' names of residual scalings, by their exponent alpha.
 NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
@@ -43,17 +43,19 @@ class TiedLoop(Drawable):
     tied: bool = True
 
     def __post_init__(self) -> None:
-        self._set("depth", require_count("depth", self.depth, why="depth counts the steps of the loop"))
-        self._set("width", require_count("width", self.width, why="units of the stream"))
+        alpha = self.alpha
+        if isinstance(alpha, str):
+            require_choice("alpha", alpha, NAMED_SCALINGS)
+            alpha = NAMED_SCALINGS[alpha]
+        settle(
+            self,
+            depth=require_count("depth", self.depth, why="depth counts the steps of the loop"),
+            width=require_count("width", self.width, why="units of the stream"),
+            alpha=require_finite("alpha", alpha, "a real number, or 'none', 'sqrt', 'linear'"),
+            weight_variance=require_positive("weight_variance", self.weight_variance, why="it is sigma_W^2"),
+            tied=require_flag("tied", self.tied, why="one matrix, or one for every step"),
+        )
         require_choice("activation", self.activation, ACTIVATIONS)
-        if isinstance(self.alpha, str):
-            require_choice("alpha", self.alpha, NAMED_SCALINGS)
-            self._set("alpha", NAMED_SCALINGS[self.alpha])
-        self._set("alpha", require_finite("alpha", self.alpha, "a real number, or 'none', 'sqrt', 'linear'"))
-        variance = require_positive("weight_variance", self.weight_variance, why="it is sigma_W^2")
-        self._set("weight_variance", variance)
-        if not isinstance(self.tied, bool):
-            raise TypeError(f"tied is {self.tied!r}; it must be True (one matrix) or False (one for every step)")
 
     @property
     def sigma(self) -> Activation:
@@ -73,7 +75,3 @@ class TiedLoop(Drawable):
     def describe(self) -> dict[str, Any]:
         """The full spec as plain values, for records that outlive the process."""
         return {"family": type(self).__name__, **asdict(self)}
-
-    def _set(self, name: str, value: Any) -> None:
-        """Store a normalised value on the frozen spec (construction only)."""
-        object.__setattr__(self, name, value)

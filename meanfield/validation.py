@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Far deeper than any net that can be drawn; a list of so many layers still takes a second and little memory.
+# The maximum of a depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
 
 
@@ -21,28 +21,39 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
 
 
-def require_count(name: str, value: Any, *, minimum: int = 1, why: str = "") -> int:
-    """Return ``value`` as an int, or raise: TypeError if not whole, ValueError if below ``minimum``."""
+def settle(spec: Any, **values: Any) -> None:
+    """Put checked values, as plain Python numbers, in the place of those that a frozen spec was given."""
+    for name, value in values.items():
+        object.__setattr__(spec, name, value)
+
+
+def require_count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = None, why: str = "") -> int:
+    """Return ``value`` as an int, or raise: TypeError if not whole, ValueError if too small or too large."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} is {value!r}; it must be a whole number, at least {minimum}{_because(why)}")
-    if value < minimum:
-        raise ValueError(f"{name} is {int(value)}; it must be at least {minimum}{_because(why)}")
-    return int(value)
+    number = int(value)
+    if number < minimum:
+        raise ValueError(f"{name} is {number}; it must be at least {minimum}{_because(why)}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"{name} is {number}; it must be at most {maximum:,}{_because(why)}")
+    return number
 
 
-def require_counts(name: str, values: Any, *, minimum: int = 1, why: str = "") -> tuple[int, ...]:
+def require_counts(
+    name: str, values: Any, *, minimum: int = 1, maximum: int | None = None, why: str = ""
+) -> tuple[int, ...]:
     """Return a whole number or a sequence of them as a tuple of ints, each checked by `require_count`."""
     if not isinstance(values, Real | Iterable) or isinstance(values, str):
         raise TypeError(f"{name} is {values!r}; it must be a whole number or a sequence of them{_because(why)}")
     items = (values,) if isinstance(values, Real) else tuple(values)
-    return tuple(require_count(name, item, minimum=minimum, why=why) for item in items)
+    return tuple(require_count(name, item, minimum=minimum, maximum=maximum, why=why) for item in items)
 
 
-def require_depth(value: Any, *, why: str) -> int:
-    """Return a depth as an int, or raise as `require_count` does, and beyond ``MOST_LAYERS``: layers are listed."""
-    if require_count("depth", value, why=why) > MOST_LAYERS:
-        raise ValueError(f"depth is {value}; it must be at most {MOST_LAYERS:,} ({why})")
-    return int(value)
+def require_flag(name: str, value: Any, why: str = "") -> bool:
+    """Return ``value`` as a bool, or raise TypeError unless it is one."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}; it must be True or False{_because(why)}")
+    return bool(value)
 
 
 def require_finite(name: str, value: Any, allowed: str) -> float:

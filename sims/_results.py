@@ -82,10 +82,11 @@ class Results:
         return None
 
     def keep(self, dataset: xr.Dataset) -> None:
-        """Write the dataset whole, then forget the pieces it was made from."""
+        """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s."""
         from meanfield.files import write_whole
 
-        dataset.attrs |= {"run": self.run_key, "command": self._command}
+        seed = {"seed": str(self._options.seed)} if "seed" in self._options else {}
+        dataset.attrs |= {**seed, "run": self.run_key, "command": self._command}
         write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()

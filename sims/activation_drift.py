@@ -89,7 +89,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
     for name, end in product(ENERGIES, ("", "_stderr", "_largest_share")):
         variables[name + end] = (("case", "layer"), [one[name + end].values for one in deepest])
     layer = list(range(1, depths[-1] + 1))
-    attrs = {name: getattr(options, name) for name in ("outputs", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("outputs", "draws")}
     attrs["provenance"] = provenance()
     coords = {"case": list(nets), "width": widths, "depth": depths, "layer": layer}
     return xr.merge(

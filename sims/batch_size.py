@@ -116,7 +116,7 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     rows = [_means(found) | theory.beside(case, count) for (case, count), found in zip(places, measured, strict=True)]
     keys = [(case.name, count) for case, count in places]
     dataset = xr.merge([theory.table(keys, rows), theory.floors(chosen), identity(options.seed), theory.depth_slopes()])
-    attrs = {name: getattr(options, name) for name in ("depth", "width", "channels", "outputs", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("depth", "width", "channels", "outputs", "draws")}
     attrs |= {"images": options.images, "sampled_batches": DRAWN_BATCHES, **chosen_arrays(options)}
     attrs["provenance"] = provenance()
     return dataset.assign_attrs(attrs)

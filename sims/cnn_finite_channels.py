@@ -147,7 +147,6 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
         "draws": options.draws,
         "draws_slope": chosen["slope_draws"],
         "draws_given": VARIANCE_DRAWS * options.draws,
-        "seed": options.seed,
         "slope_channels": chosen["slope_channels"],
         "fixed_layers": FIXED,
         "sites": below.sites,

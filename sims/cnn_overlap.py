@@ -133,10 +133,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= {
         "architecture": json.dumps(nets[-1].describe()),
-        "seed": options.seed,
         "inputs": options.input,
         **chosen_arrays(options),
-        "provenance": provenance(seed=options.seed, seeds=seeds, draws=options.draws),
+        "provenance": provenance(seeds=[str(seed) for seed in seeds], draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
 

@@ -162,7 +162,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     dataset = xr.Dataset(
         _by_layer(whole, len(names)) | _by_depth(nets, measured, len(names)),
         coords | {"layer": range(1, deepest + 1)},
-        {name: getattr(options, name) for name in ("channels", "draws", "seed")} | chosen_arrays(options),
+        {name: getattr(options, name) for name in ("channels", "draws")} | chosen_arrays(options),
     )
     profiles = [found for net, found in whole if net.grid == profiled]
     parts = [theory.profile(options.channels, deepest, profiled, profiles), theory.grids(nets)]

@@ -113,7 +113,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     shape = (len(nets), len(HEADS), len(LOSSES), len(options.depths))
     variables = {name: (DIMS, np.array([row[name] for row in rows]).reshape(shape)) for name in rows[0]}
     coords = dict(zip(DIMS, (list(nets), list(HEADS), list(LOSSES), options.depths), strict=True))
-    attrs = {name: getattr(options, name) for name in ("width", "channels", "classes", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("width", "channels", "classes", "draws")}
     attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)

@@ -73,7 +73,7 @@ def _computed(net: Any, seed: int) -> xr.Dataset:
         {"violation": (("aggregator", "property"), table), "norm_ratio": ("example", ratios)},
         {"aggregator": list(violations), "property": kinds},
     )
-    attrs = {"seed": seed, "architecture": json.dumps(net.describe()), "provenance": provenance()}
+    attrs = {"architecture": json.dumps(net.describe()), "provenance": provenance()}
     return xr.merge([label_average(net, seed), searched], combine_attrs="override").assign_attrs(attrs)
 
 

@@ -101,7 +101,7 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
         _heatmaps(rest[:2], [run.loop for run in pairs]),
         _cross_terms(rest[2:], options.draws),
     ]
-    attrs = {name: getattr(options, name) for name in ("width", "activation", "weight_variance", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("width", "activation", "weight_variance", "draws")}
     attrs["provenance"] = provenance()
     return xr.merge(parts).assign_attrs(attrs)
 

@@ -109,7 +109,7 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
         "by_width_stderr": (("update", "width"), errors[count:].reshape(len(UPDATES), -1)),
     }
     coords = {"update": list(UPDATES), "alpha": list(ALPHAS), "loops": loops, "width": widths}
-    attrs = {name: getattr(options, name) for name in ("activation", "weight_variance", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("activation", "weight_variance", "draws")}
     attrs |= {"ladder_width": options.width, "width_loops": loops[0]}
     attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)

@@ -110,7 +110,7 @@ def _measure(options: argparse.Namespace, net: MLP, whole: Run, results: Results
         **arrays,
         "width": net.width,
         "sweep_width": sweep.WIDTH,
-        "provenance": provenance(seed=options.seed, draws=options.draws),
+        "provenance": provenance(draws=options.draws),
     }
     return xr.merge(parts, combine_attrs="override").assign_attrs(attrs)
 

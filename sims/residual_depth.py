@@ -122,7 +122,7 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
         "block_depth": list(BLOCK_DEPTHS),
         "scaling": list(SCALINGS),
     }
-    attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "seed", "far")}
+    attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "far")}
     attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     dataset = xr.Dataset(variables, coords | {"blocks": blocks}, attrs)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from meanfield.datasets import measured_dataset
 from meanfield.estimates import summarise_each
 from meanfield.execution.chunks import Chunk, Pieces
-from meanfield.execution.loop_runs import checked_start, loop_attrs, loop_chunks
+from meanfield.execution.loop_runs import LoopDraws, checked_start
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
@@ -70,7 +70,7 @@ def simulate_loop_update(
 
 
 @dataclass(frozen=True)
-class LoopUpdateRun:
+class LoopUpdateRun(LoopDraws):
     """One loop to update: what `simulate_loop_update` takes, checked when it is planned."""
 
     loop: TiedLoop
@@ -87,14 +87,14 @@ class LoopUpdateRun:
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
         options = {"inputs": checked_start(self.loop, self.inputs), "update": self.update}
-        return loop_chunks(self.loop, "loop updates", options, self.draws, self.seed, self.cost, self.weights)
+        return self.planned("loop updates", options)
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
-        self.cost.require_memory(workers, self.draws, self.cost.chosen_weights(self.weights))
+        self.cost.require_memory(workers, self.draws, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = loop_attrs(self.draws, self.seed, self.cost.chosen_weights(self.weights)) | {"update": self.update}
+        attrs = self.attrs() | {"weights": self.kind, "update": self.update}
         return measured_dataset(self.loop, {name: summarise_each(value) for name, value in values.items()}, attrs)

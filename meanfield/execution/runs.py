@@ -17,20 +17,19 @@ from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
 from meanfield.estimates import Estimate, Means, summarise, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.draws import Draws
 from meanfield.execution.loop_runs import LoopRun
-from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
 from meanfield.loops import TiedLoop
-from meanfield.seeds import checked_seed
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
 from meanfield.simulation.arrays.groups import DEVICE_SPEED, draws_per_group, require_device_memory
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.simulation.update_energy import overlap_method_under
 from meanfield.simulation.weights import KINDS
-from meanfield.validation import require_array, require_choice, require_count
+from meanfield.validation import require_array, require_choice, require_flag
 
 
 def simulate(
@@ -120,7 +119,7 @@ def simulate(
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Draws):
     """One network to draw: what `simulate` takes, checked when it is planned."""
 
     architecture: Sequential
@@ -141,12 +140,12 @@ class Run:
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
         require_batch(self.batch, self.loss, self.inputs is not None)
         inputs = self.inputs
         if inputs is not None:
             inputs = require_array("inputs", inputs, self.architecture.input_shape, INPUT_LAYOUT)
-        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": self.by_site}
+        by_site = require_flag("by_site", self.by_site)
+        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": by_site}
         options |= {"backend": self.backend, "precision": self.precision}
         operations = draw_operations(self.architecture, self.kind)
         if self.backend == "numpy":
@@ -154,7 +153,7 @@ class Run:
         else:
             together = multiple = draws_per_group(self.architecture, self.kind, self.precision)
             operations /= DEVICE_SPEED
-        whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
+        whole = Chunk(self.architecture, "energies", options, self.seed, 0, self.draws, self.kind, together)
         return plan(whole, operations, multiple)
 
     def require_memory(self, workers: int) -> None:
@@ -167,17 +166,13 @@ class Run:
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = {
-            "level": "measured",
-            "seed": self.seed,
-            "draws": self.draws,
+        attrs = self.attrs(**device_described(self.backend)) | {
             "weights": self.kind,
             "backend": self.backend,
             "precision": self.precision,
             "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss),
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
-            "provenance": provenance(seed=self.seed, draws=self.draws, **device_described(self.backend)),
         }
         return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
