@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sims._command import Checked, chosen_arrays
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from meanfield.execution.storage import PieceStore
+
+
+def run_key(**what: Any) -> str:
+    """A digest of what a run is asked for and of all code that its numbers come from.
+
+    The code is the library's, and that of all simulations: they choose what is drawn and put theory beside it. Figures
+    read what is stored.
+    """
+    from meanfield.execution.provenance import code_digest, digest, sources_digest
+
+    return digest(**what, code=code_digest(), simulations=sources_digest(Path(__file__).parent))[:8]
 
 
 class Results:

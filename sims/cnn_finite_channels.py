@@ -14,7 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,12 +80,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_finite_channels as figure
-    from meanfield.execution.provenance import code_digest, digest
     from sims import _finite_channels_report as report
 
     chosen = _checked(options)
     run_of = {**chosen, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(**run_of), options)
     return results.deliver(lambda: _measure(options, chosen, results), report.text, figure.draw)
 
 

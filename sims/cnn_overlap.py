@@ -20,7 +20,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -183,21 +183,12 @@ def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvN
 
 def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> Results:
     """Where this run writes; its key names everything that its numbers depend on."""
-    from hashlib import sha256
-
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.execution.runs import Run
 
-    Run(nets[-1], options.draws, options.seed, **chosen_arrays(options)).require_memory(options.workers.here)
-    key = digest(
-        nets=[net.describe() for net in nets],
-        draws=options.draws,
-        seed=options.seed,
-        **chosen_arrays(options),
-        inputs=None if inputs is None else sha256(inputs.tobytes()).hexdigest(),
-        code=code_digest(),
-    )
-    return Results(NAME, key[:8], options)
+    run_of = {"draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
+    results = Results(NAME, run_key(nets=nets, inputs=inputs, **run_of), options)
+    Run(nets[-1], **run_of).require_memory(options.workers.here)
+    return results
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,7 +89,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_padding as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_counts
     from sims import _padding_report as report
 
@@ -103,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         setattr(options, name, numbers)
     nets = _nets(options)
     run_of = {name: getattr(options, name) for name in (*COUNTS, "draws", "seed", *chosen_arrays(options))}
-    key = digest(nets=[net.describe() for net in nets], **run_of, code=code_digest())[:8]
+    key = run_key(nets=nets, **run_of)
     results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
 

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_output_options, command_parser, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,7 +40,6 @@ def run(options: argparse.Namespace) -> int:
     """Compute (or read what an equal run has computed), print, and write."""
     from figures import identities as figure
     from meanfield.architectures import MLP
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_count
     from sims import _identity_report as report
 
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     net = MLP(depth=options.depth, width=options.width, outputs=options.outputs)
     if (moved := sum(prod(shape) for shape in net.weight_shapes)) > MOST_WEIGHTS:
         raise ValueError(f"the net has {moved:,} weights, each of which is moved alone; lower --depth or --width")
-    results = Results(NAME, digest(net=net.describe(), seed=options.seed, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(net=net, seed=options.seed), options)
     return results.deliver(lambda: _computed(net, options.seed), report.text, figure.draw)
 
 

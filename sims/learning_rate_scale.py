@@ -14,7 +14,7 @@ import sys
 from dataclasses import replace
 
 from sims._command import add_output_options, command_parser, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 NAME = "learning_rate_scale"
 
@@ -49,15 +49,12 @@ def run(options: argparse.Namespace) -> int:
             raise ValueError(f"{name} is {value}, but there is no rate to carry; give one with --transfer")
     require_count("--depth", options.depth, minimum=2, why="a slope needs two depths")
     from figures import learning_rate_scale as figure
-    from meanfield.execution.provenance import code_digest, digest
     from sims import _scale_report as report
     from sims._scale_families import shown
     from sims._scale_theory import scales
 
     nets, loops = shown(options.depth, options.width, options.outputs)
-    described = [net.describe() for net in (*nets.values(), *loops.values())]
-    key = digest(nets=described, code=code_digest())[:8]
-    results = Results(NAME, key, options)
+    results = Results(NAME, run_key(nets=nets, loops=loops), options)
     return results.deliver(lambda: scales(nets, loops), report.text, figure.draw)
 
 

@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,7 +50,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import looped_energy as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_count, require_counts
     from sims import _loop_report as report
 
@@ -58,9 +57,8 @@ def run(options: argparse.Namespace) -> int:
     if len(loops) < 3:
         raise ValueError(f"--loops {loops}: growth laws need three numbers of loops or more")
     require_count("--far", options.far, minimum=loops[-1], why="theory goes at least as far as the draws")
-    described = _loop(options, loops[-1]).describe()
     run_of = {"loops": loops, "far": options.far, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(loop=_loop(options, loops[-1]), **run_of), options)
     return results.deliver(lambda: _measure(options, loops, results), report.text, figure.draw)
 
 

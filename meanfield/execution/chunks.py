@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
 from meanfield.simulation.activation_statistics import draw_activation_statistics
@@ -69,9 +67,9 @@ class Chunk:
     def key(self) -> str:
         """A digest of all that the chunk's numbers depend on."""
         return digest(
-            spec=self.architecture.describe(),
+            spec=self.architecture,
             measure=self.measure,
-            options={name: _plain(value) for name, value in self.options.items()},
+            options=dict(self.options),
             seed=self.seed,
             draws=[self.start, self.stop],
             weights=self.weights,
@@ -107,10 +105,3 @@ def compute_chunk(chunk: Chunk) -> Pieces:
         for start in range(chunk.start, chunk.stop, chunk.together)
     ]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def _plain(value: Any) -> Any:
-    """An option as JSON can hold it: a spec by its values, an array by a digest of its bytes."""
-    if isinstance(value, Batch):
-        return value.describe()
-    return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value

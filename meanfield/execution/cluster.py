@@ -58,8 +58,9 @@ def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
     """The chunk's numbers, on a worker whose library must be that of the process which asks."""
     if code_digest() != code:
         raise ValueError(
-            f"a worker on {node()} has other code of meanfield ({code_digest()}) than this process ({code}), and "
-            "might draw other numbers; install the same version on all machines and restart the workers"
+            f"a worker on {node()} has other code of meanfield, or under it, ({code_digest()}) than this process "
+            f"({code}), and might draw other numbers; install the same versions of meanfield, NumPy, SciPy and Numba "
+            "on all machines and restart the workers"
         )
     one_thread()
     return chunks.compute_chunk(chunk)
