@@ -7,23 +7,26 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from meanfield.signals import termination_held
+
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step.
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step; SIGTERM waits for it.
 
     Raises:
         IsADirectoryError: a folder stands there; nothing is written.
     """
     _require_no_folder(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with termination_held():
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text_whole(path: Path, text: str) -> None:

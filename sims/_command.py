@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 Presets = Mapping[str, Mapping[str, Any]]
 
 INTERRUPTED = 130
+KEPT = "finished pieces are kept; the same command continues from them"
 REFUSED = 2
 NO_MEMORY = "out of memory; lower the sizes, the depth above all, or the workers"
 # What a simulation raises to refuse its options.
@@ -182,19 +185,33 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
 
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run a simulation; refuse bad input in one line, and leave whole files behind an interrupt."""
+    """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C and SIGTERM."""
     from meanfield.execution.team import Workers
     from meanfield.pipes import while_read
+    from meanfield.signals import TERMINATED, Terminated, when_terminated
 
     try:
         if getattr(options, "backend", "numpy") != "numpy" and options.workers is None and options.scheduler is None:
             options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
-        return while_read(lambda: run(options))
+        with when_terminated(_leave):
+            return while_read(lambda: run(options))
     except REFUSALS as error:
         print(f"error: {complaint(error)}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
-        print("\ninterrupted: finished pieces are kept; the same command continues from them", file=sys.stderr)
+        print(f"\ninterrupted: {KEPT}", file=sys.stderr)
         return INTERRUPTED
+    except Terminated:
+        print(f"\nterminated: {KEPT}", file=sys.stderr)
+        return TERMINATED
+
+
+def _leave() -> NoReturn:
+    """End at once, with its line: SIGTERM comes here where no process is to be stopped and no file to be finished."""
+    from meanfield.signals import TERMINATED
+
+    with suppress(OSError, AttributeError):  # nobody may read it, or it is kept from the terminal
+        os.write(sys.stderr.fileno(), f"\nterminated: {KEPT}\n".encode())
+    os._exit(TERMINATED)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, Pieces
+from meanfield.execution.processes import UNGUARDED
 from meanfield.execution.provenance import code_digest
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
@@ -93,10 +94,11 @@ def _client(workers: Workers) -> Iterator[Any]:
         with client:
             yield client
         return
-    with (
-        LocalCluster(
+    try:
+        here = LocalCluster(
             n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
-        ) as here,
-        Client(here) as client,
-    ):
+        )
+    except RuntimeError as error:
+        raise ChildProcessError(f"{UNGUARDED} ({error})") from None
+    with here, Client(here) as client:
         yield client
