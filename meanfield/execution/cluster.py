@@ -96,7 +96,7 @@ def _client(workers: Workers) -> Iterator[Any]:
         return
     try:
         here = LocalCluster(
-            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
+            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
         )
     except RuntimeError as error:
         raise ChildProcessError(f"{UNGUARDED} ({error})") from None
