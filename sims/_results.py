@@ -98,7 +98,9 @@ class Results:
 
         seed = {"seed": str(self._options.seed)} if "seed" in self._options else {}
         dataset.attrs |= {**seed, "run": self.run_key, "command": self._command}
-        write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
+        # Not by HDF5 itself, which ends the program where the disk is full.
+        whole = dataset.to_netcdf(engine="h5netcdf")
+        write_whole(self.dataset_path, lambda path: path.write_bytes(whole))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
 
