@@ -73,9 +73,20 @@ def require_positive(name: str, value: Any, *, why: str) -> float:
     return number
 
 
+def real_array(name: str, values: Any) -> NDArray[np.float64]:
+    """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of different lengths; give an array") from error
+    if given.dtype.kind not in "biufO":
+        raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
+    return given.astype(float, copy=False)
+
+
 def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -> NDArray[np.float64]:
-    """Return ``values`` as floats, or raise ValueError unless they have this shape and are finite."""
-    array = np.asarray(values, dtype=float)
+    """Return ``values`` as floats, or raise TypeError or ValueError unless they have this shape and are finite."""
+    array = real_array(name, values)
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; this architecture takes {layout} = {shape}")
     if not np.isfinite(array).all():

@@ -10,13 +10,14 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
 from meanfield.estimates import Means, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
 from meanfield.loops import TiedLoop
 from meanfield.simulation.loop_cost import LoopCost, residual_energy_cost
 from meanfield.simulation.residual_energy import POWERS
-from meanfield.validation import require_array, require_flag
+from meanfield.validation import require_array, require_flag, settle
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,12 @@ class LoopDraws(Draws):
     """What all runs of loops share: the loop, the weights that are asked for, and what its draws cost."""
 
     loop: TiedLoop
+    inputs: ArrayLike | None
     weights: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, inputs=checked_start(self.loop, self.inputs))
 
     @property
     def cost(self) -> LoopCost:
@@ -54,15 +60,17 @@ class LoopRun(LoopDraws):
     weights: str = "auto"
     correlations: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, correlations=require_flag("correlations", self.correlations))
+
     @property
     def cost(self) -> LoopCost:
         return residual_energy_cost(self.loop, self.correlations)
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        correlations = require_flag("correlations", self.correlations)
-        options = {"inputs": checked_start(self.loop, self.inputs), "correlations": correlations}
-        return self.planned("residual energies", options)
+        return self.planned("residual energies", {"inputs": self.inputs, "correlations": self.correlations})
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once and this process can hold what they find."""
@@ -78,7 +86,8 @@ class LoopRun(LoopDraws):
             found[name], logarithm = _scaled_means(value, _units(name, value, exponent))
             if name == "residual_energy":
                 found["log_residual_energy"] = logarithm
-        return measured_dataset(self.loop, found, self.attrs() | {"weights": self.kind})
+        attrs = self.attrs() | inputs_described(self.inputs) | {"weights": self.kind}
+        return measured_dataset(self.loop, found, attrs)
 
 
 def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:

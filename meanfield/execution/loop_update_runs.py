@@ -10,9 +10,10 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
 from meanfield.estimates import summarise_each
 from meanfield.execution.chunks import Chunk, Pieces
-from meanfield.execution.loop_runs import LoopDraws, checked_start
+from meanfield.execution.loop_runs import LoopDraws
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
@@ -62,7 +63,9 @@ def simulate_loop_update(
     Source: P2 Theorem 2, appendix D.
     """
     if not isinstance(loop, TiedLoop):
-        raise TypeError(f"loop is {loop!r}; it must be a TiedLoop (mf.simulate measures updates of other nets)")
+        raise TypeError(
+            f"loop is of type {type(loop).__name__}; it must be a TiedLoop (simulate measures updates of nets)"
+        )
     require_choice("update", update, UPDATES)
     require_choice("weights", weights, ("auto", *KINDS))
     store = None if resume_in is None else PieceStore(Path(resume_in))
@@ -86,8 +89,7 @@ class LoopUpdateRun(LoopDraws):
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        options = {"inputs": checked_start(self.loop, self.inputs), "update": self.update}
-        return self.planned("loop updates", options)
+        return self.planned("loop updates", {"inputs": self.inputs, "update": self.update})
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
@@ -96,5 +98,5 @@ class LoopUpdateRun(LoopDraws):
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = self.attrs() | {"weights": self.kind, "update": self.update}
+        attrs = self.attrs() | inputs_described(self.inputs) | {"weights": self.kind, "update": self.update}
         return measured_dataset(self.loop, {name: summarise_each(value) for name, value in values.items()}, attrs)

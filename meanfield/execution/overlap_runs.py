@@ -20,6 +20,7 @@ from meanfield.execution.draws import Draws
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
+from meanfield.families import require_net
 from meanfield.simulation.cost import draws_per_batch, require_memory
 from meanfield.simulation.pair_overlaps import cheaper_weights, overlap_operations
 from meanfield.simulation.weights import KINDS
@@ -58,10 +59,12 @@ def simulate_overlaps(
         below the upper direction of a pair, and where smooth gates inside a branch leave no closed mean.
 
     Raises:
-        TypeError, ValueError: a pair outside the net, bad counts or names. MemoryError: more than the machine has.
+        TypeError, ValueError: what is no net (loops are not served), a pair outside the net, bad counts or names.
+        MemoryError: more than the machine has.
 
     Source: P0 eqs. 13-15, 27, 30-35.
     """
+    require_net(architecture)
     require_choice("weights", weights, ("auto", *KINDS))
     store = None if resume_in is None else PieceStore(Path(resume_in))
     run = OverlapRun(architecture, checked_pairs(architecture, pairs), draws, seed, weights, fixed_layers)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.digests import fingerprint
 from meanfield.version import __version__
 
 # Another version of these may draw, integrate or round otherwise; xarray only carries what they have computed.
@@ -47,7 +48,7 @@ def digest(**what: Any) -> str:
 def _plain(value: Any) -> Any:
     """As JSON can hold it: an array by a digest of its bytes, a spec by its values."""
     if isinstance(value, np.ndarray):
-        return [value.dtype.str, value.shape, sha256(value.tobytes()).hexdigest()]
+        return fingerprint(value)
     return value.describe()
 
 

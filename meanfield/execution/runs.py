@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.architectures import Sequential
 from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
 from meanfield.estimates import Estimate, Means, summarise, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
@@ -22,14 +24,17 @@ from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
+from meanfield.families import require_net
+from meanfield.given_inputs import checked_inputs
 from meanfield.loops import TiedLoop
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
+from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
 from meanfield.simulation.arrays.groups import DEVICE_SPEED, draws_per_group, require_device_memory
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.simulation.update_energy import overlap_method_under
 from meanfield.simulation.weights import KINDS
-from meanfield.validation import require_array, require_choice, require_flag
+from meanfield.validation import require_choice, require_flag, settle
 
 
 def simulate(
@@ -88,13 +93,14 @@ def simulate(
         error, stays finite.
 
     Raises:
-        TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
-        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work starts.
+        TypeError, ValueError: what is neither net nor loop, bad counts, names or inputs. MemoryError: more than the
+        machine has. ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
         OverflowError: a single step of a loop leaves the range of floats, or its stream does so under an activation
-        that is not homogeneous; a net's numbers leave that of single precision.
+        that is not homogeneous; a net's numbers leave the range of its precision.
 
     Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
     """
+    require_net(architecture, loops=True)
     require_choice("weights", weights, ("auto", *KINDS))
     require_choice("backend", backend, BACKENDS)
     require_choice("precision", precision, PRECISIONS)
@@ -133,6 +139,17 @@ class Run(Draws):
     backend: str = "numpy"
     precision: str = "float64"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_batch(self.batch, self.loss, self.inputs is not None)
+        inputs = checked_inputs(self.architecture, self.inputs)
+        settle(self, inputs=inputs, by_site=require_flag("by_site", self.by_site))
+        if self.precision == "float64":
+            require_reach(self.architecture)
+            return
+        for place, variance in enumerate(self.architecture.weight_variances, start=1):
+            require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
+
     @property
     def kind(self) -> str:
         """The kind of weights that is drawn."""
@@ -140,13 +157,8 @@ class Run(Draws):
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        require_batch(self.batch, self.loss, self.inputs is not None)
-        inputs = self.inputs
-        if inputs is not None:
-            inputs = require_array("inputs", inputs, self.architecture.input_shape, INPUT_LAYOUT)
-        by_site = require_flag("by_site", self.by_site)
-        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": by_site}
-        options |= {"backend": self.backend, "precision": self.precision}
+        named = ("inputs", "batch", "loss", "by_site", "backend", "precision")
+        options = {name: getattr(self, name) for name in named}
         operations = draw_operations(self.architecture, self.kind)
         if self.backend == "numpy":
             together, multiple = draws_per_batch(self.architecture, self.kind, self.precision), 1
@@ -166,14 +178,18 @@ class Run(Draws):
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = self.attrs(**device_described(self.backend)) | {
-            "weights": self.kind,
-            "backend": self.backend,
-            "precision": self.precision,
-            "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss),
-            "batch": json.dumps(self.batch.describe()),
-            "loss": self.loss,
-        }
+        attrs = (
+            self.attrs(**device_described(self.backend))
+            | inputs_described(self.inputs)
+            | {
+                "weights": self.kind,
+                "backend": self.backend,
+                "precision": self.precision,
+                "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss),
+                "batch": json.dumps(self.batch.describe()),
+                "loss": self.loss,
+            }
+        )
         return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
@@ -218,7 +234,8 @@ def _layer_estimates(values: Pieces) -> dict[str, Estimate]:
 
 
 def _inverse_root(estimate: Estimate) -> Estimate:
-    """S -> S^(-1/2), the error carried to first order."""
-    scale = estimate.mean**-0.5
-    slope = 0.5 * scale[0] / estimate.mean[0]
-    return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)
+    """S -> S^(-1/2), the error carried to first order; where no draw moves, infinite and without an error."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = estimate.mean**-0.5
+        slope = 0.5 * scale[0] / estimate.mean[0]
+        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)

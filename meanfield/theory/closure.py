@@ -57,7 +57,7 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
         width and depth.
 
     Raises:
-        TypeError: a block_depth that is no whole number.
+        TypeError: a moment that is no text, a block_depth that is no whole number.
         ValueError: an unreadable moment, one with an odd number of vectors, or another activation: gates that know more
             of z than its sign leave no closed set of moments, and on a stream even signs are remembered.
 
@@ -131,6 +131,9 @@ def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recurs
 def _parsed(moments: tuple[str, ...]) -> list[Moment]:
     if not moments:
         raise ValueError("name at least one moment to derive, such as 'Theta_ij Theta_ij'")
+    for given in moments:
+        if not isinstance(given, str):
+            raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
     found = [parse_moment(moment) for moment in moments]
     for text, moment in zip(moments, found, strict=True):
         if sum(map(len, moment.marks)) % 2:
