@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 # The maximum of a depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
+# The maximum of draws: as many chunks as a scheduler hands out in minutes, of as many draws as one holds.
+MOST_DRAWS = 100_000_000
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -37,6 +39,12 @@ def require_count(name: str, value: Any, *, minimum: int = 1, maximum: int | Non
     if maximum is not None and number > maximum:
         raise ValueError(f"{name} is {number}; it must be at most {maximum:,}{_because(why)}")
     return number
+
+
+def require_draws(name: str, value: Any) -> int:
+    """Return a number of draws as an int, or raise as `require_count` does."""
+    draws = require_count(name, value, minimum=2, why="one draw has no standard error")
+    return require_count(name, draws, maximum=MOST_DRAWS, why="split a longer run into several, of their own seeds")
 
 
 def require_counts(

@@ -34,7 +34,8 @@ class Results:
         self.run_key = run_key
         self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
         if self.dataset_path.suffix != ".nc":
-            raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
+            what = "is an ending without a name" if self.dataset_path.name == ".nc" else "must end in .nc (NetCDF)"
+            raise ValueError(f"--out {self.dataset_path} {what}; give a file such as results/run.nc")
         self.figure_path = self.dataset_path.with_suffix(".png")
         self._force, self._command, self._options = options.force, options.command, options
         _check_draws(options)
@@ -118,10 +119,10 @@ class Results:
 
 def _check_draws(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
-    from meanfield.validation import require_count
+    from meanfield.validation import require_count, require_draws
 
     if "draws" in options:
-        require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
+        require_draws("--draws" if options.times == 1 else f"--draws with --times {options.times}", options.draws)
     if "seed" in options:
         require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
 

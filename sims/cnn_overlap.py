@@ -92,9 +92,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_numbers(options: argparse.Namespace) -> None:
     """Refuse what no network or run can have, before any file is read. (The rest is the spec's to refuse.)"""
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
 
-    require_count("--depth", options.depth)
+    require_count("--depth", options.depth, maximum=MOST_LAYERS)
     require_counts("--grid", options.grid)
     if len(options.grid) > 2:
         raise ValueError(f"--grid {options.grid} has {len(options.grid)} axes; give 1 or 2")

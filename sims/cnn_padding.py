@@ -89,12 +89,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_padding as figure
-    from meanfield.validation import require_counts
+    from meanfield.validation import MOST_LAYERS, require_counts
     from sims import _padding_report as report
 
     for name, meaning in COUNTS.items():
         option = f"--{name.replace('_', '-')}"
-        numbers = sorted(set(require_counts(option, getattr(options, name), why=meaning)))
+        most = MOST_LAYERS if name == "depths" else None
+        numbers = sorted(set(require_counts(option, getattr(options, name), maximum=most, why=meaning)))
         if name in SEVERAL and len(numbers) < 3:
             raise ValueError(f"{option} {numbers} is fewer than three numbers; give {meaning}")
         if name != "depths" and numbers[0] < TAPS:

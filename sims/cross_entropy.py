@@ -62,10 +62,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cross_entropy as figure
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
     from sims import _cross_entropy_report as report
 
-    options.depths = sorted(set(require_counts("--depths", options.depths, why="hidden layers")))
+    depths = require_counts("--depths", options.depths, maximum=MOST_LAYERS, why="hidden layers")
+    options.depths = sorted(set(depths))
     if len(options.depths) < 2:
         raise ValueError(f"--depths {options.depths} is one number; a slope needs two or more")
     require_count("--classes", options.classes, minimum=2, why="one class has a softmax of 1 and no error")

@@ -39,7 +39,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables and write the dataset and its figure; or print one transferred learning rate."""
-    from meanfield.validation import require_count
+    from meanfield.validation import MOST_LAYERS, require_count
 
     if options.transfer is not None:
         print(_transfer(options))
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     for name, value in (("--from", options.start), ("--to", options.end)):
         if value is not None:
             raise ValueError(f"{name} is {value}, but there is no rate to carry; give one with --transfer")
-    require_count("--depth", options.depth, minimum=2, why="a slope needs two depths")
+    require_count("--depth", options.depth, minimum=2, maximum=MOST_LAYERS, why="a slope needs two depths")
     from figures import learning_rate_scale as figure
     from sims import _scale_report as report
     from sims._scale_families import shown

@@ -50,13 +50,14 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import looped_energy as figure
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
     from sims import _loop_report as report
 
-    loops = sorted(set(require_counts("--loops", options.loops, why="numbers of loops")))
+    loops = sorted(set(require_counts("--loops", options.loops, maximum=MOST_LAYERS, why="numbers of loops")))
     if len(loops) < 3:
         raise ValueError(f"--loops {loops}: growth laws need three numbers of loops or more")
-    require_count("--far", options.far, minimum=loops[-1], why="theory goes at least as far as the draws")
+    why = "theory goes at least as far as the draws"
+    require_count("--far", options.far, minimum=loops[-1], maximum=MOST_LAYERS, why=why)
     run_of = {"loops": loops, "far": options.far, "draws": options.draws, "seed": options.seed}
     results = Results(NAME, run_key(loop=_loop(options, loops[-1]), **run_of), options)
     return results.deliver(lambda: _measure(options, loops, results), report.text, figure.draw)

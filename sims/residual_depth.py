@@ -60,13 +60,15 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import residual_depth as figure
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
     from sims import _residual_report as report
 
-    blocks = sorted(set(require_counts("--blocks", options.blocks, why="blocks of the nets that are drawn")))
+    why = "blocks of the nets that are drawn"
+    blocks = sorted(set(require_counts("--blocks", options.blocks, maximum=MOST_LAYERS, why=why)))
     if len(blocks) < 2:
         raise ValueError(f"--blocks {blocks} is one number; a slope needs two or more")
-    require_count("--far", options.far, minimum=10, why="the slope is followed up to so many blocks")
+    why = "the slope is followed up to so many blocks"
+    require_count("--far", options.far, minimum=10, maximum=MOST_LAYERS, why=why)
     nets = _nets(options.width, options.outputs)
     run_of = {"blocks": blocks, "far": options.far, "draws": options.draws, "seed": options.seed}
     run_of |= chosen_arrays(options)

@@ -77,11 +77,13 @@ def require_installed() -> None:
 
 def check(options: argparse.Namespace) -> None:
     """Refuse ladders too short for a slope with its correction, and batches that cannot be halved; sort."""
-    from meanfield.validation import require_count, require_counts, require_positive
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts, require_positive
 
     for ladder in LADDERS:
         name = f"{ladder}{'es' if ladder == 'batch' else 's'}"
-        sizes = sorted(set(require_counts(f"--{name}", getattr(options, name), why="sizes of a ladder")))
+        most = MOST_LAYERS if ladder == "depth" else None
+        given = require_counts(f"--{name}", getattr(options, name), maximum=most, why="sizes of a ladder")
+        sizes = sorted(set(given))
         if len(sizes) < 3:
             raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
         setattr(options, name, sizes)

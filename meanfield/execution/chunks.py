@@ -23,14 +23,15 @@ from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
 from meanfield.simulation.training_assumptions import draw_training_assumptions
+from meanfield.validation import MOST_DRAWS
 
 Array = NDArray[np.float64]
 Pieces = dict[str, Array]
 
 OPERATIONS_PER_CHUNK = 4e10
-MOST_DRAWS_PER_CHUNK = 10_000
 # A scheduler hands out some 600 tasks a second (docs/cluster.md): chunks of long runs grow, so as to keep more cores.
 MOST_CHUNKS = 10_000
+MOST_DRAWS_PER_CHUNK = MOST_DRAWS // MOST_CHUNKS
 
 
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
@@ -83,8 +84,6 @@ def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
     Chunks are of a multiple of so many draws.
     """
     draws = chunk.stop - chunk.start
-    if draws > MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:
-        raise ValueError(f"draws is {draws}; it must be at most {MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:,}")
     fewest = -(-draws // MOST_CHUNKS)
     size = int(min(max(1, fewest, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
     size = -(-size // multiple) * multiple

@@ -6,7 +6,7 @@ from typing import Any
 
 from meanfield.execution.provenance import provenance
 from meanfield.seeds import checked_seed
-from meanfield.validation import require_count, settle
+from meanfield.validation import require_draws, settle
 
 
 class Draws:
@@ -16,8 +16,7 @@ class Draws:
     seed: int
 
     def __post_init__(self) -> None:
-        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
-        settle(self, draws=draws, seed=checked_seed(self.seed))
+        settle(self, draws=require_draws("draws", self.draws), seed=checked_seed(self.seed))
 
     def attrs(self, **machine: str) -> dict[str, Any]:
         """What every measured dataset says of itself; seeds are text, as files hold no integers beyond 64 bits."""
