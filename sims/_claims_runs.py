@@ -143,9 +143,9 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     """Make one run, or read what an equal run has written."""
     module = import_module(f"sims.{job.simulation}")
     path = folder / f"{job.name}.nc"
-    # A simulation that draws nothing has neither sizes nor seeds.
-    sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
-    workers = worker_arguments(run.workers) if sizes else []
+    takes = module.parse([])
+    sizes = [word for name in ("preset", "seed") if name in takes for word in (f"--{name}", str(getattr(run, name)))]
+    workers = worker_arguments(run.workers) if "workers" in takes else []
     arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])
     return Evidence(job.name, command, path, finished(job.simulation, arguments, path))

@@ -102,12 +102,7 @@ def add_output_options(parser: argparse._ActionsContainer, beside: str = "the fi
 def add_run_options(parser: CommandParser) -> None:
     """Options of every simulation that draws: preset (of the parser's), draws, seed, workers, where to write."""
     group = parser.add_argument_group("run")
-    group.add_argument(
-        "--preset",
-        choices=list(parser.presets),
-        default="default",
-        help="sizes to start from, listed below (default: default); every other option overrides it",
-    )
+    add_preset_option(group, parser.presets)
     group.add_argument("--draws", type=int, help="independent networks drawn, in all at least 2")
     group.add_argument(
         "--times", type=positive_integer, default=1, metavar="N", help="N times these draws, or the preset's"
@@ -115,6 +110,12 @@ def add_run_options(parser: CommandParser) -> None:
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add_worker_options(group)
     add_output_options(group)
+
+
+def add_preset_option(parser: argparse._ActionsContainer, presets: Presets) -> None:
+    """The option of every simulation that says which sizes to start from; `fill_from_preset` takes them."""
+    which = "sizes to start from, listed below (default: default); every other option overrides it"
+    parser.add_argument("--preset", choices=list(presets), default="default", help=which)
 
 
 def positive_integer(text: str) -> int:
@@ -157,7 +158,7 @@ def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> Non
     for name, value in preset.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    if options.draws > 0:  # others are refused as they were given
+    if "draws" in options and options.draws > 0:  # others are refused as they were given
         options.draws *= options.times
 
 

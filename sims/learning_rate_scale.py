@@ -13,16 +13,18 @@ import argparse
 import sys
 from dataclasses import replace
 
-from sims._command import add_output_options, command_parser, run_command
+from sims._command import add_output_options, add_preset_option, command_parser, fill_from_preset, run_command
 from sims._results import Results, run_key
 
 NAME = "learning_rate_scale"
+PRESETS = {"smoke": {"depth": 300}, "default": {"depth": 1000}, "paper": {"depth": 3000}}
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument
-    add("--depth", type=int, default=1000, metavar="L", help="deepest net (default: 1000); time goes as its square")
+    add_preset_option(parser, PRESETS)
+    add("--depth", type=int, metavar="L", help="deepest net; time goes as its square")
     add("--width", type=int, default=1024, metavar="N", help="channels of every layer (default: 1024)")
     add("--outputs", type=int, default=10, metavar="M", help="outputs, for the exact scale (default: 10)")
     add("--transfer", type=float, metavar="RATE", help="a tuned learning rate to carry to another depth")
@@ -34,7 +36,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     family += "init k=1), residual cnn 1d, looped linear (or looped), looped sqrt, deep linear, deep sqrt"
     add("--family", default="mlp", help=family)
     add_output_options(parser)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
 
 
 def run(options: argparse.Namespace) -> int:
