@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.loops import TiedLoop
 from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
@@ -25,15 +26,30 @@ def checked_inputs(architecture: Sequential, inputs: ArrayLike | None) -> Array 
     if inputs is None:
         return None
     batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-    size = float(np.abs(architecture.sigma.function(batch)).max())
-    if size == 0:
+    seen, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
+    if not seen.any():
         raise ValueError(
-            f"inputs are 0 everywhere after the activation {architecture.activation!r}, so that no layer sees anything "
-            "and no step moves anything: eta* would be infinite; give others"
+            f"inputs are 0 everywhere{where}, so that no layer sees anything and no step moves anything: eta* would be "
+            "infinite; give others"
         )
-    if not SMALLEST <= size <= LARGEST:
-        raise ValueError(
-            f"inputs are of size {size:.3g} after the activation {architecture.activation!r}; energies go as the "
-            f"fourth to sixth power, beyond what floats can hold: scale them to between {SMALLEST:g} and {LARGEST:g}"
-        )
+    _require_size(seen, where)
     return batch
+
+
+def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:
+    """A given h_0 as floats, (width,), or None; raises as `checked_inputs` does."""
+    if inputs is None:
+        return None
+    start = require_array("inputs", inputs, (loop.width,), "one start for all draws, (width,)")
+    if not start.any():
+        raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
+    _require_size(start, "")
+    return start
+
+
+def _require_size(values: Array, where: str) -> None:
+    if not SMALLEST <= (size := float(np.abs(values).max())) <= LARGEST:
+        raise ValueError(
+            f"inputs are of size {size:.3g}{where}; energies go as the fourth to sixth power, beyond what floats can "
+            f"hold: scale them to between {SMALLEST:g} and {LARGEST:g}"
+        )

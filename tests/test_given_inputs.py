@@ -41,6 +41,13 @@ def test_inputs_whose_energies_no_float_holds_are_refused(entry, options, size):
         entry(NET, size * NORMAL, **options)
 
 
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_so_are_such_starts_of_loops(size):
+    for measure in (mf.simulate, mf.simulate_loop_update):
+        with pytest.raises(ValueError, match=r"inputs are of size .*e[+-]200; energies go as"):
+            measure(LOOP, draws=2, seed=0, inputs=size * NORMAL[0])
+
+
 @BOTH
 @pytest.mark.parametrize("size", [1e-19, 1e19])
 def test_inputs_near_the_ends_are_served(entry, size):

@@ -14,10 +14,11 @@ from meanfield.digests import inputs_described
 from meanfield.estimates import Means, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
+from meanfield.given_inputs import checked_start
 from meanfield.loops import TiedLoop
 from meanfield.simulation.loop_cost import LoopCost, residual_energy_cost
 from meanfield.simulation.residual_energy import POWERS
-from meanfield.validation import require_array, require_flag, settle
+from meanfield.validation import require_flag, settle
 
 Array = NDArray[np.float64]
 
@@ -88,16 +89,6 @@ class LoopRun(LoopDraws):
                 found["log_residual_energy"] = logarithm
         attrs = self.attrs() | inputs_described(self.inputs) | {"weights": self.kind}
         return measured_dataset(self.loop, found, attrs)
-
-
-def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:
-    """A given h_0, finite and not zero."""
-    if inputs is None:
-        return None
-    start = require_array("inputs", inputs, (loop.width,), "one start for all draws, (width,)")
-    if not start.any():
-        raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
-    return start
 
 
 def _units(name: str, value: Array, exponent: NDArray[np.int64]) -> NDArray[np.int64]:
