@@ -60,11 +60,11 @@ def require_reach(architecture: Sequential) -> None:
     Label terms go as f^(2L), f the variance over the rule's, and output terms as f^(3L), where activations are
     homogeneous; others are seen when drawn.
     """
-    if not architecture.sigma.homogeneous or architecture.weight_variance is None:
-        return
     factor = architecture.variance_factor
+    if factor == 1 or not architecture.sigma.homogeneous:
+        return
     power = 3 if factor > 1 else 2
-    deepest = LOG_RANGE / abs(power * log(factor)) if factor != 1 else architecture.depth
+    deepest = LOG_RANGE / abs(power * log(factor))
     if architecture.depth > deepest:
         raise OverflowError(
             f"weight_variance is {architecture.weight_variance:g}: at depth {architecture.depth} energies are about "
