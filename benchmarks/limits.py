@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from meanfield.seeds import stream
+from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
 from meanfield.simulation.kernels.normals import _next, fill_normal
 from meanfield.simulation.weights import NormalSource
 
@@ -79,6 +80,11 @@ def random_numbers_by_numpy(count: float) -> Demand:
     return Demand(_random_numbers_by_numpy(), count)
 
 
+def gram_variates(layers: float, width: int) -> Demand:
+    """The variates of so many layers of the Gram process at this width, as NumPy makes them with one call for many."""
+    return Demand(_gram_variates(width), layers)
+
+
 def random_words(count: float) -> Demand:
     """So many words of 64 bits of the generator, compiled and not stored."""
     return Demand(_random_words(), count)
@@ -124,6 +130,19 @@ def _random_numbers() -> Limit:
 def _random_numbers_by_numpy() -> Limit:
     generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
     return Limit("random numbers by NumPy", lambda: generator.standard_normal(out=block), block.size)
+
+
+@lru_cache(maxsize=2)
+def _gram_variates(width: int) -> Limit:
+    generator, layers = stream(0, "limit", 2), 4096
+    halves = np.full((layers, CHI_SQUARES), width / 4)
+
+    def make() -> None:
+        generator.binomial(width, 0.5, size=layers)
+        generator.standard_gamma(halves)
+        generator.standard_normal((layers, NORMALS))
+
+    return Limit("variates of the Gram process", make, layers)
 
 
 @lru_cache(maxsize=1)

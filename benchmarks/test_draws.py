@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.counting import counted
-from benchmarks.limits import Demand, products, random_numbers, random_numbers_by_numpy
+from benchmarks.limits import Demand, gram_variates, products, random_numbers, random_numbers_by_numpy
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
 from meanfield.architectures import MLP, ConvNet, Sequential
@@ -107,6 +107,21 @@ def test_lazy_draw_beside_numpy_s_random_numbers(race: Race, sizes: Sizes) -> No
 
 def test_draw_beyond_dense_memory(race: Race, sizes: Sizes) -> None:
     _draw(race, MLP(depth=sizes("great_depth", 256, 4), width=sizes("great_width", 100_000, 512)), "lazy")
+
+
+@pytest.mark.parametrize("width", [1024, 10**9])
+def test_draw_by_the_gram_process(race: Race, sizes: Sizes, width: int) -> None:
+    net = MLP(depth=sizes("depth", 64, 8), width=width)
+    together = draws_per_batch(net, "gram")
+    race(
+        lambda: draw_energies(net, 0, range(together), weights="gram"),
+        [gram_variates(together * net.depth, width)],
+        group=DRAWS,
+        what="draw by the Gram process",
+        size=f"{described(net)}; {together} together",
+        amount=together,
+        unit="draws",
+    )
 
 
 @pytest.mark.parametrize(("factor", "grid", "kernel"), SMALL_GRIDS)

@@ -17,7 +17,7 @@ import meanfield.execution.loop_update_runs
 import meanfield.execution.overlap_runs  # noqa: F401
 import sims
 from benchmarks.counting import counted
-from benchmarks.limits import Demand, memory, products, random_numbers, reading
+from benchmarks.limits import Demand, gram_variates, memory, products, random_numbers, reading
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, loop_demands
 from benchmarks.race import Race, Sizes
 from meanfield.block_net import BlockNet
@@ -72,6 +72,8 @@ def demands_of(chunk: Chunk) -> list[Demand]:
         # Every weight is read on the way forward and back; the update reads and writes it.
         visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
         return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
+    if chunk.weights == "gram":
+        return [gram_variates(draws * net.depth, net.width)]  # type: ignore[attr-defined]
     count = counted(lambda: compute_chunk(chunk))
     if isinstance(net, TiedLoop) and net.tied:
         sides = UPDATE_SIDES if chunk.measure == "loop updates" else ENERGY_SIDES

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
 from meanfield.verification.activation_drift import LABEL_SCALE
 from meanfield.verification.published import COMMON_SWEEP
 from meanfield.verification.width_extrapolation import extrapolated
@@ -32,8 +32,10 @@ def draw(dataset: xr.Dataset) -> Figure:
             for rule, color in RULES.items():
                 _energies(above, dataset, f"{name}, {rule}", color)
                 _scales(below, dataset, f"{name}, {rule}", color, LABELS[rule])
-            above.set(title=name, yscale="log", xlabel="layer l", ylim=(0.01, 4))
-            below.set(yscale="log", xscale="log", xlabel="depth L", ylim=(0.005, 50))
+            above.set(title=name, xlabel="layer l", ylim=(0.01, 4))
+            below.set(xscale="log", xlabel="depth L", ylim=(0.005, 50))
+            for axes in (above, below):
+                log_values(axes)
             layer_ticks(below, COMMON_SWEEP[-1])
             below.set_xlim(left=0.9 * float(dataset["depth"][0]))
         panels[0, 0].set_ylabel("energy, mean z$^2$")

@@ -8,11 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from figures._command import draw_one
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.legends import legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
 # Cases of the first panel, in the order of their growth, and their colours.
 CASES = {
@@ -28,19 +27,14 @@ SHARE = "MLP, rho 0, labels mean 0"
 def draw(dataset: xr.Dataset) -> Figure:
     """Points drawn, lines theory, dashed what the papers say."""
     with styled():
-        figure = Figure(figsize=(10.0, 3.6))
+        figure = Figure(figsize=(10.0, 4.4))
         scales, terms, sampled = figure.subplots(1, 3)
         _scales(scales, dataset)
         _terms(terms, dataset)
         _identity(sampled, dataset)
-        for axes, sizes in zip(
-            (scales, terms, sampled), (dataset["batch"],) * 2 + (dataset["sampled_batch"],), strict=True
-        ):
-            axes.set(xscale="log", yscale="log", xlabel="batch size B")
-            axes.set_xticks(sizes.values)
-            axes.xaxis.set_major_formatter(ScalarFormatter())
-            axes.xaxis.set_minor_locator(NullLocator())
-        legend_below(figure, scales, 3)
+        for axes in (scales, terms, sampled):
+            by_size(axes, dataset["sampled_batch" if axes is sampled else "batch"].values, "batch size B")
+            legend_under(axes, fontsize=8)
     return figure
 
 
@@ -54,7 +48,8 @@ def _scales(axes: Axes, dataset: xr.Dataset) -> None:
         axes.plot(sizes, theory / theory[0], color=color)
         axes.errorbar(sizes, scale / theory[0], stderr / theory[0], fmt="o", color=color, label=case)
     axes.plot(sizes, np.ones(len(sizes)), "--", color=LAW, label="papers, 1 + O(1/B)")
-    axes.set(ylabel="eta* of the label term / that of one sample", title="learning-rate scale")
+    axes.set_title("learning-rate scale of the label term", fontsize=9)
+    log_values(axes, "eta* / eta* of one sample")
 
 
 def _terms(axes: Axes, dataset: xr.Dataset) -> None:
@@ -64,18 +59,18 @@ def _terms(axes: Axes, dataset: xr.Dataset) -> None:
         words = name.replace("_", " ")
         axes.errorbar(sizes, at[name].values, at[f"{name}_stderr"].values, fmt="o", color=color, label=words)
     axes.axhline(float(at["output_floor"]), ls=":", color=FURTHER[3], label="floor of the output term")
-    axes.set(ylabel="mean over layers", title="rho 0, labels of mean 0")
-    axes.legend()
+    axes.set_title("MLP, rho 0, labels of mean 0", fontsize=9)
+    log_values(axes, "term, mean over layers")
 
 
 def _identity(axes: Axes, dataset: xr.Dataset) -> None:
     sizes = dataset["sampled_batch"].values
-    axes.plot(sizes, dataset["sampled_energy_identity"].values, color=MEAN_FIELD, label="with Cov/B (eq. 25)")
-    axes.plot(sizes, dataset["sampled_energy_limit"].values, "--", color=LAW, label="B = inf")
+    axes.plot(sizes, dataset["sampled_energy_identity"].values, color=MEAN_FIELD, label="with Cov/B (P0 eq. 25)")
+    axes.plot(sizes, dataset["sampled_energy_limit"].values, "--", color=LAW, label="the whole population")
     energy, stderr = dataset["sampled_energy"].values, dataset["sampled_energy_stderr"].values
     axes.errorbar(sizes, energy, stderr, fmt="o", color=MEASURED, label="sampled batches")
-    axes.set(ylabel="mean square change", title="one net, outside the batch")
-    axes.legend()
+    axes.set_title("one net, at an input outside the batch", fontsize=9)
+    log_values(axes, "mean square change")
 
 
 if __name__ == "__main__":

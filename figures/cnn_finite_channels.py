@@ -8,9 +8,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.legends import legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 from meanfield.verification.stencil_slopes import PAPERS_EXPONENT, drawn_slope, mean_field_slope
 
 CORRECTION = "finite_channel_correction"
@@ -21,12 +23,18 @@ COLORS = (MEASURED, *FURTHER)
 def draw(dataset: xr.Dataset) -> Figure:
     """Corrections against L/C; added variance against C; slope and size of the label term's eta*, by stencil."""
     with styled():
-        figure = Figure(figsize=(9.0, 6.4))
-        corrections, variances, slopes, prefactors = figure.subplots(2, 2).ravel()
+        figure = Figure(figsize=(9.6, 8.2))
+        (corrections, variances), (slopes, prefactors) = figure.subplots(2, 2)
         _corrections(corrections, dataset)
         _variances(variances, dataset)
         _slopes(slopes, dataset)
         _prefactors(prefactors, dataset)
+        prefactors.sharey(slopes)
+        for axes in (slopes, prefactors):
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+        prefactors.tick_params(labelleft=False)
+        for axes in (corrections, variances, slopes, prefactors):
+            legend_under(axes, 2, fontsize=8)
     return figure
 
 
@@ -36,19 +44,15 @@ def _corrections(axes: Axes, dataset: xr.Dataset) -> None:
     for channels, color, aside in zip(dataset["channels"].values, COLORS, beside, strict=False):
         at = dataset.sel(channels=channels)
         drawn, stderr = at[CORRECTION].values, at[f"{CORRECTION}_stderr"].values
-        axes.errorbar(aside * share, drawn, stderr, fmt="o", color=color, label=f"C = {channels}")
+        axes.errorbar(aside * share, drawn, stderr, fmt="o", color=color, label=f"drawn, C = {channels}")
     widest = dataset.isel(channels=-1)
-    axes.plot(
-        share,
-        widest[f"{CORRECTION}_one_site"].values,
-        color=MEAN_FIELD,
-        label=f"one site, C = {int(widest['channels'])} units: exact",
-    )
+    exact = widest[f"{CORRECTION}_one_site"].values
+    axes.plot(share, exact, color=MEAN_FIELD, label=f"one site, {int(widest['channels'])} units: exact")
     label = "one site, C x sites units"
     axes.plot(share, widest[f"{CORRECTION}_effective_width"].values, "--", color=LAW, label=label)
-    axes.set_xscale("log", base=2)
-    axes.set(yscale="log", xlabel="depth over channels, L / C", ylabel="label term / mean field - 1")
-    axes.legend(fontsize=7)
+    by_size(axes, share, "depth over channels, L / C")
+    axes.set_title("correction of the label term by finite channels", fontsize=9)
+    log_values(axes, "label term / mean field - 1")
 
 
 def _variances(axes: Axes, dataset: xr.Dataset) -> None:
@@ -56,11 +60,11 @@ def _variances(axes: Axes, dataset: xr.Dataset) -> None:
     for pair, color in zip(dataset["pair"].values, COLORS, strict=False):
         at = dataset.sel(pair=pair)
         drawn, stderr = (at[f"overlap_variance{end}_by_width"].values for end in ("", "_stderr"))
-        axes.errorbar(channels, drawn, stderr, fmt="o", color=color, label=str(pair))
+        axes.errorbar(channels, drawn, stderr, fmt="o", color=color, label=f"directions {pair}")
         axes.plot(channels, drawn[0] * channels[0] / channels, color=LAW, linewidth=0.8)
-    axes.set_xscale("log", base=2)
-    axes.set(yscale="log", xlabel="channels C of the layer", ylabel="Var(T | layers below)")
-    axes.legend(title="layer,channel of both (lines: 1/C)", fontsize=7, title_fontsize=7, loc="upper right", ncols=2)
+    by_size(axes, channels, "channels C of the layer")
+    axes.set_title("variance that a layer adds to an overlap T; lines: 1/C", fontsize=9)
+    log_values(axes, "Var(T | layers below)")
 
 
 def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
@@ -68,31 +72,26 @@ def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
     laws = [drawn_slope(at) for at in rows]
     places = np.arange(len(rows))
     slopes, errors = [law.exponent for law in laws], [law.stderr for law in laws]
-    axes.errorbar(places, slopes, errors, fmt="o", color=MEASURED, label="drawn")
-    limit = [mean_field_slope(at) for at in rows]
-    axes.plot(places, limit, "_", color=MEAN_FIELD, markersize=14, label="mean field")
-    axes.axhline(PAPERS_EXPONENT, linestyle="--", color=LAW, label="-3/2")
-    _name_stencils(axes, dataset)
+    axes.errorbar(slopes, places, xerr=errors, fmt="o", color=MEASURED, label="drawn")
+    axes.plot([mean_field_slope(at) for at in rows], places, "|", color=MEAN_FIELD, markersize=14, label="mean field")
+    axes.axvline(PAPERS_EXPONENT, linestyle="--", color=LAW, label="papers, -3/2")
+    axes.set_yticks(places, [str(name) for name in dataset["stencil"].values], fontsize=8)
+    axes.invert_yaxis()
     depth = dataset["depth"].values
-    axes.set(ylabel=f"slope of eta* over L = {depth[0]} .. {depth[-1]}")
-    axes.legend(fontsize=7)
-
-
-def _name_stencils(axes: Axes, dataset: xr.Dataset) -> None:
-    names = [str(name) for name in dataset["stencil"].values]
-    axes.set_xticks(np.arange(len(names)), names, rotation=60, ha="right", fontsize=7)
+    axes.set(xlabel=f"slope of eta* over L = {depth[0]} .. {depth[-1]}", ylabel="stencil and grid")
+    axes.set_title("slope of the label term's eta*, by stencil", fontsize=9)
 
 
 def _prefactors(axes: Axes, dataset: xr.Dataset) -> None:
     first = dataset.isel(depth=0)
-    drawn = first[SCALE].values
+    drawn, stderr = (first[f"{SCALE}{end}"].values for end in ("", "_stderr"))
     places = np.arange(dataset.sizes["stencil"])
-    axes.errorbar(places, drawn, first[f"{SCALE}_stderr"].values, fmt="o", color=MEASURED, label="drawn")
-    axes.plot(places, first[f"{SCALE}_mean_field"].values, "_", color=MEAN_FIELD, markersize=14, label="mean field")
-    axes.axhline(drawn[0], linestyle="--", color=LAW, label="one prefactor")
-    _name_stencils(axes, dataset)
-    axes.set(yscale="log", ylabel=f"eta* at L = {int(first['depth'])}")
-    axes.legend(fontsize=7)
+    axes.errorbar(drawn, places, xerr=stderr, fmt="o", color=MEASURED, label="drawn")
+    theory = first[f"{SCALE}_mean_field"].values
+    axes.plot(theory, places, "|", color=MEAN_FIELD, markersize=14, label="mean field")
+    axes.axvline(drawn[0], linestyle="--", color=LAW, label="papers, one prefactor")
+    axes.set_xlabel(f"eta* at L = {int(first['depth'])}")
+    axes.set_title("the label term's eta* itself, by stencil", fontsize=9)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
 
@@ -37,7 +37,8 @@ def _draw_growth(axes: Axes, deepest: xr.Dataset, name: str) -> None:
         _points(axes, deepest, name, MEASURED, f"{TITLES[name]}, measured")
     if name == "label_term":
         _points(axes, deepest, "output_term", FURTHER[0], "output term A, measured")
-    axes.set(xscale="log", yscale="log", ylabel="one-step second moment at learning rate 1")
+    axes.set_xscale("log")
+    log_values(axes, "one-step second moment at learning rate 1")
     axes.legend()
 
 

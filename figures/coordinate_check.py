@@ -9,11 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, ScalarFormatter
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import LAW, styled
+from figures.style import LAW, by_size, log_values, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 DIRECTIONS = ("width", "depth")
@@ -24,24 +23,44 @@ LOWEST, HIGHEST = 1e-2, 1e3
 def draw(dataset: xr.Dataset) -> Figure:
     """A row per optimizer; columns: tables by width, then by depth; lines |Delta h_L| by step, dashed |h_L| at first.
 
-    All panels share the axis of |Delta h_L|, to be compared along rows and columns; arrows stand for what is above it.
+    Panels of the tables share their axis of |Delta h_L|, to be compared along rows and columns, and so do those without
+    a table, where arrows stand for what is above it.
     """
     optimizers = list(map(str, dataset["optimizer"].values))
     tables = [table for table in TITLES if table in dataset["table"].values]
     columns = [(direction, table) for direction in DIRECTIONS for table in tables]
     with styled():
         figure = Figure(figsize=(2.2 + 1.3 * len(columns), 1.3 + 1.25 * len(optimizers)))
-        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col", sharey=True)
+        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col")
         for row, optimizer in zip(grid, optimizers, strict=True):
             for axes, (direction, table) in zip(row, columns, strict=True):
                 _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
-            row[0].set_ylabel(optimizer)
+                log_values(axes)
+                axes.set_ylim(*_limits(dataset, [name for name in tables if _shares(name, table)]))
+                # One column of numbers for the panels beside it that share them.
+                before = tables[: tables.index(table)]
+                axes.tick_params(labelleft=not any(_shares(name, table) for name in before))
+            row[0].set_ylabel(optimizer.replace("_", " "))
         for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
             top.set_title(TITLES[table], fontsize=9)
-            bottom.set_xlabel(direction)
+            by_size(bottom, dataset[direction].values, direction)
         legend_below(figure, grid[0, 0], 6, fontsize=8)
         figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
     return figure
+
+
+def _shares(one: str, other: str) -> bool:
+    return (one == "standard") == (other == "standard")
+
+
+def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
+    """Around everything that panels show: means over draws, as far as they lie between the outermost values."""
+    at = dataset.sel(table=tables)
+    means = [at[f"feature_update_norm_by_{direction}"].isel(step=slice(1, None)) for direction in DIRECTIONS]
+    means += [at[f"feature_norm_by_{direction}"].sel(step=0) for direction in DIRECTIONS]
+    found = np.concatenate([mean.mean("draw", skipna=False).values.ravel() for mean in means])
+    shown = found[(found > LOWEST) & (found < HIGHEST)]
+    return 0.5 * shown.min(), HIGHEST if np.any(~(found < HIGHEST)) else 2.0 * shown.max()
 
 
 def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
@@ -56,14 +75,7 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
         axes.plot(sizes[beyond], np.full(beyond.sum(), 0.6 * HIGHEST), "^", ms=3, color=color)
     start = at[f"feature_norm_by_{direction}"].sel(step=0).mean("draw").values
     axes.plot(sizes, start, "--", color=LAW, lw=0.9, label="$|h_L|$ at the start")
-    axes.set_xscale("log", base=2)
-    axes.set(yscale="log", ylim=(LOWEST, HIGHEST))
-    axes.set_xticks(sizes)
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(numticks=4))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.tick_params(labelsize=6)
+    axes.tick_params(labelsize=7)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
 STYLES = {
     ("MLP", "he"): FURTHER[1],
@@ -32,10 +31,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         _ratios(ratios, dataset)
         _errors(errors, dataset)
         for axes in (scales, ratios, errors):
-            axes.set(xscale="log", xlabel="depth L")
-            axes.set_xticks(dataset["depth"].values)
-            axes.xaxis.set_major_formatter(ScalarFormatter())
-            axes.xaxis.set_minor_locator(NullLocator())
+            by_size(axes, dataset["depth"].values, "depth L")
         legend_below(figure, scales, 4)
     return figure
 
@@ -49,7 +45,7 @@ def _scales(axes: Axes, dataset: xr.Dataset) -> None:
             stderr = 0.5 * scale * (at["update_energy_stderr"] / at["update_energy"]).values
             words = f"{net}, {head}, {loss.replace('_', '-')}"
             axes.errorbar(depth, scale, stderr, fmt=f"{marker}-", lw=0.7, color=color, label=words)
-    axes.set(yscale="log", ylabel="learning-rate scale eta*")
+    log_values(axes, "learning-rate scale eta*")
 
 
 def _ratios(axes: Axes, dataset: xr.Dataset) -> None:

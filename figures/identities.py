@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 
 # Violations at or below rounding are drawn here.
 ROUNDING = 1e-16
@@ -25,18 +25,19 @@ def draw(dataset: xr.Dataset) -> Figure:
         labels.plot(layer, dataset["split"].values, color=MEAN_FIELD, label="A + B")
         labels.plot(layer, printed.values, "--", color=LAW, label="with B as P0 eq. 19 prints it")
         labels.plot(layer, dataset["enumerated"].values, "o", color=MEASURED, label="S, all labels")
-        labels.set(yscale="log", xlabel="layer l", ylabel="update energy", xticks=layer)
+        labels.set(xlabel="layer l", xticks=layer)
+        log_values(labels, "update energy")
         labels.legend(fontsize=7)
         for place, (kind, color) in enumerate(zip(dataset["property"].values, (MEASURED, *FURTHER), strict=False)):
             values = np.maximum(dataset["violation"].sel(property=kind).values, ROUNDING)
             means.plot(values, np.arange(values.size) + 0.15 * (place - 1.5), "o", color=color, label=str(kind))
         means.set_yticks(range(dataset.sizes["aggregator"]), [str(name) for name in dataset["aggregator"].values])
-        means.set(xscale="log", xlabel="largest violation")
+        log_values(means, "largest violation", along="x")
         means.legend(fontsize=7)
         norms.plot(np.sort(dataset["norm_ratio"].values), ".", color=MEASURED)
         norms.axhline(2.0, ls="--", color=LAW, label="bound of P0 eq. 39")
         norms.axhline(1.0, color=MEAN_FIELD, label="bound by eigenvalues")
-        norms.set(xlabel="example, sorted", ylabel="|J| s / gamma$_{max}$", ylim=(0.0, 2.1))
+        norms.set(xlabel="example, sorted", ylabel="$|J| \\, s / \\gamma_{\\max}$", ylim=(0.0, 2.1))
         norms.legend(fontsize=7)
     return figure
 

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.legends import legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 from meanfield.verification.depth_laws import (
     TRANSFER_EXPONENT,
     fitted_law,
@@ -38,7 +39,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     plain = plain_families(dataset)
     residual = [str(name) for name in dataset["family"].values if name not in plain]
     with styled():
-        figure = Figure(figsize=(9.6, 7.2))
+        figure = Figure(figsize=(9.6, 8.4))
         (first, second), (third, fourth) = figure.subplots(2, 2)
         _scales(first, dataset, plain, "Plain nets, label term")
         _scales(second, dataset, residual, "Residual nets of K blocks, label term")
@@ -62,10 +63,11 @@ def _scales(axes: Axes, dataset: xr.Dataset, names: Sequence[str], title: str) -
             label += f": slope {law.exponent:+.2f}"
             axes.plot(depth, law.prefactor * depth**law.exponent / scale[0], "--", lw=0.8, color=color)
         axes.plot(depth, scale / scale[0], color=color, lw=width, label=label)
-    axes.set(xscale="log", yscale="log", xlabel="depth L")
+    log_values(axes, "depth L", along="x")
+    log_values(axes)
     axes.set_title(f"{title}; dashed: fit over {COMMON_SWEEP[0]} .. {COMMON_SWEEP[-1]}", fontsize=8, loc="left")
     axes.set_ylim(bottom=max(SMALLEST_SHOWN, axes.get_ylim()[0]))
-    axes.legend(fontsize=7)
+    legend_under(axes, 2, fontsize=7)
 
 
 def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
@@ -79,9 +81,10 @@ def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
     for place, found in enumerate(measured_slopes()):
         _measured(axes, found, place)
     axes.axhline(TRANSFER_EXPONENT, ls="--", color=LAW, label="papers' law, -3/2")
-    axes.set(xscale="log", xlabel="depth L", ylabel="slope of eta*(L)", ylim=SLOPES_SHOWN)
+    log_values(axes, "depth L", along="x")
+    axes.set(ylabel="slope of eta*(L)", ylim=SLOPES_SHOWN)
     axes.set_title("Plain nets: local slope in theory; points: slopes of trained nets", fontsize=8, loc="left")
-    axes.legend(fontsize=6, ncols=2)
+    legend_under(axes, 3, fontsize=7)
 
 
 def _measured(axes: Axes, found: MeasuredSlope, place: int) -> None:

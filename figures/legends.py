@@ -1,4 +1,4 @@
-"""One legend for all panels of a figure."""
+"""Legends that cover nothing: one below all panels of a figure, or one under a panel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
+
+# Inches that the labels of a horizontal axis take.
+LABELS = 0.45
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int | None = None, **options: Any) -> None:
@@ -22,3 +26,10 @@ def legend_below(figure: Figure, axes: Axes, columns: int | None = None, **optio
         if rows == entries or legend.get_window_extent().width <= figure.bbox.width:
             return
         legend.remove()
+
+
+def legend_under(axes: Axes, columns: int = 1, **options: Any) -> None:
+    """The legend of these axes below their horizontal axis, where it covers no point and no line."""
+    below = axes.transAxes + ScaledTranslation(0.0, -LABELS, axes.figure.dpi_scale_trans)
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+    axes.legend(**place, ncols=columns, borderaxespad=0.0, **options)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import MEAN_FIELD, MEASURED, styled
+from figures.style import MEAN_FIELD, MEASURED, by_size, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one matrix"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = L$^{-1/2}$", "linear": "eps = 1/L"}
@@ -39,7 +39,7 @@ def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
     axes.plot(at["far_loops"].values[shown], at["log_energy_far"].values[shown], color=MEAN_FIELD, label="mean field")
     energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
     axes.errorbar(loops, energy, stderr, fmt="o", color=MEASURED, label="drawn")
-    axes.set_xscale("log", base=2)
+    by_size(axes, loops, "")
     top = float(np.nanmax(energy))
     axes.set_ylim(-0.15, max(1.1 * top, 1.0))
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
 COLORS = {"isotropic": MEASURED, "aligned": FURTHER[0], "gradient": FURTHER[1]}
 
@@ -30,13 +30,15 @@ def draw(dataset: xr.Dataset) -> Figure:
                 one = at.sel(update=update)
                 energy, stderr = one["update_energy"].values, one["update_energy_stderr"].values
                 axes.errorbar(loops, energy / energy[0], stderr / energy[0], fmt="o", color=color, label=update)
-            axes.set_xscale("log", base=2)
-            axes.set(yscale="log", xlabel="loops L", title=f"alpha = {alpha:g}")
+            by_size(axes, loops, "loops L")
+            log_values(axes)
+            axes.set_title(f"$\\alpha$ = {alpha:g}", fontsize=9)
         for update, color in COLORS.items():
             energy = dataset.sel(update=update)["by_width"].values
             last.plot(width, energy / energy[0], "o-", color=color)
-        last.set_xscale("log", base=2)
-        last.set(yscale="log", xlabel="width N", title="alpha = 1")
+        by_size(last, width, "width N")
+        log_values(last)
+        last.set_title("$\\alpha$ = 1", fontsize=9)
         panels[0].set_ylabel("|dh$_L$|$^2$ / N, relative")
         legend_below(figure, panels[0])
     return figure

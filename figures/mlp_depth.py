@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from figures.legends import legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
 from meanfield.verification.convergence import is_converged
 
 Array = NDArray[Any]
@@ -24,22 +25,26 @@ HEAD = "he"
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """Left: terms by layer, drawn and exact, open where not converged. Right: what is exact alone."""
+    """Left: terms by layer, drawn and exact, open where not converged. Middle: single nets. Right: exact alone."""
     net = json.loads(dataset.attrs["architecture"])
     with styled():
-        figure = Figure(figsize=(9.0, 6.4))
-        (growth, excess), (ratio, slope) = figure.subplots(2, 2, height_ratios=(3, 2))
-        ratio.sharex(growth)
+        figure = Figure(figsize=(13.0, 6.4))
+        (growth, nets, excess), (ratio, shape, slope) = figure.subplots(2, 3, height_ratios=(3, 2))
+        for below, above in ((ratio, growth), (shape, nets)):
+            below.sharex(above)
         _draw_layers(growth, ratio, dataset)
+        _draw_single_nets(nets, shape, dataset)
         _draw_excess(excess, dataset)
         _draw_slope(slope, dataset)
         title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
         draws = f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
         growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
         ratio.set_title("b  drawn over exact; open: not converged", fontsize=8, loc="left")
-        excess.set_title("c  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
-        width = f"10^{np.log10(float(dataset['outputs'].max())):.0f}"
-        slope.set_title(f"d  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
+        nets.set_title("c  single nets: update energy over its exact mean", fontsize=8, loc="left")
+        shape.set_title("d  logarithm of one net's update energy; 0 skewness: log-normal", fontsize=8, loc="left")
+        excess.set_title("e  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
+        width = f"$10^{{{np.log10(float(dataset['outputs'].max())):.0f}}}$"
+        slope.set_title(f"f  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
     return figure
 
 
@@ -54,11 +59,37 @@ def _draw_layers(growth: Axes, ratio: Axes, dataset: xr.Dataset) -> None:
         _points(growth, layer, mean / limit, stderr / limit, converged, color)
         _points(ratio, layer, mean / exact, stderr / exact, converged, color)
     ratio.axhline(1.0, color=MEAN_FIELD)
-    growth.set(xscale="log", yscale="log", ylabel="energy / infinite-width label term")
+    log_values(growth, along="x")
+    log_values(growth, "energy / infinite-width label term")
     ratio.set(xlabel="layer l", ylabel="drawn / exact")
     growth.tick_params(labelbottom=False)
     layer_ticks(ratio, int(layer[-1]))
-    growth.legend()
+    handles, labels = growth.get_legend_handles_labels()
+    legend_under(ratio, 3, handles=handles, labels=labels, fontsize=8)
+
+
+def _draw_single_nets(nets: Axes, shape: Axes, dataset: xr.Dataset) -> None:
+    """Quantiles over nets against the mean, with a log-normal median; spread and skewness of the logarithm."""
+    layer, exact = dataset["layer"].values, dataset["update_energy_exact"].values
+    styles = (("1 in 10 below", FURTHER[0], "v"), ("median net", MEASURED, "o"), ("1 in 10 above", FURTHER[1], "^"))
+    for share, (label, color, marker) in zip(dataset["quantile"].values, styles, strict=True):
+        value, error = (dataset[f"update_energy_quantile{end}"].sel(quantile=share).values for end in ("", "_stderr"))
+        nets.errorbar(layer, value / exact, error / exact, fmt=marker, color=color, lw=0.8, label=label)
+    spread = dataset["update_energy_log_spread"].values
+    nets.plot(layer, np.exp(-(spread**2) / 2), color=MEAN_FIELD, label="median if log-normal")
+    nets.axhline(1.0, ls="--", color=LAW, label="exact mean")
+    for name, color, marker in (("spread", FURTHER[2], "D"), ("skewness", FURTHER[3], "s")):
+        value, error = (dataset[f"update_energy_log_{name}{end}"].values for end in ("", "_stderr"))
+        shape.errorbar(layer, value, error, fmt=marker, color=color, lw=0.8, label=f"{name} of ln S")
+    shape.axhline(0.0, ls="--", color=LAW)
+    log_values(nets, along="x")
+    log_values(nets, "S of one net / exact mean")
+    shape.set(xlabel="layer l", ylabel="sd and skewness of ln S")
+    nets.tick_params(labelbottom=False)
+    layer_ticks(shape, int(layer[-1]))
+    entries = [nets.get_legend_handles_labels(), shape.get_legend_handles_labels()]
+    handles, labels = ([one for part in side for one in part] for side in zip(*entries, strict=True))
+    legend_under(shape, 3, handles=handles, labels=labels, fontsize=8)
 
 
 def _points(axes: Axes, layer: Array, value: Array, error: Array, converged: Array, color: str) -> None:
@@ -78,7 +109,8 @@ def _draw_excess(axes: Axes, dataset: xr.Dataset) -> None:
         axes.axhline(first, ls="--", lw=0.8, color=color)
     layer = int(dataset["fixed_layer"][0])
     axes.plot([], [], "--", color="grey", lw=0.8, label=f"uniform C/n, C from layer {layer}")
-    axes.set(xscale="log", yscale="log", xlabel="layer over width, l/n", ylabel="F / leading order, less 1")
+    log_values(axes, "layer over width, l/n", along="x")
+    log_values(axes, "F / leading order, less 1")
     axes.legend()
 
 
@@ -92,7 +124,8 @@ def _draw_slope(axes: Axes, dataset: xr.Dataset) -> None:
     for level, text, place, shift in ((-1.5, "-3/2", -1, 3), (-2.0, "-2", 0, -10)):
         axes.axhline(level, ls="--", lw=0.8, color=LAW)
         axes.annotate(text, (depth[place], level), textcoords="offset points", xytext=(0, shift), fontsize=8, color=LAW)
-    axes.set(xscale="log", xlabel="depth L", ylabel="local slope of eta*(L)")
+    log_values(axes, "depth L", along="x")
+    axes.set_ylabel("local slope of eta*(L)")
     axes.legend()
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
 PANELS = {"overlap": "mean overlap T of two directions", "squared_overlap": "mean squared overlap"}
@@ -31,7 +31,8 @@ def draw(dataset: xr.Dataset) -> Figure:
                 at, color = dataset.sel(pair=pair), COLORS[index % len(COLORS)]
                 axes.plot(layer, at[f"{name}_exact"].values, color=color)
                 axes.errorbar(layer, at[name].values, at[f"{name}_stderr"].values, fmt="o", color=color, label=pair)
-            axes.set(ylabel=label, yscale="log" if name == "squared_overlap" else "linear")
+            axes.set_ylabel(label)
+        log_values(axes)
         axes.set(xlabel="layer h")
         layer_ticks(axes, int(layer[-1]))
         figure.axes[1].legend(title="directions layer,unit:layer,unit")

@@ -7,14 +7,20 @@ import sys
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
 NAME = "label_learning_rate_scale"
 COLORS = {"init": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0], "none": FURTHER[1]}
+
+LABELS = {
+    "init": "variance 1/K",
+    "multiplier_sqrt": "multiplier $K^{-1/2}$",
+    "multiplier_linear": "multiplier 1/K",
+    "none": "no scaling",
+}
 
 
 def draw(dataset: xr.Dataset) -> Figure:
@@ -29,15 +35,13 @@ def draw(dataset: xr.Dataset) -> Figure:
                 theory = np.exp(at[f"log_{NAME}_theory"].values)
                 axes.plot(blocks, theory / theory[0], color=color)
                 scale, stderr = at[NAME].values / theory[0], at[f"{NAME}_stderr"].values / theory[0]
-                axes.errorbar(blocks, scale, stderr, fmt="o", color=color, label=scaling)
+                axes.errorbar(blocks, scale, stderr, fmt="o", color=color, label=LABELS[scaling])
             axes.plot(blocks, (blocks / blocks[0]) ** -1.5, "--", color=LAW, label="papers, -3/2")
-            axes.set(xscale="log", yscale="log", xlabel="blocks K", title=f"k = {k}")
-            axes.set_xticks(blocks)
-            axes.xaxis.set_major_formatter(ScalarFormatter())
-            axes.xaxis.set_minor_locator(NullLocator())
+            by_size(axes, blocks, "blocks K")
+            axes.set_title(f"branches of k = {k}", fontsize=9)
         smallest = (blocks[-1] / blocks[0]) ** -2.2
         panels[0].set_ylim(smallest, 1 / smallest**0.6)
-        panels[0].set_ylabel("eta* of the label term, relative")
+        log_values(panels[0], "eta* of the label term, relative")
         legend_below(figure, panels[0])
     return figure
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from figures._command import draw_one
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.legends import legend_below, legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
 MARKERS = "osv^D<>P*"
 COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
@@ -22,13 +22,13 @@ def draw(dataset: xr.Dataset) -> Figure:
     """Columns: initial products, products with updates, orders one and up; rows: width and depth, relative."""
     names = [str(name) for name in dataset["update_product_name"].values]
     with styled():
-        figure = Figure(figsize=(2.2 * (len(names) + 1), 4.6))
-        grid = figure.subplots(2, len(names) + 1, squeeze=False)
+        figure = Figure(figsize=(2.1 * (len(names) + 1), 5.2))
+        grid = figure.subplots(2, len(names) + 1, squeeze=False, sharey=True)
         for row, direction in zip(grid, ("width", "depth"), strict=True):
             sizes = dataset[direction].values
             initial = dataset[f"weight_product_by_{direction}"].mean("draw").transpose("weight_product_name", ...)
             for name, values, color in zip(dataset["weight_product_name"].values, initial.values, COLORS, strict=False):
-                row[0].plot(sizes, values / values[0], "o-", color=color, label=str(name))
+                row[0].plot(sizes, values / values[0], "o-", color=color, label=_symbols(str(name)))
             found = dataset[f"update_product_by_{direction}"].mean("draw")
             for axes, name in zip(row[1:], names, strict=True):
                 at = found.sel(update_product_name=name).transpose("optimizer", direction)
@@ -37,21 +37,27 @@ def draw(dataset: xr.Dataset) -> Figure:
                     axes.plot(sizes, values / values[0], label=str(optimizer), **style)
                 _finish(axes, sizes, direction, name)
             _finish(row[0], sizes, direction, "initially")
-            row[0].set_ylabel("product, smallest net = 1")
-        grid[0, 0].legend(fontsize=6)
+            log_values(row[0], "product, smallest net = 1")
+        low, high = grid[0, 0].get_ylim()
+        grid[0, 0].set_ylim(min(low, 0.3), max(high, 3.0))
+        legend_under(grid[-1, 0], fontsize=8)
         legend_below(figure, grid[0, 1])
     return figure
+
+
+def _symbols(name: str) -> str:
+    """A product as the verdicts write it, a_l |W^(2)| |dW^(1)|, in symbols."""
+    if "|" not in name:
+        return name
+    raised = re.sub(r"\^\((\d+)\)", r"^{(\1)}", name.replace("dW", r"\Delta W"))
+    return "${}$".format(raised.replace("_out", r"_{\mathrm{out}}").replace("| |", r"|\,|"))
 
 
 def _finish(axes: Axes, sizes: np.ndarray, direction: str, name: str) -> None:
     asked = sizes[0] / sizes if direction == "depth" and name.startswith("a_l") else np.ones(len(sizes))
     axes.plot(sizes, asked, "--", color=LAW, label="condition", zorder=9)
-    axes.set_xscale("log", base=2)
-    axes.set(yscale="log", xlabel=direction)
-    axes.set_title(name, fontsize=8)
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.3), max(high, 3.0))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    by_size(axes, sizes, direction)
+    axes.set_title(_symbols(name), fontsize=9)
 
 
 if __name__ == "__main__":

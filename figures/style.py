@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from math import ceil, floor, log10
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator, ScalarFormatter
+from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, NullLocator
+from numpy.typing import ArrayLike
 
 from meanfield.validation import require_choice
 
@@ -36,6 +38,9 @@ _STYLE = {
     "svg.hashsalt": "meanfield",
 }
 
+# Ticks of axes of sizes, and of logarithmic axes of values: how many at most, how many at least, and at which digits.
+MOST_SIZES, MOST_POWERS, LEAST_TICKS = 6, 6, 3
+DIGITS = ((1,), (1, 3), (1, 2, 5), tuple(range(1, 10)))
 
 # What a style changes of it: for screens, and for two-column pages.
 STYLES: dict[str, dict[str, Any]] = {
@@ -64,6 +69,69 @@ def chosen_style(name: str) -> Iterator[None]:
 
 def layer_ticks(axes: Axes, last: int) -> None:
     """Whole layer numbers on a logarithmic axis from 1 to ``last``."""
-    axes.set_xticks([int(tick) for tick in np.unique(np.geomspace(1, last, 6).round())])
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    _at(axes, [int(tick) for tick in np.unique(np.geomspace(1, last, 6).round())])
+
+
+def by_size(axes: Axes, sizes: ArrayLike, label: str) -> None:
+    """A logarithmic axis of sizes that were run: ticks at these, as many as there is room for."""
+    found = np.asarray(sizes, dtype=float)
+    kept = [found[0]]
+    for size in found[1:]:
+        if size >= kept[-1] * (found[-1] / found[0]) ** (1 / MOST_SIZES):
+            kept.append(size)
+    axes.set(xscale="log", xlabel=label)
+    _at(axes, kept)
+
+
+def _at(axes: Axes, ticks: Sequence[float]) -> None:
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def log_values(axes: Axes, label: str = "", *, along: str = "y") -> None:
+    """A logarithmic axis of values, with several labelled ticks whatever its range."""
+    axes.set(**{f"{along}scale": "log"})
+    axis = getattr(axes, f"{along}axis")
+    axis.set_major_locator(LogTicks())
+    axis.set_major_formatter(LogLabels())
+    axis.set_minor_formatter(NullFormatter())
+    if label:
+        axis.set_label_text(label)
+
+
+class LogTicks(Locator):
+    """Ticks of a logarithmic axis: powers of ten, more digits until there are three, even steps on a short axis."""
+
+    def __call__(self) -> list[float]:
+        return self.tick_values(*self.axis.get_view_interval())  # type: ignore[union-attr]
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        """Those between the ends of a view."""
+        low, high = sorted((vmin, vmax))
+        first, last = floor(log10(low)), ceil(log10(high))
+        stride = ceil((last - first) / MOST_POWERS)
+        powers = range(first - first % stride, last + 1, stride)
+        for digits in DIGITS:
+            ticks = [digit * 10.0**power for power in powers for digit in digits]
+            if len(found := [tick for tick in ticks if low <= tick <= high]) >= LEAST_TICKS:
+                return found
+        return [tick for tick in MaxNLocator(LEAST_TICKS + 1).tick_values(low, high) if low <= tick <= high]
+
+
+class LogLabels(Formatter):
+    """Ticks as people write numbers, with powers of ten only where one of them is very small or very large."""
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        return f"{value:g}"
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """All of an axis alike."""
+        if all(1e-3 <= value < 1e4 for value in values):
+            return [self(value) for value in values]
+        return [_power(value) for value in values]
+
+
+def _power(value: float) -> str:
+    mantissa, exponent = f"{value:.0e}".split("e")
+    power = f"10^{{{int(exponent)}}}"
+    return f"${power}$" if mantissa == "1" else f"${mantissa} \\times {power}$"

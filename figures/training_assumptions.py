@@ -1,19 +1,19 @@
-"""P1's figures 10 - 13 and the alignments: every ratio over training, a line for every size."""
+"""What P1 assumes of training (its figures 10 - 13): ratios at the last step by width, depth and batch size."""
 
 from __future__ import annotations
 
 import sys
 
-import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import styled
+from figures.legends import legend_below
+from figures.style import FURTHER, MEAN_FIELD, MEASURED, by_size, styled
 
-COLUMNS = {
+PANELS = {
     "weight_travel_ratio": "G.1: $|W_t| / (|W_0| + |W_t - W_0|)$",
     "feature_travel_ratio": "G.1: $|h_t| / (|h_0| + |h_t - h_0|)$",
     "activation_ratio": "G.2: $|\\phi(Wz)| / |Wz|$",
@@ -21,38 +21,41 @@ COLUMNS = {
     "weight_alignment": "F.1: $|Wz| / (|W| |z|)$",
     "update_alignment": "F.2: $|\\Delta W z| / (|\\Delta W| |z|)$",
 }
-LADDERS = {"width": "width", "depth": "depth", "batch": "batch size"}
-STYLES = {"input": "--", "blocks": "-"}
+LADDERS = {"width": ("by width", MEASURED), "depth": ("by depth", MEAN_FIELD), "batch": ("by batch size", FURTHER[0])}
+PLACES = {"blocks": "-", "input": "--"}
+FAINT = 0.35
 
 
 def draw(dataset: xr.Dataset) -> Figure:
-    """A column per ratio, a row per ladder; blocks solid, the input layer dashed; means over draws."""
+    """A panel per ratio: means over draws, points with errors at the last step, faint without at the first."""
+    ratios = np.unique(np.concatenate([_relative(dataset, ladder) for ladder in LADDERS]))
     with styled():
-        figure = Figure(figsize=(2.6 * len(COLUMNS), 6.6))
-        grid = figure.subplots(len(LADDERS), len(COLUMNS), squeeze=False, sharex=True)
-        for axes_row, (ladder, title) in zip(grid, LADDERS.items(), strict=True):
-            for axes, (name, head) in zip(axes_row, COLUMNS.items(), strict=True):
-                _panel(axes, dataset[f"{name}_by_{ladder}"], ladder)
-                if ladder == "width":
-                    axes.set_title(head, fontsize=8)
-                if ladder == "batch":
-                    axes.set_xlabel("step")
-            axes_row[0].set_ylabel(f"by {title}")
-            axes_row[-1].legend(fontsize=6, title=f"{title} (dashed: input)", title_fontsize=6)
+        figure = Figure(figsize=(9.6, 6.2))
+        panels = figure.subplots(2, 3).ravel()
+        for axes, (name, title) in zip(panels, PANELS.items(), strict=True):
+            for ladder, (words, color) in LADDERS.items():
+                _lines(axes, dataset, f"{name}_by_{ladder}", ladder, words, color)
+            by_size(axes, ratios, "size over the smallest")
+            axes.set_ylim(0.0, max(1.05, axes.get_ylim()[1]))
+            axes.set_title(title, fontsize=9)
+        first, last = (int(dataset["step"][end]) for end in (0, -1))
+        figure.supylabel(f"ratio at step {last}; faint: at step {first}", fontsize=9)
+        legend_below(figure, panels[0])
     return figure
 
 
-def _panel(axes: Axes, found: xr.DataArray, ladder: str) -> None:
-    sizes, steps = found[ladder].values, found["step"].values
-    colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(sizes)))
-    for place, style in STYLES.items():
-        for size, color in zip(sizes, colors, strict=True):
-            draws = found.sel({ladder: size, "place": place}).transpose("draw", "step").values
-            error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
-            label = str(size) if place == "blocks" else None
-            axes.errorbar(steps, draws.mean(axis=0), error, ls=style, marker="o", ms=2, color=color, lw=1, label=label)
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1.05)
+def _relative(dataset: xr.Dataset, ladder: str) -> np.ndarray:
+    return dataset[ladder].values / dataset[ladder].values[0]
+
+
+def _lines(axes: Axes, dataset: xr.Dataset, name: str, ladder: str, words: str, color: str) -> None:
+    """Solid: mean over blocks; dashed: the input layer."""
+    sizes = _relative(dataset, ladder)
+    for place, style in PLACES.items():
+        draws = dataset[name].sel(place=place).transpose("draw", "step", ladder).values
+        means, error = draws.mean(axis=0), draws[:, -1].std(axis=0, ddof=1) / np.sqrt(len(draws))
+        axes.plot(sizes, means[0], style, lw=1, color=color, alpha=FAINT)
+        axes.errorbar(sizes, means[-1], error, ls=style, marker="o", ms=3, lw=1, color=color, label=f"{words}, {place}")
 
 
 if __name__ == "__main__":

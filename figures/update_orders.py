@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
 TITLES = {"many": "k $\\geq$ 2 table", "one": "k = 1 table"}
@@ -21,7 +21,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     columns = [(table, direction) for direction in ("width", "depth") for table in TITLES]
     with styled():
         figure = Figure(figsize=(10.0, 2.5 * len(optimizers)))
-        grid = figure.subplots(len(optimizers), len(columns), squeeze=False)
+        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharey="row")
         for row, optimizer in zip(grid, optimizers, strict=True):
             for axes, (table, direction) in zip(row, columns, strict=True):
                 sizes = dataset[direction].values
@@ -33,9 +33,9 @@ def draw(dataset: xr.Dataset) -> Figure:
                         look = {"mfc": "white", "ls": ":"} if first else {"ls": "-"}
                         label = f"order {order}, step {step}"
                         axes.plot(sizes, values, marker="o", color=COLORS[order], label=label, **look)
-                axes.set_xscale("log", base=2)
-                axes.set(yscale="log", xlabel=direction, title=f"{optimizer}, {TITLES[table]}")
-            row[0].set_ylabel("|$\\epsilon_j(L)$| (root mean square)")
+                by_size(axes, sizes, direction)
+                axes.set_title(f"{optimizer}, {TITLES[table]}".replace("_", " "), fontsize=9)
+            log_values(row[0], "$|\\epsilon_j(L)|$, root mean square")
         legend_below(figure, grid[0, 0])
     return figure
 

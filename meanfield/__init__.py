@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from meanfield.simulation.one_step import one_step as one_step
     from meanfield.simulation.one_step import pre_activations as pre_activations
     from meanfield.theory.closure import derive as derive
-    from meanfield.theory.learning_rate import transfer_learning_rate as transfer_learning_rate
     from meanfield.theory.prediction import predict as predict
+    from meanfield.transfer.carry import Transfer as Transfer
+    from meanfield.transfer.carry import explain_transfer as explain_transfer
+    from meanfield.transfer.carry import transfer_learning_rate as transfer_learning_rate
+    from meanfield.validation import PremiseWarning as PremiseWarning
     from meanfield.verification.comparison import compare as compare
 
 _HOME = {
@@ -47,7 +50,10 @@ _HOME = {
     "Workers": "execution.team",
     "predict": "theory.prediction",
     "derive": "theory.closure",
-    "transfer_learning_rate": "theory.learning_rate",
+    "transfer_learning_rate": "transfer.carry",
+    "explain_transfer": "transfer.carry",
+    "Transfer": "transfer.carry",
+    "PremiseWarning": "validation",
     "compare": "verification.comparison",
     "fit_power_law": "estimates",
 }

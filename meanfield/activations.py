@@ -57,8 +57,9 @@ class Activation:
         gate_product: E[sigma'(u) sigma'(v)].
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
         square_product: E[sigma(u)^2 sigma(v)^2].
-        gate_triple: E[sigma'(u)^2 sigma'(v) sigma'(w)] of variances (c_u, c_v, c_w) and covariances (c_uv, c_uw, c_vw),
-            or None where no closed form is known.
+        triple: (a, b) of E[sigma'(u)^2 sigma'(v) sigma'(w)] = a + b (g_uv + g_uw + g_vw), g the ``gate_product`` of
+            a pair: (-1/4, 1/2) for gates that are 1 at one sign of a Gaussian, (1, 0) without gates; None where three
+            gates take more than what pairs of them share.
     """
 
     name: str
@@ -70,7 +71,22 @@ class Activation:
     gate_product: GaussianAverage
     gate_square_product: GaussianAverage
     square_product: GaussianAverage
-    gate_triple: Callable[[Variances, Variances], Array] | None = None
+    triple: tuple[float, float] | None = None
+
+    def gate_triple(self, variances: Variances, covariances: Variances) -> Array:
+        """E[sigma'(u)^2 sigma'(v) sigma'(w)] of variances (c_u, c_v, c_w), covariances (c_uv, c_uw, c_vw), by `triple`.
+
+        Raises:
+            ValueError: an activation for which averages over three gates are not known.
+        """
+        if self.triple is None:
+            raise ValueError(f"averages over three gates are known for 'relu' and 'linear', not for {self.name!r}")
+        u, v, w = variances
+        pairs = zip(((u, v), (u, w), (v, w)), covariances, strict=True)
+        alone, shared = self.triple
+        total = alone + shared * sum(self.gate_product(*ends, between) for ends, between in pairs)
+        alive = self.gate_product(u, u, u) * self.gate_product(v, v, v) * self.gate_product(w, w, w) > 0
+        return np.where(alive, np.maximum(total, 0.0), 0.0)
 
     def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
         """Functions do not travel between processes; the name does."""
@@ -119,19 +135,6 @@ def _relu_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     return np.asarray(scale**2 * (3 * rho * np.sqrt(1 - rho * rho) + (1 + 2 * rho * rho) * angle) / (2 * np.pi))
 
 
-def _relu_gate_triple(variances: Variances, covariances: Variances) -> Array:
-    """Probability that three units are on, (1 + 2/pi sum arcsin rho) / 8; a unit of variance zero is off."""
-    u, v, w = variances
-    of_pairs = zip(((u, v), (u, w), (v, w)), covariances, strict=True)
-    (scale, first), (_, second), (other, third) = (correlation(*pair, shared) for pair, shared in of_pairs)
-    angles = np.arcsin(first) + np.arcsin(second) + np.arcsin(third)
-    return np.where((scale > 0) & (other > 0), np.maximum(1 / 8 + angles / (4 * np.pi), 0.0), 0.0)
-
-
-def _linear_gate_triple(variances: Variances, covariances: Variances) -> Array:
-    return np.ones(np.broadcast_shapes(*(np.shape(one) for one in (*variances, *covariances))))
-
-
 def _linear_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     return np.asarray(c_u * c_v + 2 * c_uv**2)
 
@@ -154,7 +157,7 @@ RELU = Activation(
     gate_product=_relu_gate_product,
     gate_square_product=_relu_gate_product,
     square_product=_relu_square_product,
-    gate_triple=_relu_gate_triple,
+    triple=(-1 / 4, 1 / 2),
 )
 
 LINEAR = Activation(
@@ -167,7 +170,7 @@ LINEAR = Activation(
     gate_product=_linear_gate_product,
     gate_square_product=_linear_gate_product,
     square_product=_linear_square_product,
-    gate_triple=_linear_gate_triple,
+    triple=(1.0, 0.0),
 )
 
 

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import xarray as xr
 
-from meanfield.estimates import Estimate, Means
+from meanfield.estimates import DrawStatistic, Estimate, Means
 from meanfield.quantities import QUANTITIES
+from meanfield.spread_quantities import SHARES
 
 Coordinates = Mapping[str, Sequence[Any]]
 
@@ -34,13 +35,17 @@ def predicted_dataset(
 
 def measured_dataset(
     architecture: Spec,
-    estimates: Mapping[str, Estimate | Means],
+    estimates: Mapping[str, Estimate | Means | DrawStatistic],
     attrs: Mapping[str, Any],
     coords: Coordinates | None = None,
 ) -> xr.Dataset:
-    """Measured quantities: NAME, NAME_stderr, NAME_largest_share and, per layer, NAME_covariance of the means."""
+    """Measured quantities: NAME and NAME_stderr; of means over draws NAME_largest_share, by layer NAME_covariance."""
     variables: dict[str, xr.DataArray] = {}
     for name, estimate in estimates.items():
+        if isinstance(estimate, DrawStatistic):
+            variables[name] = _variable(name, estimate.value)
+            variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr)
+            continue
         shape = estimate.mean.shape if QUANTITIES[name].dims else ()  # scalars may come as one value
         variables[name] = _variable(name, estimate.mean.reshape(shape))
         variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr.reshape(shape))
@@ -77,5 +82,7 @@ def _companion(name: str, what: str, value: Any) -> xr.DataArray:
 
 
 def _counted(dataset: xr.Dataset) -> xr.Dataset:
-    coords = {dim: np.arange(1, dataset.sizes[dim] + 1) for dim in COUNTED if dim in dataset.sizes}
+    coords: dict[str, Any] = {dim: np.arange(1, dataset.sizes[dim] + 1) for dim in COUNTED if dim in dataset.sizes}
+    if "quantile" in dataset.sizes:
+        coords["quantile"] = list(SHARES)
     return dataset.assign_coords(coords)

@@ -62,6 +62,47 @@ def summarise_each(values: Array) -> Means:
     return Means(mean, stderr, _largest_share(values))
 
 
+@dataclass(frozen=True)
+class DrawStatistic:
+    """What is said of single draws, not of their mean, with its standard error: quantiles, moments of logarithms."""
+
+    value: Array
+    stderr: Array
+
+
+def quantiles(values: Array, shares: Array) -> DrawStatistic:
+    """Quantiles over draws (N, ...) at these shares p: (p, ...).
+
+    The number of draws below the true quantile has the standard deviation (N p (1 - p))^(1/2); so many places to both
+    sides of the quantile stand values that are one standard error away.
+    """
+    draws = len(values)
+    places = np.sqrt(shares * (1 - shares) / draws)
+    low, middle, high = (_drawn_quantile(values, np.clip(shares + side * places, 0, 1)) for side in (-1, 0, 1))
+    with np.errstate(invalid="ignore"):  # quantiles may be infinite: nets that no rate moves
+        return DrawStatistic(middle, (high - low) / 2)
+
+
+def _drawn_quantile(values: Array, shares: Array) -> Array:
+    """The least of the drawn values that a share p stays at or below."""
+    return np.asarray(np.quantile(values, shares, axis=0, method="inverted_cdf"))
+
+
+def log_moments(values: Array) -> tuple[DrawStatistic, DrawStatistic]:
+    """Standard deviation and skewness of the logarithm over draws (N, ...); NaN where a value is 0.
+
+    Errors are those of log-normal values: by (skewness / error)^2 it can be told whether they are.
+    """
+    draws = len(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(values)
+        centred = logs - logs.mean(axis=0)
+        deviation = np.sqrt(np.square(centred).sum(axis=0) / (draws - 1))
+        skewness = (centred**3).mean(axis=0) / deviation**3
+    of_skewness = np.full_like(skewness, np.sqrt(6 / draws))
+    return DrawStatistic(deviation, deviation / np.sqrt(2 * (draws - 1))), DrawStatistic(skewness, of_skewness)
+
+
 def critical_z(comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
     """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
     return float(-stdtrit(draws - 1, budget / (2 * comparisons)))

@@ -6,8 +6,11 @@ channels n, the depth L and the layer l in nets with a "he" head, at leading ord
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from meanfield.block_quantities import BLOCK_QUANTITIES
 from meanfield.quantity import Quantity
+from meanfield.spread_quantities import SPREAD_QUANTITIES
 
 _ALL = (
     Quantity(
@@ -287,14 +290,9 @@ _ALL = (
 
 def _logarithm(quantity: Quantity) -> Quantity:
     """The natural logarithm of a quantity, for depths at which the quantity itself leaves the range of a float."""
-    return Quantity(
-        name=f"log_{quantity.name}",
-        symbol=f"ln {quantity.symbol}",
-        dims=quantity.dims,
-        definition=f"natural logarithm of: {quantity.definition}",
-        scaling=f"logarithm of: {quantity.scaling}",
-        source=quantity.source,
-    )
+    name, symbol, definition = f"log_{quantity.name}", f"ln {quantity.symbol}", f"logarithm of: {quantity.definition}"
+    scaling = f"logarithm of: {quantity.scaling}"
+    return replace(quantity, name=name, symbol=symbol, definition=definition, scaling=scaling, unpredicted="")
 
 
-QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *map(_logarithm, _ALL), *BLOCK_QUANTITIES)}
+QUANTITIES = {one.name: one for one in (*_ALL, *map(_logarithm, _ALL), *BLOCK_QUANTITIES, *SPREAD_QUANTITIES)}

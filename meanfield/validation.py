@@ -16,6 +16,13 @@ MOST_LAYERS = 1_000_000
 MOST_DRAWS = 100_000_000
 
 
+class PremiseWarning(UserWarning):
+    """A result rests on a premise that the net at hand does not grant; the message says which, by how much, and why.
+
+    Nothing is refused, and Python's `warnings` filter it.
+    """
+
+
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``; the message names them all."""
     allowed = list(choices)

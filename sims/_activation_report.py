@@ -9,25 +9,36 @@ from meanfield.verification import activation_drift as claims
 from meanfield.verification.published import COMMON_SWEEP
 from meanfield.verification.width_extrapolation import extrapolated
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
+
+QUESTION = "Does eta* of smooth activations follow a mean field of their own, and not ReLU's law?"
+
+WORDS = {
+    "fan_in": "weights of variance sigma_W^2/fan_in with sigma_W^2 = 1/q; he: 2; energy: 1/E[sigma(G)^2].",
+    "q": "E[sigma'(G)^2], G ~ N(0, 1).",
+    "energy": "mean z^2; z^(1) has variance 1.",
+    "gain": "sigma_W^2 mean sigma'(z)^2.",
+}
 
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
     notes = heavy_tail_notes(dataset, ("learning_rate_scale", claims.LABEL_SCALE))
     parts = [_heading(dataset), _drift_table(dataset), _scale_table(dataset), _slope_table(dataset), *notes]
-    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
+    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    (relu, _), (gelu, _) = (claims.drawn_slope(dataset, case) for case in ("relu", "gelu, he"))
+    numbers = f"slopes {relu.exponent:.3f} +- {relu.stderr:.3f} (ReLU), {gelu.exponent:.3f} +- {gelu.stderr:.3f} (GELU)"
+    return answer([claims.judge_scales(dataset)], numbers)
 
 
 def _heading(dataset: xr.Dataset) -> str:
     widths = " and ".join(map(str, dataset["width"].values))
     run = "MLP, one input, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1"
-    return (
-        f"{run.format_map(dataset.attrs)}; widths {widths}, scales extrapolated in 1/width\n"
-        "Weights of variance sigma_W^2/fan_in: fan_in 1/q, he 2, energy 1/E[sigma(G)^2]; z^(1) has variance 1\n"
-        "q = E[sigma'(G)^2], G ~ N(0, 1); energy: mean z^2; gain: sigma_W^2 mean sigma'(z)^2"
-    )
+    return f"{run.format_map(dataset.attrs)}; widths {widths}, scales extrapolated in 1/width"
 
 
 def _drift_table(dataset: xr.Dataset) -> str:
@@ -47,7 +58,7 @@ def _drift_table(dataset: xr.Dataset) -> str:
             cells.append(number(float(mean_field.sel(layers=far))))
         rows.append(cells)
     each = ["mean field", "with 1/n", "s.e.", f"at {far}"]
-    header = ["case", "q", "sigma_W^2", "gain at 1", f"energy at {last}", *each, f"gain at {last}", *each]
+    header = ["case", "q", "sigma_W^2", "gain at 1", [f"energy at {last}", *each], [f"gain at {last}", *each]]
     return table(header, rows, f"Drift over {last} layers, width {int(dataset['width'][-1])} (at 1: at layer 1)")
 
 
@@ -62,7 +73,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
             score = (found.log_scale[place] - np.log(theory)) / found.stderr[place]
             cells += [measured(scale, scale * found.stderr[place]), number(theory), signed(score)]
         rows.append(cells)
-    header = ["case", *(cell for depth in depths for cell in (f"L = {depth}", "mean field", "s.e."))]
+    header = ["case", *([f"L = {depth}", "mean field", "s.e."] for depth in depths)]
     return table(header, rows, "eta* of the label term")
 
 

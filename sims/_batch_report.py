@@ -7,22 +7,38 @@ import xarray as xr
 
 from meanfield.verification import batch_sizes
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
 
-LAW = """Law, for labels of mean m and variance 1 (mean field; G_s the squared kernel of a sample with itself, G_d with
-another, f = G_d / G_s; G_1 and G_2 the product of its kernels with two samples, of which one is itself, or none):
+QUESTION = "Does the batch size B move eta* by no more than 1 + O(1/B), for labels of mean 0?"
+WORDS = {
+    "rho": "correlation of the inputs of two samples.",
+    "teacher": "labels that a linear map of the inputs gives.",
+    "f": "squared kernel of two samples over that of one with itself.",
+}
+LAW = """Law, for labels of mean m and variance 1 (mean field; G_s the squared kernel of a sample with itself,
+G_d with another, f = G_d / G_s; G_1 and G_2 the product of its kernels with two samples, of which
+one is itself, or none):
   label term = {G_s + (B-1) G_d + m^2 [G_s + (B-1)(G_d + 2 G_1) + (B-1)(B-2) G_2]} / (M B^2)
-  so eta*_B = B / sqrt(1 + (B-1) f) times that of one sample for m = 0 (B if f = 0, sqrt(B) once B f >> 1), and
-  1 + O(1/B) only above the floor m^2 G_2 / M, to which labels with a mean, or a teacher with correlated inputs, lead.
-  At an input outside the batch the label term for m = 0 is 1/B exactly: eta*_B ~ sqrt(B)."""
+  so eta*_B = B / sqrt(1 + (B-1) f) times that of one sample for m = 0 (B if f = 0, sqrt(B) once
+  B f >> 1), and 1 + O(1/B) only above the floor m^2 G_2 / M, to which labels with a mean, or a
+  teacher with correlated inputs, lead. At an input outside the batch the label term for m = 0 is
+  1/B exactly: eta*_B ~ sqrt(B)."""
 
 
 def text(dataset: xr.Dataset) -> str:
     """The identity, eta* by case and batch size, output terms, slopes in depth, verdicts."""
     tables = [_identity(dataset), _scales(dataset), _terms(dataset), _outputs(dataset), _depth(dataset)]
     notes = heavy_tail_notes(dataset, ["label_term", "output_term"])
-    return "\n\n".join([_heading(dataset), *tables, LAW, *notes, verdicts(batch_sizes.findings(dataset))])
+    return report(
+        QUESTION, _answer(dataset), [_heading(dataset), *tables, LAW, *notes], batch_sizes.findings(dataset), WORDS
+    )
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    terms, sizes = dataset["label_term"].sel(case=batch_sizes.INDEPENDENT).values, dataset["batch"].values
+    grown = f"{(terms[0] / terms[-1]) ** 0.5:.3g}-fold from B = {sizes[0]} to {sizes[-1]}"
+    return answer([batch_sizes.judge_printed(dataset)], f"eta* of the label term grows {grown}")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -76,15 +92,9 @@ def _terms(dataset: xr.Dataset) -> str:
         rows.append(
             [case, *cells, number(granted[last]), signed(float(np.nanmax(excess))), number(float(at["label_floor"]))]
         )
-    header = [
-        "label term / mean field",
-        "one sample",
-        "largest batch",
-        "granted",
-        "worst s.e. beyond",
-        "floor at B = inf",
-    ]
-    return table(header, rows)
+    header = ["label term / mean field", "one sample", "largest batch", "allowance", "beyond", "floor"]
+    title = "Label terms: the worst of all batches in s.e. beyond the allowance; the floor at B = inf"
+    return table(header, rows, title)
 
 
 def _outputs(dataset: xr.Dataset) -> str:

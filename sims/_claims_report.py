@@ -6,20 +6,20 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 from meanfield.files import write_text_whole
 from meanfield.verification.verdicts import Verdict
 from sims._claims_page import page
 from sims._claims_runs import Evidence, Result
+from sims._report import folded, report
 
-WIDTH = 118
+QUESTION = "Which of the papers' claims hold?"
 
 
 def text(results: Sequence[Result]) -> str:
     """Every claim with its verdict and findings, then how many there are of each verdict."""
-    return "\n\n".join([*map(_entry, results), _counts(results)])
+    return report(QUESTION, f"{_counts(results)}.", map(_entry, results))
 
 
 def write(results: Sequence[Result], found: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
@@ -79,16 +79,11 @@ def markdown(results: Sequence[Result], title: str) -> str:
 
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:4}{result.verdict:14}"
-    lines = [
-        fill(
-            f"{result.claim.statement} ({result.claim.source})", WIDTH, initial_indent=head, subsequent_indent=" " * 18
-        )
-    ]
+    lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 18)]
     for finding in result.findings:
         words = f"{finding.claim}; rival: {finding.rival}; {finding.evidence}"
-        lines.append(fill(words, WIDTH, initial_indent=f"      {finding.verdict:14}", subsequent_indent=" " * 20))
-    for name, words in instead(result):
-        lines.append(fill(f"{name}: {words}", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8))
+        lines.append(folded(words, f"      {finding.verdict:14}", 20))
+    lines += [folded(f"{name}: {words}", " " * 6, 8) for name, words in instead(result)]
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sims._durations import DURATIONS
+from sims._durations import DURATIONS, first_run
 
 if TYPE_CHECKING:
     from meanfield.execution.team import Workers
@@ -68,7 +68,7 @@ def command_parser(
 
 def preset_lines(name: str, presets: Presets) -> str:
     """Every preset with its rough duration and the options that it stands for."""
-    lines = ["presets, with rough durations on two cores:"]
+    lines = [f"presets, with rough durations on two cores{first_run(name)}:"]
     for preset, values in presets.items():
         options = [_option(option, value) for option, value in values.items()]
         title = f"  {preset:8} {DURATIONS.get(name, {}).get(preset, ''):7} "

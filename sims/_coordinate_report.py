@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
 from meanfield.verification import coordinate_checks as claims
+from meanfield.verification.verdicts import Finding, Verdict
 from sims._block_nets import TABLES
+from sims._report import answer, report
 from sims._table import number, slope, table
-from sims._verdicts import verdicts
 
+QUESTION = "Does the {table} keep |h_L| and |Delta h_L| flat in width and depth?"
 SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
 
 
@@ -18,7 +22,17 @@ def text(dataset: xr.Dataset) -> str:
     optimizers = list(map(str, dataset["optimizer"].values))
     parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
     parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in claims.DIRECTIONS]
-    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
+    findings = claims.findings(dataset)
+    first = claims.judged_tables(dataset)[0]
+    question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
+    return report(question, _answer(dataset, findings), parts, findings)
+
+
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+    """By the first table that is judged of every optimizer, that of the net's own block depth where it was run."""
+    found = findings[:: len(claims.judged_tables(dataset))]
+    flat = sum(one.verdict is Verdict.CONFIRMED for one in found)
+    return answer(found, f"confirmed for {flat} of {len(found)} optimizers")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -38,7 +52,7 @@ def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
                 cells.append(f"{slope(row.settled, row.settled_stderr)} ({row.plain:+.2f})")
             lines.append([TABLES[name], direction, *cells])
     header = [f"{SYMBOLS[variable]}, step {step}" for variable, step in claims.quantities(dataset)]
-    return table(["table", "slope in", *header], lines, f"{optimizer}: slopes")
+    return table([["table", "slope in"], header[:2], header[2:]], lines, f"{optimizer}: slopes")
 
 
 def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
@@ -49,5 +63,5 @@ def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
             with np.errstate(all="ignore"):
                 means = at.mean("draw", skipna=False).values
             lines.append([TABLES[name], str(step), *(number(float(mean)) for mean in means)])
-    header = ["table", "step", *(f"{direction} {size}" for size in dataset[direction].values)]
+    header = [["table", "step"], *(f"{direction} {size}" for size in dataset[direction].values)]
     return table(header, lines, f"{optimizer}: |Delta h_L| in {direction}, mean over draws")

@@ -9,19 +9,31 @@ import xarray as xr
 
 from meanfield.verification import cross_entropies
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import measured, number, table
-from sims._verdicts import verdicts
 
-LAW = """Law: whatever the net, its width and its head, the label term under cross-entropy is C - 1 times that under
-squared loss, exactly: labels enter through the trace of their covariance (I - 11'/C)/C alone. The output term is the
-label term times (E|p|^2 - 1/C) / (1 - 1/C) at leading order in M L/n: none under the muP head, where p is uniform."""
+QUESTION = "Does cross-entropy in place of squared loss change the prefactor of eta* alone?"
+LAW = (
+    "Law: whatever the net, its width and its head, the label term under cross-entropy is C - 1 times that under "
+    "squared loss, exactly: labels enter through the trace of their covariance (I - 11'/C)/C alone. The output term is "
+    "the label term times (E|p|^2 - 1/C) / (1 - 1/C) at leading order in M L/n: none under the muP head, where p is "
+    "uniform."
+)
 
 
 def text(dataset: xr.Dataset) -> str:
     """Errors at the outputs, terms by depth, ratios of the losses, slopes, verdicts."""
     tables = [_terms(dataset), _ratios(dataset), _slopes(dataset)]
     notes = heavy_tail_notes(dataset, ["label_term", "output_term"])
-    return "\n\n".join([_heading(dataset), *tables, LAW, *notes, verdicts(cross_entropies.findings(dataset))])
+    parts = [_heading(dataset), *tables, LAW, *notes]
+    return report(QUESTION, _answer(dataset), parts, cross_entropies.findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    laws = [cross_entropies.depth_slope(dataset, "MLP", "he", loss) for loss in ("cross_entropy", "squared")]
+    other, squared = (f"{law.exponent:.3f} +- {law.stderr:.3f}" for law in laws)
+    judged = [cross_entropies.judge_exponent(dataset), cross_entropies.judge_exponent_with_outputs(dataset)]
+    return answer(judged, f"slopes {other} against {squared} (MLP, He)")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -45,7 +57,12 @@ def _terms(dataset: xr.Dataset) -> str:
         share, leading = (float(at[f"output_term{end}"] / at[f"label_term{end}"]) for end in ("", "_mean_field"))
         error, term = (number(float(at[f"{name}_mean_field"])) for name in ("output_error", "label_term"))
         rows.append([net, head, str(depth), cells[0], error, cells[1], term, number(share), number(leading)])
-    header = ["net", "head", "depth", "|p - y|^2", "mean field", "label term", "mean field", "A/B", "leading order"]
+    header = [
+        ["net", "head", "depth"],
+        ["|p - y|^2", "mean field"],
+        ["label term", "mean field"],
+        ["A/B", "leading order"],
+    ]
     uniform = 1 - 1 / dataset.attrs["classes"]
     return table(header, rows, f"Cross-entropy (|p - y|^2 at uniform p: {uniform:.4g})")
 
@@ -63,7 +80,7 @@ def _ratios(dataset: xr.Dataset) -> str:
             cells += [measured(float(r), float(abs(power) * e * r)) for r, e in zip(ratios, errors, strict=True)]
         rows.append([net, head, *cells])
     depths = [int(depth) for depth in dataset["depth"].values]
-    header = ["net", "head", *(f"B, L = {depth}" for depth in depths), *(f"eta*, L = {depth}" for depth in depths)]
+    header = [["net", "head"], [f"B, L = {depth}" for depth in depths], [f"eta*, L = {depth}" for depth in depths]]
     classes = dataset.attrs["classes"]
     title = f"Cross-entropy over squared loss (C - 1 = {classes - 1}, its inverse root {(classes - 1) ** -0.5:.3f})"
     return table(header, rows, title)
@@ -77,5 +94,6 @@ def _slopes(dataset: xr.Dataset) -> str:
             for name, loss in product(("update_energy", "label_term"), ("squared", "cross_entropy"))
         ]
         rows.append([net, head, *(measured(law.exponent, law.stderr) for law in laws)])
-    header = ["net", "head", "eta*, squared", "eta*, cross-entropy", "label term alone, squared", "cross-entropy"]
+    whole, alone = ["eta*, squared", "eta*, cross-entropy"], ["label term alone, squared", "cross-entropy"]
+    header = [["net", "head"], whole, alone]
     return table(header, rows, "Slopes in depth (papers: -1.5 for both)")

@@ -50,10 +50,10 @@ def _energy_table(dataset: xr.Dataset, layers: str) -> str:
             logs = (exact["update_energy"], exact["label_term"], *label_limits)
             cells += [from_log(-0.5 * log) for log in logs]
         rows.append([str(depth), *cells])
-    header = ["depth L", *ENERGIES.values(), *(f"F, {name}" for name in LEVELS.values())]
-    header.append("F / mean field")
+    others = [*(f"F, {name}" for name in LEVELS.values()), "F / mean field"]
+    header: list[str | list[str]] = ["depth L", list(ENERGIES.values()), others]
     if layers == "mean":
-        header += ["eta*", "eta* of B", *(f"B, {name}" for name in LEVELS.values())]
+        header.append(["eta*", "eta* of B", *(f"eta* of B, {name}" for name in LEVELS.values())])
     place = "of the last layer" if layers == "last" else "averaged over layers, and eta* = (mean S)^(-1/2)"
     return table(header, rows, f"Exact energies {place}, width {dataset.attrs['width']}, by depth of the net")
 
@@ -64,8 +64,8 @@ def _width_table(dataset: xr.Dataset) -> str:
         at = dataset.sel(width=width)
         cells = [number(float(value)) for name in ("excess_at_share", "excess_at_layer") for value in at[name].values]
         rows.append([str(width), *cells])
-    header = ["width n", *(f"l/n = {share:g}" for share in dataset["depth_over_width"].values)]
-    header += [f"l = {layer}" for layer in dataset["fixed_layer"].values]
+    shares = [f"l/n = {share:g}" for share in dataset["depth_over_width"].values]
+    header = ["width n", *shares, [f"l = {layer}" for layer in dataset["fixed_layer"].values]]
     title = "Finite width: exact F_l over its leading order, less 1 (O(1/n) uniform in depth: columns fall as 1/n)"
     return table(header, rows, title)
 
@@ -81,7 +81,7 @@ def _share_table(dataset: xr.Dataset) -> str:
             rows.append(row)
     width = dataset["outputs"].values.max()
     title = f"A/B at the last layer (local slope of eta*), exact, width {width:g}"
-    return table(["head", "outputs", *(f"L = {depth}" for depth in SHOWN_DEPTHS)], rows, title)
+    return table([["head", "outputs"], *(f"L = {depth}" for depth in SHOWN_DEPTHS)], rows, title)
 
 
 def _drawn_share_table(dataset: xr.Dataset) -> str:
@@ -95,5 +95,5 @@ def _drawn_share_table(dataset: xr.Dataset) -> str:
         head, outputs, depth = at["net"].item()
         rows.append([head, str(outputs), str(depth), measured(share, stderr), number(exact), score, f"{largest:.0%}"])
     draws = int(np.max(dataset["drawn_share_draws"]))
-    header = ["head", "outputs", "depth", "A/B, drawn", "exact", "s.e.", "largest draw"]
+    header = [["head", "outputs", "depth"], ["A/B, drawn", "exact", "s.e."], "largest draw"]
     return table(header, rows, f"A/B at the last layer, {draws} draws of nets of width {dataset.attrs['sweep_width']}")

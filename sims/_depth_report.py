@@ -1,28 +1,30 @@
-"""The printed report of a depth-growth run: table by layer, exponents, learning-rate scale, verdicts."""
+"""The printed report of a depth-growth run: verdicts, table by layer, exponents, learning-rate scale."""
 
 from __future__ import annotations
 
 import xarray as xr
 
 from meanfield.architectures import Sequential
+from meanfield.theory.gram_excess import thin_input_warning
 from meanfield.verification import depth_growth
 from meanfield.verification.comparison import score
 from sims._beside import heavy_tail_notes
-from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
+from sims._report import answer, report
+from sims._table import MISSING, measured, number, signed, table
 
+QUESTION = "Does eta* of these nets fall with depth as L^(-3/2), as the papers say?"
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
 LEVELS = ("mean_field", "law")
 LEAST_DEPTH = 3
 
 # Beyond the whole mean field nothing that is granted can be exceeded by being too small.
 GRANTED_NOTE = (
-    "Finite width is granted {granted:.2g} times the mean field (fluctuations compound with depth, and smooth gates\n"
+    "The allowance is {granted:.2g} times the mean field (fluctuations compound with depth, and smooth gates "
     "follow them): so few channels confirm no law. More channels or fewer layers would."
 )
 
 POOLED_NOTE = (
-    "Pooled readout: a label reaches all sites alike, so the label term does not reduce to the overlap energy\n"
+    "Pooled readout: a label reaches all sites alike, so the label term does not reduce to the overlap energy "
     "and has no prediction here; compare F."
 )
 OVERLAP_NOTES = {
@@ -37,11 +39,18 @@ def text(dataset: xr.Dataset, architecture: Sequential) -> str:
     """The whole report on a dataset of a ladder of depths whose deepest net is ``architecture``."""
     deepest = dataset.isel(depth=-1)
     parts = [_heading(dataset, architecture), _layer_table(deepest), _notes(deepest, architecture)]
-    if architecture.depth >= LEAST_DEPTH:
-        parts += [_exponent_table(deepest), _scale_table(dataset), _verdicts(dataset)]
-    else:
-        parts.append(f"growth laws need {LEAST_DEPTH} layers or more; this net has {architecture.depth}")
-    return "\n\n".join(parts)
+    if architecture.depth < LEAST_DEPTH:
+        shallow = f"Too shallow: growth laws need {LEAST_DEPTH} layers or more; this net has {architecture.depth}."
+        return report(QUESTION, shallow, parts)
+    parts += [_exponent_table(deepest), _scale_table(dataset)]
+    return report(QUESTION, _answer(dataset), parts, depth_growth.findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    whole, label = (depth_growth.scale_slope(dataset, name) for name in depth_growth.SCALED_TERM)
+    slopes = f"slope {whole.exponent:.3f} +- {whole.stderr:.3f}"
+    alone = f"of the label term alone {label.exponent:.3f} +- {label.stderr:.3f}"
+    return answer([depth_growth.judge_transfer_rule(dataset)], f"{slopes}, {alone}")
 
 
 def _heading(dataset: xr.Dataset, architecture: Sequential) -> str:
@@ -53,18 +62,12 @@ def _heading(dataset: xr.Dataset, architecture: Sequential) -> str:
 
 
 def _layer_table(deepest: xr.Dataset) -> str:
+    beside = ("mean field", "s.e.", "beyond", "minima")
     header = [
         "layer",
-        "label term B",
-        "mean field",
-        "s.e.",
-        "minima",
-        "output term A",
-        "update energy S",
-        "overlap F",
-        "mean field",
-        "s.e.",
-        "minima",
+        ["allowance", "label term B", *beside],
+        ["output term A", "update energy S"],
+        ["overlap F", *beside],
     ]
     rows = []
     for layer in deepest["layer"].values:
@@ -72,18 +75,27 @@ def _layer_table(deepest: xr.Dataset) -> str:
         rows.append(
             [
                 str(layer),
-                *_against_theory(at, "label_term"),
+                f"{float(at['finite_width_allowance']):.1%}",
+                *_by_layer(at, "label_term"),
                 _measured(at, "output_term"),
                 _measured(at, "update_energy"),
-                *_against_theory(at, "overlap_energy"),
+                *_by_layer(at, "overlap_energy"),
             ]
         )
     anchor = deepest["overlap_energy_law"].attrs["anchor_layer"]
     equal = deepest["overlap_energy_law"].attrs["equal_layers"]
     form = "l(l+1)(2l+1)/6" if equal else "with layers weighted by their input channels"
     law = f"minima: sum of minima {form}, set at layer {anchor}"
-    title = f"By layer (s.e.: measured minus mean field, in standard errors; {law})"
+    title = f"By layer (s.e.: measured minus mean field; beyond: the s.e. beyond the allowance, negative inside; {law})"
     return table(header, rows, title)
+
+
+def _by_layer(at: xr.Dataset, name: str) -> list[str]:
+    """As `_against_theory`, with the standard errors beyond the allowance, which verdicts count."""
+    value, theory, score, law = _against_theory(at, name)
+    known = score != MISSING
+    beyond = depth_growth.against_values(at, name, at[f"{name}_mean_field"].values).worst if known else float("nan")
+    return [value, theory, score, signed(beyond), law]
 
 
 def _against_theory(at: xr.Dataset, name: str) -> list[str]:
@@ -96,7 +108,9 @@ def _against_theory(at: xr.Dataset, name: str) -> list[str]:
 
 def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:
     """What a reader must know about the columns: missing predictions, methods, heavy tails."""
-    notes = [POOLED_NOTE] if architecture.is_pooled else []
+    thin = thin_input_warning(architecture) if deepest.attrs["inputs"] == "gaussian" else ""
+    notes = [f"WARNING: {thin}"] if thin else []
+    notes += [POOLED_NOTE] if architecture.is_pooled else []
     notes.append(OVERLAP_NOTES[deepest.attrs["overlap_method"]])
     notes += heavy_tail_notes(deepest, TERMS)
     if (granted := float(deepest["finite_width_allowance"].max())) > 1:
@@ -131,11 +145,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
     theory, law = (number(depth_growth.predicted_scale_slope(dataset, level)) for level in LEVELS)
     rows.append(["slope", whole, labels, theory, "", law])
     title = "Learning-rate scale, one independent set of nets per depth (papers: slope -1.5)"
-    return table(["depth", "eta*", "eta* of B alone", "mean field", "s.e.", "minima"], rows, title)
-
-
-def _verdicts(dataset: xr.Dataset) -> str:
-    return verdicts(depth_growth.findings(dataset))
+    return table(["depth", "eta*", ["eta* of B alone", "mean field", "s.e.", "minima"]], rows, title)
 
 
 def _value(at: xr.Dataset, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Rough durations of the presets, as --help shows them: on two cores that nothing else keeps busy.
+"""Rough durations of the presets, as --help shows them: on two cores that nothing else keeps busy, kernels compiled.
 
 By the processor time of some of the pieces that a preset is cut into, scaled so that the default presets together take
 what `sims.claims` takes. Those of minutes and more are good to a factor of two.
@@ -28,6 +28,24 @@ DURATIONS: dict[str, dict[str, str]] = {
     "update_orders": {"smoke": "4 s", "default": "1 min", "paper": "2 h"},
 }
 
+# How much longer a first run takes, which compiles the kernels of a simulation and keeps them: processor time of smoke
+# runs with an empty cache, less that with a full one. Others have nothing to compile.
+COMPILING: dict[str, str] = {
+    "activation_drift": "35 s",
+    "batch_size": "60 s",
+    "claims": "45 s",
+    "cnn_finite_channels": "55 s",
+    "cnn_overlap": "15 s",
+    "cnn_padding": "50 s",
+    "cross_entropy": "15 s",
+    "looped_energy": "35 s",
+    "looped_update": "45 s",
+    "mlp_depth": "40 s",
+    "overlap_recursion": "3 s",
+    "residual_depth": "40 s",
+    "residual_overlap": "3 s",
+}
+
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -35,3 +53,8 @@ def rough_seconds(name: str, preset: str) -> int:
     """How long a preset takes on two cores, roughly; 0 where nobody has looked."""
     count, unit = DURATIONS.get(name, {}).get(preset, "0 s").split()
     return int(count) * _SECONDS[unit]
+
+
+def first_run(name: str) -> str:
+    """What the first run of a simulation takes besides, in words; nothing where it compiles nothing."""
+    return f"; the first run compiles, about {COMPILING[name]} more" if name in COMPILING else ""

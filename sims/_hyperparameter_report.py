@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as _json
-from textwrap import fill
 from typing import Any
 
 from meanfield.parameterizations import (
@@ -20,10 +19,10 @@ from meanfield.parameterizations import (
 from meanfield.parameterizations.resolution import base_value
 from meanfield.theory.update_norms import UNPRINTED, derive_scaling
 from meanfield.verification.hyperparameter_tables import compare_table
+from sims._report import report
 from sims._table import MISSING, table
 
 Record = dict[str, Any]
-WIDTH = 110
 _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " weights") for role in ROLES}
 
 
@@ -100,9 +99,11 @@ def json(record: Record) -> str:
 
 def text(record: Record) -> str:
     """A plain table, where it comes from, and what to beware of."""
-    body = table(*_grid(record))
-    notes = [fill(sentence, WIDTH, initial_indent="  - ", subsequent_indent="    ") for sentence in _notes(record)]
-    return "\n".join([_title(record), "", body, "", *notes])
+    base, wanted = (f"width {record[f'{of}width']}, depth {record[f'{of}depth']}" for of in ("base_", ""))
+    question = f"Which values suit {wanted}, if the base values suit {base}?"
+    answer = f"Those of the table; warnings: {len(record['warnings'])}."
+    notes = "\n".join(f"  - {sentence}" for sentence in _notes(record))
+    return report(question, answer, [_title(record), table(*_grid(record)), notes])
 
 
 def markdown(record: Record) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import xarray as xr
 
 from meanfield.verification import aggregators, label_average, layer_norm
+from meanfield.verification.verdicts import Verdict
+from sims._report import answer, report
 from sims._table import number, table
-from sims._verdicts import verdicts
+
+QUESTION = "Do the identities that the papers print hold to rounding?"
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -24,7 +27,9 @@ def text(dataset: xr.Dataset) -> str:
     ratios = dataset["norm_ratio"]
     spread = f"{float(ratios.min()):.4f} .. {float(ratios.max()):.4f}"
     norms = f"LayerNorm: |J| s / gamma_max of {ratios.size} examples: {spread}"
-    return "\n\n".join([_label_table(dataset), _aggregator_table(dataset), norms, verdicts(findings)])
+    broken = sum(finding.verdict is Verdict.REFUTED for finding in findings)
+    summary = answer(findings, f"{broken} of {len(findings)} statements do not hold")
+    return report(QUESTION, summary, [_label_table(dataset), _aggregator_table(dataset), norms], findings)
 
 
 def _label_table(dataset: xr.Dataset) -> str:

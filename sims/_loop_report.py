@@ -6,9 +6,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import loop_growth
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
 
+QUESTION = "Does the energy H_L of weight-tied loops under eps = L^(-1/2) grow as L, as P2 says?"
 TITLES = {"looped": "Looped: one matrix for all steps", "deep": "Deep: a matrix for every step"}
 EPS = {"none": "eps = 1", "sqrt": "eps = L^(-1/2)", "linear": "eps = 1/L"}
 
@@ -17,7 +18,14 @@ def text(dataset: xr.Dataset) -> str:
     """Energies by model, scaling and loops; theory far up; correlations; cross term; verdicts."""
     energies = [_energy_table(dataset, model) for model in TITLES]
     parts = [_heading(dataset), *energies, _far_table(dataset), _correlations(dataset), _cross_table(dataset)]
-    return "\n\n".join([*parts, verdicts(loop_growth.findings(dataset))])
+    return report(QUESTION, _answer(dataset), parts, loop_growth.findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    last = dataset["log_energy"].sel(model="looped").isel(loops=-1)
+    grown, bounded = (float(last.sel(scaling=name)) for name in ("sqrt", "linear"))
+    at_end = f"after {int(last['loops'])} steps ln(H_L / H_0) = {grown:.3g}; under 1/L it is {bounded:.3g}"
+    return answer([loop_growth.judge_printed_growth(dataset)], at_end)
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -39,7 +47,7 @@ def _energy_table(dataset: xr.Dataset, model: str) -> str:
             drawn, stderr, theory = (float(at[f"log_energy{end}"]) for end in ("", "_stderr", "_mean_field"))
             cells += [measured(drawn, stderr), number(theory), signed((drawn - theory) / stderr)]
         rows.append(cells)
-    header = ["loops", *(cell for eps in EPS.values() for cell in (f"ln H, {eps}", "mean field", "s.e."))]
+    header = ["loops", *([f"ln H, {eps}", "mean field", "s.e."] for eps in EPS.values())]
     return table(header, rows, TITLES[model])
 
 

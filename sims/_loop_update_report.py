@@ -7,15 +7,25 @@ import xarray as xr
 
 from meanfield.verification import loop_updates
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
+
+QUESTION = "Does one update move a loop's stream by (eta eps L)^2, so that eta ~ L^(alpha - 1)?"
 
 
 def text(dataset: xr.Dataset) -> str:
     """Energies by update, alpha and loops, slopes beside the theorem's, widths, verdicts."""
     notes = heavy_tail_notes(dataset, ["update_energy"])
     parts = [_heading(dataset), _energy_table(dataset), _slope_table(dataset), _width_table(dataset), *notes]
-    return "\n\n".join([*parts, verdicts(loop_updates.findings(dataset))])
+    return report(QUESTION, _answer(dataset), parts, loop_updates.findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    alphas = [float(alpha) for alpha in dataset["alpha"].values]
+    exponents = (loop_updates.drawn_slope(dataset, "isotropic", alpha).exponent for alpha in alphas)
+    slopes = ", ".join(f"{found:.2f} (alpha = {alpha:g})" for found, alpha in zip(exponents, alphas, strict=True))
+    judged = [loop_updates.judge_stable(dataset, "isotropic"), loop_updates.judge_below_threshold(dataset)]
+    return answer(judged, f"slopes in L {slopes}")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -39,7 +49,7 @@ def _energy_table(dataset: xr.Dataset) -> str:
             score = (float(isotropic["update_energy"]) - theory) / float(isotropic["update_energy_stderr"])
             rows.append([f"{alpha:g}", str(loops), cells[0], number(theory), signed(score), *cells[1:]])
     first, *others = map(str, dataset["update"].values)
-    return table(["alpha", "loops", first, "mean field", "s.e.", *others], rows)
+    return table([["alpha", "loops"], [first, "mean field", "s.e."], *others], rows)
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
@@ -51,7 +61,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
         cells = [measured(law.exponent, law.stderr) for law in laws]
         rows.append([f"{alpha:g}", cells[0], theory, *cells[1:], printed])
     first, *others = map(str, dataset["update"].values)
-    header = ["alpha", first, "mean field", *others, "(eps L)^2"]
+    header = ["alpha", [first, "mean field"], *others, "(eps L)^2"]
     return table(header, rows, "Slopes of |dh_L|^2 in L (eta for a fixed change: minus half of it)")
 
 

@@ -18,18 +18,22 @@ from meanfield.verification.convergence import (
 from meanfield.verification.exactness import judge_exact
 from sims import _depth_law_report as depth_laws
 from sims._beside import heavy_tail_notes
+from sims._report import answer, folded, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
 
+QUESTION = "Are drawn energies of nets of finite width those of the exact expectation?"
 TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
 OVERLAP = {"overlap_energy": "overlap energy F"}
 NOT_CONVERGED = "not converged"
+WORDS = {"if log-normal": "the median that a log-normal S of this spread would have, exp(-sd^2 / 2) of its mean."}
 
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
     notes = f"{plan(dataset, dataset.attrs['draws'])}\n{_notes(dataset)}"
-    return "\n\n".join([_layer_table(dataset), notes, *depth_laws.tables(dataset), _verdicts(dataset)])
+    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
+    parts = [_layer_table(dataset), notes, _single_net_table(dataset), *depth_laws.tables(dataset)]
+    return report(QUESTION, answer(drawn, _scale(dataset)), parts, [*drawn, *depth_laws.findings(dataset)], WORDS)
 
 
 def plan(dataset: xr.Dataset, draws: int) -> str:
@@ -40,10 +44,11 @@ def plan(dataset: xr.Dataset, draws: int) -> str:
         needed = draws_needed(spread)
         enough = np.flatnonzero(needed <= draws) + 1
         reach = f"layers {layer_ranges(enough)}" if len(enough) else "no layer"
-        lines.append(
+        words = (
             f"One draw of {letter} at layer {len(spread)} spreads by {spread[-1]:.3g} times its mean (exact): a mean "
             f"good to {PRECISION:.0%} takes {needed[-1]:.3g} draws. {draws} draws do for {reach}."
         )
+        lines.append(folded(words, "", 2))
     return "\n".join(lines)
 
 
@@ -64,9 +69,27 @@ def _layer_table(dataset: xr.Dataset) -> str:
             scored = signed(float(score(value, stderr, exact))) if converged[name][place] else NOT_CONVERGED
             cells += [measured(float(value), float(stderr)), number(float(exact)), scored]
         rows.append([*cells, *(number(float(at[name])) for name in (LABEL_SPREAD, OVERLAP_SPREAD))])
-    header = ["layer", *(head for title in terms.values() for head in (title, "exact", "s.e."))]
+    header = ["layer", *([title, "exact", "s.e."] for title in terms.values())]
     title = "By layer (s.e.: measured minus exact, in standard errors; spread: of one draw over its mean, exact)"
-    return table([*header, "spread of B", "spread of F"], rows, title)
+    return table([*header, ["spread of B", "spread of F"]], rows, title)
+
+
+def _single_net_table(dataset: xr.Dataset) -> str:
+    """How single nets lie about the exact mean: what the median net does where rare ones make the mean."""
+    ratios = dataset["update_energy_quantile"].values / dataset["update_energy_exact"].values
+    spread, skewness = (dataset[f"update_energy_log_{name}"].values for name in ("spread", "skewness"))
+    columns = [ratios[0], ratios[1], np.exp(-(spread**2) / 2), ratios[2], spread, skewness]
+    by_layer = zip(dataset["layer"].values, *columns, strict=True)
+    rows = [[str(layer), *map(number, values)] for layer, *values in by_layer]
+    header = ["layer", "1 in 10 below", "median", "if log-normal", "1 in 10 above", "sd of ln S", "skewness of ln S"]
+    low, middle, high = map(number, dataset["learning_rate_scale_quantile"].values)
+    note = f"eta* of single nets: {middle} in the median, between {low} and {high} in four of five; "
+    note += f"{number(_exact_scale(dataset))} by the exact mean of S."
+    return f"{table(header, rows, 'Single nets: S of one net over the exact mean')}\n{note}"
+
+
+def _exact_scale(dataset: xr.Dataset) -> float:
+    return float(dataset["learning_rate_scale_exact"])
 
 
 def _notes(dataset: xr.Dataset) -> str:
@@ -78,14 +101,12 @@ def _notes(dataset: xr.Dataset) -> str:
             f"Layers {layer_ranges(left_out)}: B, A and S not converged. Draws rarer than this run can see make their "
             "means:\nvalues and errors there are too small in all likelihood, and no verdict rests on them."
         )
-    scale, exact = float(dataset["learning_rate_scale"]), float(dataset["learning_rate_scale_exact"])
-    error = float(dataset["learning_rate_scale_stderr"])
-    reached = all(is_converged(dataset, name).all() for name in TERMS)
-    state = "" if reached else f" ({NOT_CONVERGED})"
-    notes.append(f"eta* = {measured(scale, error)}{state}, exact {number(exact)}")
     return "\n".join(notes)
 
 
-def _verdicts(dataset: xr.Dataset) -> str:
-    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
-    return verdicts([*drawn, *depth_laws.findings(dataset)])
+def _scale(dataset: xr.Dataset) -> str:
+    scale, exact = float(dataset["learning_rate_scale"]), _exact_scale(dataset)
+    error = float(dataset["learning_rate_scale_stderr"])
+    reached = all(is_converged(dataset, name).all() for name in TERMS)
+    state = "" if reached else f" ({NOT_CONVERGED})"
+    return f"eta* = {measured(scale, error)}{state}, exact {number(exact)}"

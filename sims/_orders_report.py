@@ -7,14 +7,28 @@ import xarray as xr
 
 from meanfield.verification import update_order_claims as claims
 from sims._block_nets import TABLES
+from sims._report import answer, report
 from sims._table import number, slope, table
-from sims._verdicts import verdicts
+
+QUESTION = "Are the terms of first order in an update of order one in width and depth, as P1 asks?"
 
 
 def text(dataset: xr.Dataset) -> str:
     """Sizes of all orders at the largest nets, their slopes, verdicts."""
     parts = [_heading(dataset), *(_orders(dataset, str(name)) for name in dataset["optimizer"].values)]
-    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
+    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    optimizers = list(map(str, dataset["optimizer"].values))
+    found = [claims.judge_order(dataset, optimizer, "many", 1, 1) for optimizer in optimizers]
+    rows = [
+        claims.order_slope(dataset, optimizer, "many", direction, 1, 1)
+        for optimizer in optimizers
+        for direction in claims.DIRECTIONS
+    ]
+    farthest = max(rows, key=lambda row: abs(row.plain))
+    return answer(found, f"its slopes in width and depth are at most {slope(farthest.plain, farthest.plain_stderr)}")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -38,5 +52,5 @@ def _orders(dataset: xr.Dataset, optimizer: str) -> str:
                     cells += [number(size), slope(row.plain, row.plain_stderr)]
                 lines.append([TABLES[name], str(step), str(order), *cells])
     ends = [f"at {direction} {int(dataset[direction].values[-1])}" for direction in claims.DIRECTIONS]
-    header = ["table", "step", "order", ends[0], "slope in width", ends[1], "slope in depth"]
+    header = [["table", "step", "order"], [ends[0], "slope in width"], [ends[1], "slope in depth"]]
     return table(header, lines, f"{optimizer}: |epsilon_j(L)|")

@@ -6,38 +6,43 @@ import json
 from typing import TYPE_CHECKING
 
 from meanfield.verification import overlap_conservation
+from meanfield.verification.claims import of_rival
 from meanfield.verification.comparison import score
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
 
 if TYPE_CHECKING:
     import xarray as xr
 
+QUESTION = "Is the mean overlap T of two parameter directions the same in every layer, for every pair?"
+WORDS = {
+    "T": "overlap of two parameter directions, each LAYER,UNIT; q for a direction with itself.",
+    "exact": "the expectation at this width, by a recursion.",
+}
 TITLES = {"overlap": "mean T", "squared_overlap": "mean T^2", "overlap_variance": "Var(T | below)"}
 
 
 def text(dataset: xr.Dataset) -> str:
     """Tables by pair and layer, given a layer, and by width; then the verdicts."""
     tables = [_heading(dataset), _layer_table(dataset), _given_table(dataset), width_table(dataset)]
-    return "\n\n".join([*tables, verdicts(overlap_conservation.findings(dataset))])
+    return report(QUESTION, _answer(dataset), tables, overlap_conservation.findings(dataset), WORDS)
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    own, pairs = of_rival(overlap_conservation.judge_mean)(dataset), dataset["pair"].values
+    exact = dataset["overlap_exact"].isel(pair=-1).dropna("layer").values
+    return answer([own], f"its exact mean for {pairs[-1]} is {exact[0]:.3g} at first, {exact[-1]:.3g} at last")
 
 
 def _heading(dataset: xr.Dataset) -> str:
     net = json.loads(dataset.attrs["architecture"])
     spec = ", ".join(f"{name} {net[name]}" for name in ("depth", "width", "activation"))
     run = "{draws} draws, seed {seed}, {weights} weights".format_map(dataset.attrs)
-    return (
-        f"MLP: {spec}; {run}\n"
-        "T: overlap of two directions LAYER,UNIT, q for a direction with itself; s.e.: measured minus exact"
-    )
+    return f"MLP: {spec}; {run}; s.e.: measured minus exact"
 
 
 def _layer_table(dataset: xr.Dataset) -> str:
-    header = [
-        "pair",
-        "layer",
-        *(cell for title in TITLES.values() for cell in (title, "exact", "s.e.")),
-    ]
+    header = [["pair", "layer"], *([title, "exact", "s.e."] for title in TITLES.values())]
     rows = []
     for pair in dataset["pair"].values:
         for layer in dataset["layer"].values:

@@ -8,8 +8,15 @@ import xarray as xr
 from meanfield.verification import padding as claims
 from meanfield.verification.comparison import score
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import measured, number, signed, table
-from sims._verdicts import verdicts
+
+QUESTION = "Does zero padding leave the depth exponent of eta* as it is under circular padding?"
+
+WORDS = {
+    "bdry": "boundary fraction, by enumeration; closed form: 1 - prod(1 - (k - 1)/N).",
+    "lambda": "largest eigenvalue of the transport of a kernel through a layer; 1 under circular padding.",
+}
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -17,7 +24,14 @@ def text(dataset: xr.Dataset) -> str:
     parts = [_heading(dataset), _grid_table(dataset), _energy_table(dataset), _scale_table(dataset)]
     parts += heavy_tail_notes(dataset, ["label_term", "update_energy"])
     parts += [_far_table(dataset), _correction_table(dataset), _papers_grid(dataset), _missing_table(dataset)]
-    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
+    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    grids = [str(name) for name in dataset["grid"].values if str(name).isdigit()]
+    laws = {grid: claims.ratio_slope(dataset.sel(grid=grid)) for grid in (grids[0], grids[-1])}
+    moved = ", ".join(f"{law.exponent:.3f} +- {law.stderr:.3f} ({grid} sites)" for grid, law in laws.items())
+    return answer([claims.judge_exponent(dataset, place) for place in (0, -1)], f"it moves by {moved}")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -45,8 +59,8 @@ def _grid_table(dataset: xr.Dataset) -> str:
     layers = dataset.sizes["layer"]
     header = ["grid", "bdry", "closed form", "lambda", "ln lambda", "mean field", "drawn"]
     title = (
-        "Grids: boundary fraction, by enumeration and 1 - prod(1 - (k - 1)/N); decay of B zero / circular per layer\n"
-        f"over layers {layers // 2} .. {layers} of one net, which tends to ln lambda"
+        f"Grids; last columns: decay of B zero / circular per layer, over layers {layers // 2} .. {layers} of one net, "
+        "which tends to ln lambda"
     )
     return table(header, rows, title)
 
@@ -65,8 +79,8 @@ def _energy_table(dataset: xr.Dataset) -> str:
                 cells.append(signed(float(score(value, stderr, theory))))
             cells += [_ratio(at, "label_term"), number(_quotient(at["label_term_mean_field"]))]
             rows.append([*cells, _ratio(at, "update_energy")])
-    header = ["grid", "layer", "B zero", "mean field", "s.e.", "B circular", "mean field", "s.e."]
-    header += ["B ratio", "mean field", "S ratio"]
+    beside = ("mean field", "s.e.")
+    header = [["grid", "layer"], ["B zero", *beside], ["B circular", *beside], ["B ratio", "mean field", "S ratio"]]
     return table(header, rows, f"Energies in nets of {dataset.sizes['layer']} layers, and ratios zero / circular")
 
 
@@ -90,9 +104,9 @@ def _scale_table(dataset: xr.Dataset) -> str:
             cells += [_ratio(one, name), number(_quotient(one[f"{name}_mean_field"]))]
         law = claims.ratio_slope(at)
         rows.append([*cells, measured(law.exponent, law.stderr), number(claims.theory_ratio_slope(at))])
-    depths = [cell for depth in dataset["depth"].values for cell in (f"L = {depth}", "mean field")]
+    depths = [[f"L = {depth}", "mean field"] for depth in dataset["depth"].values]
     title = "eta* of B, zero / circular, one independent set of nets per depth (P0: a constant 1 + O(bdry), slope 0)"
-    return table(["grid", *depths, "slope in L", "mean field"], rows, title)
+    return table(["grid", *depths, ["slope in L", "mean field"]], rows, title)
 
 
 def _far_table(dataset: xr.Dataset) -> str:
@@ -121,7 +135,7 @@ def _far_table(dataset: xr.Dataset) -> str:
         "2 ln lambda",
     ]
     title = (
-        "Where zero padding breaks the cubic law of F: ratio zero / circular 1/2; growth exponent one below circular;\n"
+        "Where zero padding breaks the cubic law of F: ratio zero / circular 1/2; growth exponent one below circular; "
         "growth exponent 0; then ln of the ratio per layer. Exponents in N + 1 between the two largest grids"
     )
     return table(header, rows, title)

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 from meanfield.verification import residual_overlaps
 from meanfield.verification.comparison import score
+from sims._report import answer, report
 from sims._table import MISSING, measured, number, signed, table
-from sims._verdicts import verdicts
 
 if TYPE_CHECKING:
     import xarray as xr
 
+QUESTION = "Does the mean overlap T grow by (1 + c q/K) in every block, at most to e^(c q)?"
+WORDS = {
+    "T": "overlap of two parameter directions, each DEPTH UNIT,UNIT (depth units: stem, blocks, tail).",
+    "T~": "the same behind the gates.",
+}
 SPEC = ("depth", "width", "block_depth", "scaling", "activation", "stem", "tail")
 
 
@@ -21,18 +26,20 @@ def text(dataset: xr.Dataset) -> str:
     tables = [_heading(dataset), _given_table(dataset), _unit_table(dataset)]
     if residual_overlaps.has_gates(dataset):
         tables.append(_width_table(dataset))
-    return "\n\n".join([*tables, verdicts(residual_overlaps.findings(dataset))])
+    return report(QUESTION, _answer(dataset), tables, residual_overlaps.findings(dataset), WORDS)
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    top = dataset.isel(layer=-1)
+    grown, bound = (float(top[name].max()) for name in ("growth", "growth_bound"))
+    return answer([residual_overlaps.judge_mean_law(dataset)], f"to {grown:.3g} at the top, e^(c q) being {bound:.3g}")
 
 
 def _heading(dataset: xr.Dataset) -> str:
     net = json.loads(dataset.attrs["architecture"])
     spec = ", ".join(f"{name} {net[name]}" for name in SPEC)
     run = "{draws} draws, seed {seed}, {weights} weights".format_map(dataset.attrs)
-    return (
-        f"ResidualMLP: {spec}; {run}\n"
-        "T: overlap of two directions DEPTH UNIT,UNIT (depth units: stem, blocks, tail), T~: behind the gates\n"
-        "s.e.: measured minus law, in standard errors"
-    )
+    return f"ResidualMLP: {spec}; {run}; s.e.: measured minus law"
 
 
 def _given_table(dataset: xr.Dataset) -> str:
@@ -44,13 +51,14 @@ def _given_table(dataset: xr.Dataset) -> str:
             cells = [number(float(at[f"{name}_below"])) for name in ("overlap", "ungated", "gated_overlap")]
             drawn = measured(float(mean), float(stderr)), signed(float(score(mean, stderr, law)))
             rows.append([str(pair), str(unit), *cells, *drawn])
-    header = ["pair", "depth unit", "T", "T (1 + c/K)", "T + (c/K) T~", "mean T above", "s.e."]
+    header = [["pair", "depth unit"], "T", "T (1 + c/K)", ["T + (c/K) T~", "mean T above", "s.e."]]
     return table(header, rows, "Given the net up to a depth unit, and the mean at the next")
 
 
 def _unit_table(dataset: xr.Dataset) -> str:
     deviation = "epsilon = E T~ - q E T"
-    header = ["pair", "depth unit", "mean T", "r T at birth", "s.e.", "e^(cq) bound", deviation, "law", "s.e."]
+    means = ["mean T", "r T at birth", "s.e.", "e^(cq) bound"]
+    header = [["pair", "depth unit"], means, [deviation, "law", "s.e."]]
     rows = []
     for pair in dataset["pair"].values:
         for unit in dataset["layer"].values:

@@ -10,25 +10,36 @@ from meanfield.theory.residual_laws import log_path_sum_scale, residual_exponent
 from meanfield.verification import residual_slopes as slopes
 from meanfield.verification.published import P0_EXPONENT, TABLE_1, printed_residual_exponents
 from sims._beside import heavy_tail_notes
+from sims._report import answer, report
 from sims._table import exponents, measured, number, signed, table
-from sims._verdicts import verdicts
 
+QUESTION = "Does eta* of residual nets initialised with variance 1/K fall as K^(-3/2) in the blocks K?"
+WORDS = {
+    "k": "layers of a branch: z <- z + a branch(z) in every block.",
+    "init": "scaling of a net of K blocks: branch weights of variance 1/(q K n), a = 1.",
+    "multiplier_sqrt": "a = K^(-1/2); multiplier_linear: a = 1/K; weights of variance 1/(q n).",
+    "none": "a = 1, weights of variance 1/(q n).",
+}
 WHOLE = "learning_rate_scale"
 
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
     parts = [_heading(dataset), _scale_table(dataset), _slope_table(dataset), _notes(dataset), _backbone_table(dataset)]
-    return "\n\n".join([*parts, _papers_net(dataset), verdicts(slopes.findings(dataset))])
+    return report(QUESTION, _answer(dataset), [*parts, _papers_net(dataset)], slopes.findings(dataset), WORDS)
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    nets = [dataset.sel(activation="relu", scaling="init", block_depth=k) for k in dataset["block_depth"].values]
+    laws = (slopes.drawn_slope(net) for net in nets)
+    drawn = ", ".join(f"{law.exponent:.2f} +- {law.stderr:.2f}" for law in laws)
+    depths = ", ".join(map(str, dataset["block_depth"].values))
+    return answer([slopes.judge_initialisation(dataset)], f"slopes {drawn} for k = {depths}")
 
 
 def _heading(dataset: xr.Dataset) -> str:
     run = "ResidualMLP: width {width}, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1"
-    return (
-        f"{run.format_map(dataset.attrs)}\n"
-        "z <- z + a branch(z), a branch of k layers, K blocks; init: branch weights of variance 1/(q K n), a = 1;\n"
-        "multiplier_sqrt, multiplier_linear: a = K^(-1/2), 1/K, variance 1/(q n); none: a = 1, variance 1/(q n)"
-    )
+    return run.format_map(dataset.attrs)
 
 
 def _scale_table(dataset: xr.Dataset) -> str:
@@ -42,7 +53,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
             value, stderr = float(one[slopes.LABEL_SCALE]), float(one[f"{slopes.LABEL_SCALE}_stderr"])
             cells += [measured(value, stderr), number(float(np.exp(one[f"log_{slopes.LABEL_SCALE}_theory"])))]
         rows.append(cells)
-    header = ["blocks", *(cell for scaling in dataset["scaling"].values for cell in (str(scaling), "mean field"))]
+    header = ["blocks", *([str(scaling), "mean field"] for scaling in dataset["scaling"].values)]
     return table(header, rows, "eta* of the label term, ReLU, k = 1")
 
 
@@ -69,17 +80,8 @@ def _slope_table(dataset: xr.Dataset) -> str:
                     ]
                 )
     blocks = dataset["blocks"].values
-    header = [
-        "net",
-        "eta*",
-        "exact",
-        "eta* of B alone",
-        "theory",
-        "s.e.",
-        f"at {dataset.attrs['far']}",
-        "law",
-        "papers",
-    ]
+    last = [f"at {dataset.attrs['far']}", "law", "papers"]
+    header = ["net", ["eta*", "exact"], ["eta* of B alone", "theory", "s.e."], last]
     title = f"Slopes in K over {blocks[0]} .. {blocks[-1]} blocks (theory: exact if linear, mean field if ReLU)"
     return table(header, rows, title)
 

@@ -11,9 +11,10 @@ from meanfield.estimates import fit_power_law
 from meanfield.verification import depth_laws, family_laws
 from meanfield.verification.depth_laws import TRANSFER_EXPONENT, fitted_law, local_slopes, plain_families, scale_of
 from meanfield.verification.published import COMMON_SWEEP, judged_slopes, measured_slopes
+from meanfield.verification.verdicts import Finding
+from sims._report import answer, report
 from sims._scale_theory import FACTORS, SHOWN, STARTS
 from sims._table import exponents, fraction, from_log, measured, number, table
-from sims._verdicts import verdicts
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(found.depths[-1] for found in measured_slopes())
@@ -22,17 +23,22 @@ EXPONENTIAL = 10.0
 # What stands in for the papers' ResNets: blocks of one layer, initialised with variance 1/K.
 RESNET = "residual init k=1"
 
+QUESTION = "Is eta*(L) of plain nets the power law L^(-3/2) at the depths of common nets?"
 PLAIN_TITLE = "eta*(L) / eta*(1) of the label term (local slope), mean field; last: exact, output term included"
 RESIDUAL_TITLE = "The same of residual nets by the number of blocks, without plain layers, ReLU"
 OWN_LAWS = "The same of residual nets and loops, by the law of each, L^x with x behind its name"
 LOOP_TITLE = "Loops: eta(L) / eta(1) that keeps |dh_L| under one update fixed (local slope), mean field"
 
-NOTE = """Table 1: mean over CIFAR-10, CIFAR-100 and ImageNet, its scatter as error; its depths are not printed, 3 .. 30
-stands in. Tables 5, 6: fits through the rates that they print (table 5 at effective depths D + 1, from which its scaled
-rates follow). ViTs and audio nets are none of the families here, and the papers' ResNets have plain layers too."""
-
-LOOP_NOTE = """Updates of isotropic signs. With a matrix for every step (deep) their changes add up in squares, hence
-L^(alpha - 1/2); the L^(alpha - 1) that P2 prints for stacks is that of updates whose changes all point one way."""
+NOTE = (
+    "Table 1: mean over CIFAR-10, CIFAR-100 and ImageNet, its scatter as error; its depths are not printed, 3 .. 30 "
+    "stands in. Tables 5, 6: fits through the rates that they print (table 5 at effective depths D + 1, from which its "
+    "scaled rates follow). ViTs and audio nets are none of the families here, and the papers' ResNets have plain "
+    "layers too."
+)
+LOOP_NOTE = (
+    "Updates of isotropic signs. With a matrix for every step (deep) their changes add up in squares, hence "
+    "L^(alpha - 1/2); the L^(alpha - 1) that P2 prints for stacks is that of updates whose changes all point one way."
+)
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -48,9 +54,17 @@ def text(dataset: xr.Dataset) -> str:
         *reached,
         _transfer_table(dataset, plain, TRANSFER_EXPONENT),
         _transfer_table(dataset, powers),
-        _verdicts(dataset),
     ]
-    return "\n\n".join(parts)
+    return report(QUESTION, _answer(dataset), parts, _findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    deepest = f"local slope {local_slopes(dataset['depth'].values, scale_of(dataset, 'mlp').values)[-1]:.3f}"
+    if COMMON_SWEEP not in _ranges(dataset):
+        return f"Too shallow for those depths: {deepest} at L = {_deepest(dataset)}."
+    fitted = fitted_law(dataset, "mlp", COMMON_SWEEP).exponent
+    at = f"slope {fitted:.3f} over {_span(COMMON_SWEEP)}, {deepest} at L = {_deepest(dataset)}"
+    return answer([depth_laws.judge_power_law_in_use(dataset)], at)
 
 
 def _groups(dataset: xr.Dataset) -> tuple[list[str], list[str], list[str]]:
@@ -101,7 +115,7 @@ def _law_table(dataset: xr.Dataset) -> str:
         law, printed = family_laws.law_of(dataset, name), family_laws.printed_for(dataset, name)
         last = ["exponential" if np.isnan(law) else fraction(law), exponents(printed)]
         rows.append([name, *map(_slope, (*fits, slope)), *last])
-    header = ["fit over", *map(_span, ranges), f"at {_deepest(dataset)}", "law", "papers"]
+    header = ["fit over", *map(_span, ranges), [f"at {_deepest(dataset)}", "law", "papers"]]
     return table(header, rows, "Slopes of eta*(L) in theory: fitted over depths of the papers' sweeps, and far down")
 
 
@@ -117,7 +131,8 @@ def _slope_table(dataset: xr.Dataset) -> str:
         differences = (found.slope - slopes[0], found.slope - TRANSFER_EXPONENT)
         cells = [f"{slope:.3f}" for slope in slopes] + [f"{difference:+.3f}" for difference in differences]
         rows.append([found.source, _span(found.depths), measured(found.slope, found.stderr), *cells])
-    header = ["slope of tuned rates", "depths", "measured", "mlp", "mlp exact", RESNET, "less mlp", "less -3/2"]
+    less = ["less mlp", "less -3/2"]
+    header = [["slope of tuned rates", "depths"], "measured", ["mlp", "mlp exact", RESNET], less]
     return table(header, rows, "Slopes that trained nets showed, and that a fit finds in theory over the same depths")
 
 
@@ -134,9 +149,9 @@ def _transfer_table(dataset: xr.Dataset, names: list[str], shared: float | None 
             rows.append([str(start), str(end), *power, *cells])
     if shared is None:
         header, title = [f"{_short(name)}: {fraction(laws[name])}" for name in names], OWN_LAWS
-        return table(["from L0", "to L", *header], rows, title)
+        return table([["from L0", "to L"], *header], rows, title)
     title = "Transfer: rate by the finite-depth rule over rate by the power law, less 1 (label term, mean field)"
-    return table(["from L0", "to L", f"(L/L0)^({fraction(shared)})", *names], rows, title)
+    return table([["from L0", "to L"], f"(L/L0)^({fraction(shared)})", *names], rows, title)
 
 
 def _slope(value: float) -> str:
@@ -148,10 +163,10 @@ def _span(depths: tuple[int, ...]) -> str:
     return f"{depths[0]} .. {depths[-1]}"
 
 
-def _verdicts(dataset: xr.Dataset) -> str:
+def _findings(dataset: xr.Dataset) -> list[Finding]:
     judged = judged_slopes()
     findings = [depth_laws.judge_asymptote(dataset)]
     if COMMON_SWEEP in _ranges(dataset):
         findings.append(depth_laws.judge_power_law_in_use(dataset))
     findings += [depth_laws.judge_measured_slope(found, len(judged)) for found in judged]
-    return verdicts([*findings, *family_laws.findings(dataset)])
+    return [*findings, *family_laws.findings(dataset)]

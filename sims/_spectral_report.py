@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 
 from meanfield.verification import spectral_products as claims
+from sims._report import answer, report
 from sims._table import slope, table
-from sims._verdicts import verdicts
+
+QUESTION = "Do weights, updates and their products scale in width and depth as P1's conditions ask?"
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -18,8 +21,11 @@ def text(dataset: xr.Dataset) -> str:
     )
     parts = [_heading(dataset), _weights(weights)]
     parts += [_updates(updates, direction) for direction in claims.DIRECTIONS]
-    parts += [_aligned(dataset, aligned), verdicts(claims.findings(dataset))]
-    return "\n\n".join(parts)
+    parts.append(_aligned(dataset, aligned))
+    off = [abs(row.slope.settled - row.condition) for row in (*weights, *updates)]
+    findings = claims.findings(dataset)
+    summary = answer(findings, f"{len(off)} slopes are {max(off):.2g} off at most, {np.median(off):.2g} in the middle")
+    return report(QUESTION, summary, parts, findings)
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -39,7 +45,7 @@ def _weights(rows: Sequence[claims.Row]) -> str:
     for name in dict.fromkeys(row.name for row in rows):
         cells = [by[name, direction] for direction in claims.DIRECTIONS]
         lines.append([name, *(cell for row in cells for cell in (_slope(row), f"{row.condition:+g}"))])
-    return table(["initially", "in width", "condition", "in depth", "condition"], lines)
+    return table(["initially", ["in width", "condition"], ["in depth", "condition"]], lines)
 
 
 def _updates(rows: Sequence[claims.Row], direction: str) -> str:

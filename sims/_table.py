@@ -5,19 +5,65 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
+from textwrap import fill
 
 MISSING = "-"
+# Characters of a line: what screens, mails and pages side by side show without breaking it.
+LINE = 100
+GAP = "  "
+
+Column = tuple[str, ...]
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> str:
-    """Right-aligned columns under a header, with an optional title line."""
-    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+def table(header: Sequence[str | Sequence[str]], rows: Sequence[Sequence[str]], title: str = "") -> str:
+    """Right-aligned columns under a header, with an optional title; in several tables where one would be too wide.
 
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    ``header``: one name, or a list of names that stay beside each other. The first of them say what a row is about,
+    and begin every table.
+    """
+    named = [[names] if isinstance(names, str) else list(names) for names in header]
+    columns = zip(*([name for names in named for name in names], *rows), strict=True)
+    keys, *groups = [list(islice(columns, len(names))) for names in named]
+    tables = [_lines(chosen) for chosen in _parted(keys, groups)]
+    return "\n".join([*_title(title), "\n\n".join(tables)])
 
-    body = [line(header), "  ".join("-" * width for width in widths), *map(line, rows)]
-    return "\n".join([title, *body] if title else body)
+
+def _parted(keys: list[Column], groups: list[list[Column]]) -> list[list[Column]]:
+    """The fewest tables that lines take, none much wider than the others; a group that no line takes is parted."""
+    parts = []
+    for group in groups:
+        parts += [group] if _width([*keys, *group]) <= LINE else [[column] for column in group]
+    fewest = len(_packed(keys, parts, LINE))
+    return next(found for line in range(LINE + 1) if len(found := _packed(keys, parts, line)) == fewest)
+
+
+def _packed(keys: list[Column], parts: list[list[Column]], line: int) -> list[list[Column]]:
+    """Tables of the keys and as many parts, in order, as a line of so many characters takes, but at least one."""
+    tables = [keys]
+    for part in parts:
+        if tables[-1] != keys and _width([*tables[-1], *part]) > line:
+            tables.append(keys)
+        tables[-1] = [*tables[-1], *part]
+    return tables
+
+
+def _width(columns: Sequence[Column]) -> int:
+    return sum(max(map(len, column)) for column in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _lines(columns: Sequence[Column]) -> str:
+    widths = [max(map(len, column)) for column in columns]
+    rule = GAP.join("-" * width for width in widths)
+    head, *body = (
+        GAP.join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        for cells in zip(*columns, strict=True)
+    )
+    return "\n".join([head, rule, *body])
+
+
+def _title(title: str) -> list[str]:
+    return [fill(line, LINE, break_on_hyphens=False) for line in title.splitlines()]
 
 
 def number(value: float) -> str:

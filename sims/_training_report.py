@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
 from meanfield.verification import training_assumptions as claims
+from meanfield.verification.verdicts import Finding, Verdict
+from sims._report import answer, report
 from sims._table import measured, number, slope, table
-from sims._verdicts import verdicts
 
+QUESTION = "Does training meet what P1 assumes of it (G.1, G.2, G.3), at any width and depth?"
 TITLES = {
-    "weight_step_ratio": "|W + dW| / (|W| + |dW|), a step",
+    "weight_step_ratio": "a step: |W + dW|/(|W| + |dW|)",
     "weight_travel_ratio": "the same since the start",
-    "feature_step_ratio": "|h + dh| / (|h| + |dh|), a step",
+    "feature_step_ratio": "a step: |h + dh|/(|h| + |dh|)",
     "feature_travel_ratio": "the same since the start",
     "activation_ratio": "|phi(W z)| / |W z|",
-    "sample_update_ratio": "|dW^(i) z^(i)| / (B |dW z^(i)|)",
+    "sample_update_ratio": "|dW^(i) z^(i)|/(B |dW z^(i)|)",
     "weight_alignment": "|W z| / (|W| |z|)",
     "update_alignment": "|dW z| / (|dW| |z|)",
 }
@@ -25,7 +29,14 @@ def text(dataset: xr.Dataset) -> str:
     """Losses, every ratio over training, its slopes, and a verdict on each assumption."""
     parts = [_heading(dataset), _losses(dataset), _over_steps(dataset)]
     parts += [_slopes(dataset, direction) for direction in (*claims.DIRECTIONS, "batch")]
-    return "\n\n".join([*parts, verdicts(claims.findings(dataset))])
+    findings = claims.findings(dataset)
+    return report(QUESTION, _answer(findings), parts, findings)
+
+
+def _answer(findings: Sequence[Finding]) -> str:
+    assumed = [one for one in findings if any(name in one.claim for name in ("(G.1)", "(G.2)", "(G.3)"))]
+    kept = sum(one.verdict is Verdict.CONFIRMED for one in assumed)
+    return answer(assumed, f"{kept} of {len(assumed)} are confirmed")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -56,7 +67,7 @@ def _over_steps(dataset: xr.Dataset) -> str:
             values = [at.sel(step=step).values for step in steps]
             cells = [measured(float(one.mean()), float(one.std(ddof=1) / np.sqrt(len(one)))) for one in values]
             lines.append([assumption, TITLES[name], place, *cells])
-    header = ["", "ratio", "of", *(f"step {step}" for step in steps)]
+    header = [["", "ratio", "of"], *(f"step {step}" for step in steps)]
     return table(header, lines, f"Over training, width {dataset['width'].values[-1]}")
 
 
@@ -69,7 +80,7 @@ def _slopes(dataset: xr.Dataset, direction: str) -> str:
             at = [found[place, step] for step in steps]
             cells = [slope(one.settled, one.settled_stderr) for one in at]
             lines.append([assumption, TITLES[name], place, *cells])
-    header = ["", "ratio", "of", *(f"step {step}" for step in steps)]
+    header = [["", "ratio", "of"], *(f"step {step}" for step in steps)]
     how = "s of log y = a + s log x + c / x, draw by draw"
     return table(header, lines, f"Slopes in {'batch size' if direction == 'batch' else direction}: {how}")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 
 from sims._command import add_output_options, add_preset_option, command_parser, fill_from_preset, run_command
 from sims._results import Results, run_key
@@ -63,37 +62,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _transfer(options: argparse.Namespace) -> str:
-    """The carried rate by the finite-depth rule and by the power laws, and how far they are apart."""
-    from math import isnan
-
-    import meanfield as mf
-    from meanfield.theory.learning_rate import learning_rate_exponent
+    """The carried rate with all that should be known of it."""
     from meanfield.validation import require_choice, require_count
-    from meanfield.verification.published import printed_exponents
+    from sims import _transfer_report
     from sims._scale_families import served
-    from sims._table import fraction, table
 
     for name, depth in (("--from", options.start), ("--to", options.end)):
-        require_count(name, depth, why="--transfer needs both depths")
+        if depth is None:
+            raise ValueError(f"--transfer {options.transfer:g} is given without {name}, a depth; it needs both")
+        require_count(name, depth, why="a depth")
     nets = served(options.width, options.outputs)
     require_choice("--family", options.family, nets)
-    net = nets[options.family]
-    ends = [replace(net, depth=depth) for depth in (options.start, options.end)]
-    finite, law = mf.transfer_learning_rate(options.transfer, *ends), learning_rate_exponent(net)
-    rows = [["finite depth, mean field", f"{finite:.6g}"]]
-    last = "No power law holds: eta* falls exponentially."
-    if not isnan(law):
-        power = mf.transfer_learning_rate(options.transfer, *ends, rule="power_law")
-        rows.append([f"power law L^({fraction(law)})", f"{power:.6g}"])
-        last = f"finite depth / power law = {finite / power:.4f}"
-    for paper, exponent in printed_exponents(net).items():
-        if exponent != law:
-            carried = options.transfer * (options.end / options.start) ** exponent
-            rows.append([f"L^({fraction(exponent)}), as {paper} prints", f"{carried:.6g}"])
-    if isinstance(net, mf.TiedLoop):
-        last += "\nThe rate is that of updates by isotropic signs."
-    title = f"{options.family}: learning rate {options.transfer:g} from depth {options.start} to {options.end}"
-    return table(["rule", "learning rate"], rows, title) + f"\n\n{last}"
+    return _transfer_report.text(options.transfer, nets[options.family], options.start, options.end, options.family)
 
 
 def main(argv: list[str] | None = None) -> int:

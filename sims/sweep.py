@@ -95,6 +95,7 @@ def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Data
 
 def _text(dataset: xr.Dataset, plan: Plan) -> str:
     """What the sweep holds: its grid, and every variable with its dims."""
+    from sims._report import report
     from sims._table import table
 
     grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
@@ -102,7 +103,8 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
         [str(name), " ".join(f"{dim} ({dataset.sizes[dim]})" for dim in variable.dims)]
         for name, variable in dataset.data_vars.items()
     ]
-    return table(["variable", "dims"], rows, f"sims.{plan.simulation} over {grid}: {len(plan.points)} points")
+    answer = f"{len(rows)} variables at {len(plan.points)} points, in one dataset."
+    return report(f"What does sims.{plan.simulation} give over {grid}?", answer, [table(["variable", "dims"], rows)])
 
 
 def main(argv: list[str] | None = None) -> int:

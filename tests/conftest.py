@@ -6,9 +6,32 @@ import os
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory):
+    """All claims at the smallest sizes: a folder with dataset, figure and printed report of every simulation."""
+    from sims import claims
+
+    made = tmp_path_factory.mktemp("claims")
+    assert claims.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
+    return made
+
+
+@pytest.fixture(scope="session")
+def smoke_runs(smoke):
+    """The datasets of these runs, by the name of the run."""
+    import xarray as xr
+
+    found = {}
+    for path in sorted(smoke.glob("*.nc")):
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            found[path.stem] = stored.load()
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -17,9 +17,9 @@ from meanfield.architectures import Sequential
 from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
 from meanfield.digests import inputs_described
-from meanfield.estimates import Estimate, Means, summarise, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
+from meanfield.execution.energy_estimates import energy_estimates
 from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
@@ -32,8 +32,9 @@ from meanfield.simulation.arrays.float_range import JUMP, require_followed, requ
 from meanfield.simulation.arrays.groups import DEVICE_SPEED, draws_per_group, require_device_memory
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
+from meanfield.simulation.gram_process import require_gram_process
 from meanfield.simulation.update_energy import overlap_method_under
-from meanfield.simulation.weights import KINDS
+from meanfield.simulation.weights import ENERGY_KINDS
 from meanfield.validation import require_choice, require_flag, settle
 
 
@@ -65,8 +66,9 @@ def simulate(
         architecture: the net or loop.
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
-        weights: "dense" Gaussian matrices, "lazy" ones that are revealed only where they are looked at (the same law,
-            other numbers), or "auto", the cheaper of both; the dataset says which.
+        weights: "dense" Gaussian matrices, "lazy" ones that are revealed only where they are looked at, "gram", no
+            matrices but the lengths and angles that energies depend on, whatever the width (MLPs of "relu" or "linear"
+            with one input), or "auto", the cheapest: all of one law, with other numbers; the dataset says which.
         backend: "numpy", or for nets "cupy", a CUDA device through CuPy: the same passes on many draws at once. A
             device has streams of its own for weights: the same law, other numbers than "numpy" has.
         precision: of weights and passes of a net, "float64" or "float32", which halves the memory; energies are
@@ -101,7 +103,7 @@ def simulate(
     Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
     """
     require_net(architecture, loops=True)
-    require_choice("weights", weights, ("auto", *KINDS))
+    require_choice("weights", weights, ("auto", *ENERGY_KINDS))
     require_choice("backend", backend, BACKENDS)
     require_choice("precision", precision, PRECISIONS)
     store = None if resume_in is None else PieceStore(Path(resume_in))
@@ -116,6 +118,8 @@ def simulate(
             )
         if by_site:
             raise ValueError("by_site is for nets on grids; a TiedLoop has no sites: leave the option out")
+        if weights == "gram":
+            require_gram_process(architecture)
         run = LoopRun(architecture, draws, seed, inputs, weights, correlations)
     elif correlations:
         raise ValueError(f"correlations are those of the steps of a TiedLoop; this is a {type(architecture).__name__}")
@@ -142,6 +146,11 @@ class Run(Draws):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_batch(self.batch, self.loss, self.inputs is not None)
+        if self.weights == "gram":
+            require_gram_process(self.architecture)
+            if beyond := self._beyond_gram():
+                asked = ", ".join(f"{name} {value!r}" for name, value in beyond.items())
+                raise ValueError(f"weights 'gram' serve plain labels, squared loss and NumPy in float64, not {asked}")
         inputs = checked_inputs(self.architecture, self.inputs)
         settle(self, inputs=inputs, by_site=require_flag("by_site", self.by_site))
         if self.precision == "float64":
@@ -153,7 +162,13 @@ class Run(Draws):
     @property
     def kind(self) -> str:
         """The kind of weights that is drawn."""
-        return chosen_weights(self.architecture, self.weights)
+        return chosen_weights(self.architecture, self.weights, gram=not self._beyond_gram())
+
+    def _beyond_gram(self) -> dict[str, Any]:
+        """What is asked of this run that the Gram process does not serve."""
+        asked = {"backend": self.backend, "precision": self.precision, "batch": self.batch, "loss": self.loss}
+        plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN, "loss": "squared"}
+        return {name: value for name, value in asked.items() if value != plain[name]}
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
@@ -178,18 +193,16 @@ class Run(Draws):
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = (
-            self.attrs(**device_described(self.backend))
-            | inputs_described(self.inputs)
-            | {
-                "weights": self.kind,
-                "backend": self.backend,
-                "precision": self.precision,
-                "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss),
-                "batch": json.dumps(self.batch.describe()),
-                "loss": self.loss,
-            }
-        )
+        attrs = {
+            "weights": self.kind,
+            "backend": self.backend,
+            "precision": self.precision,
+            "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss, self.kind),
+            "batch": json.dumps(self.batch.describe()),
+            "loss": self.loss,
+            **inputs_described(self.inputs),
+            **self.attrs(**device_described(self.backend)),
+        }
         return measured_dataset(self.architecture, energy_estimates(values), attrs)
 
 
@@ -213,29 +226,3 @@ def simulate_all(
         run.require_memory(workers.here)
     pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
     return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
-
-
-def energy_estimates(values: Pieces) -> dict[str, Estimate | Means]:
-    """Means and errors of the measured terms and of what follows from them draw by draw."""
-    profiles = {name: value for name, value in values.items() if value.ndim > 2}
-    found: dict[str, Estimate | Means] = dict(_layer_estimates({k: v for k, v in values.items() if k not in profiles}))
-    if profiles:
-        profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
-    return found | {name: summarise_each(value) for name, value in profiles.items()}
-
-
-def _layer_estimates(values: Pieces) -> dict[str, Estimate]:
-    energy = values["label_term"] + values["output_term"]
-    per_draw = {"update_energy": energy, **values, "mean_update_energy": energy.mean(axis=1, keepdims=True)}
-    found = {name: summarise(value) for name, value in per_draw.items()}
-    found["learning_rate_scale"] = _inverse_root(found["mean_update_energy"])
-    found["label_learning_rate_scale"] = _inverse_root(summarise(values["label_term"].mean(axis=1, keepdims=True)))
-    return found
-
-
-def _inverse_root(estimate: Estimate) -> Estimate:
-    """S -> S^(-1/2), the error carried to first order; where no draw moves, infinite and without an error."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = estimate.mean**-0.5
-        slope = 0.5 * scale[0] / estimate.mean[0]
-        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)

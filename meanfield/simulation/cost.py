@@ -7,7 +7,8 @@ from math import prod
 from numpy import dtype
 
 from meanfield.architectures import Sequential
-from meanfield.memory import require_bytes
+from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.simulation.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.kernels.reveal import TOGETHER
 from meanfield.simulation.overlap import unit_counts
 from meanfield.simulation.passes import own_update_operations
@@ -31,22 +32,32 @@ DENSE_BATCH_BYTES = 256 << 20
 LAZY_EFFORT = 3.0
 # Operations of a matrix product in the time of one random number.
 OPERATIONS_PER_NUMBER = 150
+# Of one layer of the Gram process, variates and arithmetic; and how many of its draws are carried together.
+GRAM_OPERATIONS = 1.5e5
+GRAM_DRAWS_PER_BATCH = 256
 
 
-def chosen_weights(architecture: Sequential, weights: str) -> str:
-    """The kind of weights, dense or lazy: what was asked for, or under "auto" the cheaper one.
+def chosen_weights(architecture: Sequential, weights: str, gram: bool = False) -> str:
+    """The kind of weights: what was asked for, or under "auto" the cheapest: Gram process, lazy or dense.
 
-    Revealing pays where few columns meet large matrices; forming the tangent kernel asks for all columns.
+    The Gram process serves some nets, where nothing but energies is asked (``gram``) and the overlap energy does not
+    come from the tangent kernel itself, for which all columns are needed. Revealing pays where few columns meet large
+    matrices.
     """
     if weights != "auto":
         return weights
+    if overlap_method(architecture) == "dense":
+        return "dense"
+    if gram and has_gram_process(architecture):
+        return "gram"
     elements = sum(rows * columns for _, (rows, columns) in _matrices(architecture))
-    cheap = _lazy_effort(architecture) < elements
-    return "lazy" if cheap and overlap_method(architecture) != "dense" else "dense"
+    return "lazy" if _lazy_effort(architecture) < elements else "dense"
 
 
 def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
+    if weights == "gram":
+        return NUMBER_BYTES * NUMBERS_PER_LAYER * architecture.depth
     places = architecture.inputs * architecture.sites
     columns = error_columns(architecture)
     widest = max(architecture.channels_by_layer)
@@ -118,8 +129,10 @@ def _lazy_effort(architecture: Sequential) -> float:
 def draw_operations(architecture: Sequential, weights: str = "dense") -> float:
     """Floating-point operations of the matrix products in one draw: its three passes and its overlap energy.
 
-    A lazily revealed draw is counted as the operations that take the same time.
+    Draws without matrix products are counted as the operations that take the same time.
     """
+    if weights == "gram":
+        return GRAM_OPERATIONS * architecture.depth
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * _lazy_effort(architecture)
     columns = error_columns(architecture)
@@ -155,6 +168,8 @@ def _kernel_operations(architecture: Sequential, layer: int) -> float:
 
 def draws_per_batch(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
+    if weights == "gram":
+        return GRAM_DRAWS_PER_BATCH
     patches = dtype(precision).itemsize * _patch_numbers(architecture, error_columns(architecture))
     most = LAZY_BATCH_BYTES if weights == "lazy" else DENSE_BATCH_BYTES
     fitting = min(BATCH_BYTES // patches, most // draw_bytes(architecture, weights, precision))

@@ -17,6 +17,7 @@ from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
+from meanfield.simulation.gram_process import draw_gram_energies
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
 from meanfield.simulation.weights import WeightMatrix, draw_weights
@@ -48,8 +49,10 @@ def overlap_method(architecture: Sequential) -> str:
     return "probe" if architecture.is_pooled else "reduction"
 
 
-def overlap_method_under(architecture: Sequential, batch: Batch, loss: str) -> str:
+def overlap_method_under(architecture: Sequential, batch: Batch, loss: str, weights: str) -> str:
     """`overlap_method` beside white labels; "none" beside others, which do not move F_l nor tell it."""
+    if weights == "gram":
+        return "reduction"
     return overlap_method(architecture) if batch.has_plain_labels and loss == "squared" else "none"
 
 
@@ -74,14 +77,29 @@ def draw_energies(
     With ``by_site`` the first two at every site too, as NAME_by_site (D, L, S). In single precision also
     largest_pre_activation (D, N + 1), by which to tell whether its range has sufficed.
     """
+    if weights == "gram":
+        return _gram_energies(architecture, seed, draws, inputs, by_site)
     matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss, arrays)
-    method = overlap_method_under(architecture, batch, loss)
+    method = overlap_method_under(architecture, batch, loss, weights)
     probes = [stream(seed, "probe", draw) for draw in draws] if method in ("probe", "probes") else []
     found = {"output_error": error_at_output(architecture, gradient, loss, arrays)[:, None]}
     if arrays.precision == "float32":
         found[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.hidden], axis=1)
     found |= energies_of(architecture, matrices, state, gradient, method, probes, by_site)
     return {name: arrays.fetched(values) for name, values in found.items()}
+
+
+def _gram_energies(
+    architecture: Sequential, seed: int, draws: range, inputs: Array | None, by_site: bool
+) -> dict[str, Array]:
+    """The same by the Gram process of a net of one site, the overlap energy by the reduction from the label term."""
+    found = draw_gram_energies(architecture, seed, draws, inputs)
+    layers_above = np.arange(architecture.depth)[::-1]
+    per_label_term = overlap_per_label_term(architecture) / architecture.variance_factor**layers_above
+    found["overlap_energy"] = found["label_term"] * per_label_term
+    if by_site:
+        found |= {f"{name}_by_site": found[name][:, :, None] for name in ("label_term", "output_term")}
+    return found
 
 
 def energies_of(

@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 Empty = Callable[[tuple[int, ...]], Array]
 
 KINDS = ("dense", "lazy")
+# How energies may be drawn, besides: without matrices, by the Gram process.
+ENERGY_KINDS = (*KINDS, "gram")
 
 
 class WeightMatrix(Protocol):

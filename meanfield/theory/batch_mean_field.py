@@ -164,12 +164,12 @@ def _overlaps(
 
 def _three_gates(architecture: Sequential, transport: Transport, partner: Partner, covariance: Array) -> Array:
     """h for every pair (r, i)."""
-    average = architecture.sigma.gate_triple
-    if average is None:
+    sigma = architecture.sigma
+    if sigma.triple is None:
         raise ValueError(
             f"activation is {architecture.activation!r}; labels that are correlated between samples take an average "
             "over three gates, which is known for 'relu' and 'linear': use these, or independent labels of mean 0"
         )
     here, _ = transport.variances(covariance)
     variances = (here, *partner.variances(covariance))
-    return average(variances, (covariance, partner.observed(covariance), partner.joint(covariance)))
+    return sigma.gate_triple(variances, (covariance, partner.observed(covariance), partner.joint(covariance)))

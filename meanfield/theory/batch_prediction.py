@@ -100,6 +100,6 @@ def _output_term(
         return label * (classes**2 * mean_square_probability(classes, float(covariance[0, 0, 0])) - 1)
     if architecture.inputs == 1:
         return label * covariance[0, 0, 0]
-    if architecture.sigma.gate_triple is None:
+    if architecture.sigma.triple is None:
         return None
     return correlated_term(architecture, inputs, correlation, covariance)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf, log
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import Sequential
 from meanfield.theory import mean_field, stream_mean_field
@@ -53,18 +53,22 @@ def require_floats(architecture: Sequential, *energies: Array) -> None:
         )
 
 
+def mean_field_profiles(architecture: Sequential, inputs: ArrayLike | None = None) -> tuple[Array, Array]:
+    """F_l of every depth unit, and the label term at every site under a convolutional readout: (L,) and (L, S)."""
+    if architecture.has_skips:
+        return _stream_terms(architecture, inputs)
+    return mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
+
+
 def _log_terms(architecture: Sequential, inputs: Array | None) -> tuple[Array, Array]:
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        if architecture.has_skips:
-            overlap, profile = _stream_terms(architecture, inputs)
-        else:
-            overlap, profile = mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
+        overlap, profile = mean_field_profiles(architecture, inputs)
     require_floats(architecture, overlap, profile.mean(axis=1))
     with np.errstate(divide="ignore"):  # at sites that nothing reaches
         return np.asarray(np.log(overlap)), np.asarray(np.log(profile))
 
 
-def _stream_terms(architecture: Sequential, inputs: Array | None) -> tuple[Array, Array]:
+def _stream_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
     """F_l and the label term by site for every depth unit of a net with skips; labels stand at a pair's second site."""
     transport, product = mean_field.input_products(architecture, inputs)
     units = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -25,11 +26,12 @@ from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms, label_spread, relative_spread
 from meanfield.theory.exact_residual import exact_residual_terms
+from meanfield.theory.gram_excess import thin_input_warning
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loop_prediction import loop_levels, loop_values
 from meanfield.theory.net_prediction import log_terms
 from meanfield.theory.pair_overlaps import pair_moments
-from meanfield.validation import require_choice, require_flag
+from meanfield.validation import PremiseWarning, require_choice, require_flag
 
 Array = NDArray[np.float64]
 
@@ -132,6 +134,8 @@ def predict(
 
 def _mean_field(architecture: Sequential, inputs: Array | None, by_site: bool, attrs: dict[str, Any]) -> xr.Dataset:
     overlap, profile = log_terms(architecture, inputs)
+    if inputs is None and (sentence := thin_input_warning(architecture)):
+        warnings.warn(sentence, PremiseWarning, stacklevel=3)
     values = _with_label_term(architecture, overlap, logsumexp(profile, axis=1) - np.log(profile.shape[1]))
     if by_site:
         values["label_term_by_site"] = np.exp(profile)

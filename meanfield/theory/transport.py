@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.lattice import neighbours, reversed_neighbours
+from meanfield.lattice import OUTSIDE, neighbours, reversed_neighbours
 from meanfield.theory.shifts import sum_over_shifts
 
 Array = NDArray[np.float64]
@@ -48,6 +48,21 @@ class Transport(Protocol):
 
     def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
         """The same average over second sites and samples alone, by first site: (S,)."""
+
+    def within(self, pairs: Array) -> Array:
+        """What a sample shares with itself, per pair of its own sites."""
+
+    def pulled_back(self, pairs: Array) -> Array:
+        """(1/k) sum_Delta S_Delta^T A S_Delta of pairs within a sample: the adjoint of `diagonal`."""
+
+    def at_site(self, pairs: Array) -> Array:
+        """A(p, p), by site."""
+
+    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
+        """sum over samples i and their sites r, s of left(p; i r) form_i(r, s) right(p; i s), by first site p."""
+
+    def moved(self, values: Array) -> Array:
+        """Pk v / k of values by first site."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,32 @@ class SitePairs:
         samples, sites = self.architecture.inputs, self.architecture.sites
         weights = np.broadcast_to(1.0 if weight is None else weight, (samples, sites)).ravel() / (samples * sites)
         return np.asarray((pairs.reshape(samples, sites, -1) @ weights).mean(axis=0))
+
+    def within(self, pairs: Array) -> Array:
+        return np.einsum("bpbr->bpr", pairs)
+
+    def pulled_back(self, pairs: Array) -> Array:
+        table = reversed_neighbours(self.architecture.grid, self.architecture.kernel, self.architecture.padding)
+        found = np.zeros_like(pairs)
+        for shift in table:
+            shifted = pairs[:, shift][:, :, shift]
+            shifted[:, shift == OUTSIDE] = 0.0
+            shifted[:, :, shift == OUTSIDE] = 0.0
+            found += shifted
+        return found / len(table)
+
+    def at_site(self, pairs: Array) -> Array:
+        return np.einsum("bpbp->bp", pairs)
+
+    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
+        samples, sites = self.architecture.inputs, self.architecture.sites
+        first, second = (pairs.transpose(2, 0, 1, 3).reshape(samples, -1, sites) for pairs in (left, right))
+        return np.vecdot(first @ form, second).sum(axis=0).reshape(samples, sites)
+
+    def moved(self, values: Array) -> Array:
+        net = self.architecture
+        table = neighbours(net.grid, net.kernel, net.padding)
+        return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / net.taps)
 
     @property
     def _axes(self) -> list[tuple[int, int]]:
@@ -121,6 +162,26 @@ class Displacements:
 
     def transpose(self, pairs: Array) -> Array:
         return pairs[:, self._opposite]
+
+    def within(self, pairs: Array) -> Array:
+        return np.asarray(pairs[0])
+
+    def pulled_back(self, pairs: Array) -> Array:
+        return pairs
+
+    def at_site(self, pairs: Array) -> Array:
+        return np.asarray(pairs[0, 0])
+
+    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
+        """By Fourier transforms, as on a torus the sums are convolutions; one number, the same at every site."""
+        grid, axes = self.architecture.grid, tuple(range(1, 1 + len(self.architecture.grid)))
+        first, second = (np.fft.rfftn(pairs.reshape(-1, *grid), axes=axes) for pairs in (left, right))
+        samples = np.array([1.0, self.architecture.inputs - 1.0])[: len(left)]
+        spectrum = np.tensordot(samples, first.conj() * second, 1)[None]
+        return np.asarray(np.vdot(np.fft.irfftn(spectrum, grid, axes=axes), form))
+
+    def moved(self, values: Array) -> Array:
+        return values
 
     @cached_property
     def _opposite(self) -> Any:

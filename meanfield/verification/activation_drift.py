@@ -14,15 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.estimates import PowerLaw, log_slope
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
-from meanfield.verification.verdicts import (
-    Bands,
-    Deviation,
-    Finding,
-    effective_draws,
-    judge,
-    judge_computed,
-    unconverged,
-)
+from meanfield.verification.verdicts import Deviation, Finding, effective_draws, judge_computed, weigh
 from meanfield.verification.width_extrapolation import extrapolated
 
 Array = NDArray[np.float64]
@@ -253,10 +245,16 @@ def _drawn(used: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: D
     """The finding on the means of the ``used`` cases: scales if it holds any, else energies."""
     names = [name for name in (LABEL_SCALE, *ENERGIES) if name in used]
     share = max(float(used[f"{name}_largest_share"].max()) for name in names)
-    bands = Bands.of(DRAWN * claim.difference.size, effective_draws(used, *names))
-    verdict = judge(claim, rival, bands, share)
-    numbers = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, verdict, f"{shown}; {numbers}{unconverged(share)}")
+    return weigh(
+        titles,
+        claim,
+        rival,
+        comparisons=DRAWN * claim.difference.size,
+        draws=used.attrs["draws"],
+        effective=effective_draws(used, *names),
+        largest_share=share,
+        shown=shown,
+    )
 
 
 def _energies_of(dataset: xr.Dataset, cases: list[str]) -> xr.Dataset:

@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge, judge_computed
+from meanfield.verification.verdicts import Deviation, Finding, judge_computed, weigh
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def judge_enumeration(dataset: xr.Dataset) -> Finding:
     exact = dataset["enumerated_gap"].values
     without = dataset["uncorrected_gap"].isel(drawing=0).values
     verdict = judge_computed(exact, 0.0, float(without.min()), ROUNDING)
-    evidence = f"worst relative gap {exact.max():.1e}, rival {without.min():.2f} or more, granted {ROUNDING:g}"
+    evidence = f"worst relative gap {exact.max():.1e}, rival {without.min():.2f} or more, tolerance {ROUNDING:g}"
     titles = (
         "all batches obey E[Dz_a Dz_b] = E xi_a E xi_b + Cov/B (P0 eq. 25), times (P-B)/(P-1) without replacement",
         "no term in 1/B",
@@ -91,7 +91,8 @@ def judge_sampling(dataset: xr.Dataset) -> Finding:
         Deviation(energy - dataset[f"sampled_energy_{name}"].values, stderr, nothing) for name in ("identity", "limit")
     )
     titles = "batches sampled from 64 samples follow P0 eq. 25", "no term in 1/B"
-    return _finding(dataset, titles, claim, rival, draws=float(dataset.attrs["sampled_batches"]))
+    comparisons, batches = FINDINGS * energy.size, dataset.attrs["sampled_batches"]
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=batches)
 
 
 def judge_mean_field(dataset: xr.Dataset) -> Finding:
@@ -118,7 +119,7 @@ def judge_printed(dataset: xr.Dataset) -> Finding:
         "eta* moves by 1 + O(1/B) with the batch size for labels of mean 0 (P0 proposition 3.3)",
         "sqrt(B), P0's degenerate case",
     )
-    shown = f"slope of eta* of the label term {_shown(law)} from B = {first:.0f}; "
+    shown = f"slope of eta* of the label term {_shown(law)} from B = {first:.0f}"
     return _finding(tail(dataset).sel(case=[INDEPENDENT]), titles, claim, rival, shown)
 
 
@@ -135,7 +136,7 @@ def judge_square_root(dataset: xr.Dataset) -> Finding:
     weights = [float(dataset["other_sample"].sel(case=name)) for name in names]
     pairs = zip(weights, laws, theory, strict=True)
     shown = ", ".join(f"{_shown(law)} at f = {f:.2g} (rival {slope:.3f})" for f, law, slope in pairs)
-    return _finding(tail(dataset).sel(case=list(names)), titles, claim, rival, f"slopes {shown}; ")
+    return _finding(tail(dataset).sel(case=list(names)), titles, claim, rival, f"slopes {shown}")
 
 
 def judge_floor(dataset: xr.Dataset) -> Finding:
@@ -148,7 +149,7 @@ def judge_floor(dataset: xr.Dataset) -> Finding:
         "none, 1/B as for labels of mean 0",
     )
     shown = ", ".join(f"{a:.4g} +- {e:.2g} (mean field {t:.4g})" for a, e, t in zip(found, stderr, theory, strict=True))
-    return _finding(tail(dataset).sel(case=[WITH_MEAN, TAUGHT]), titles, claim, rival, f"floors {shown}; ")
+    return _finding(tail(dataset).sel(case=[WITH_MEAN, TAUGHT]), titles, claim, rival, f"floors {shown}")
 
 
 def judge_output_share(dataset: xr.Dataset) -> Finding:
@@ -167,9 +168,8 @@ def judge_output_share(dataset: xr.Dataset) -> Finding:
         "it tends to a floor, as outputs of different samples correlate",
     )
     sizes = " to ".join(str(size) for size in at["batch"].values)
-    shown = f"A/B grows {np.exp(change):.1f}-fold from B = {sizes}, mean field {np.exp(theory):.1f}; "
-    effective = min(_effective_draws(at, name) for name in ("output_term", "label_term"))
-    return _finding(at, titles, claim, rival, shown, effective)
+    shown = f"A/B grows {np.exp(change):.1f}-fold from B = {sizes}, mean field {np.exp(theory):.1f}"
+    return _finding(at, titles, claim, rival, shown, ("output_term", "label_term"))
 
 
 def judge_depth(dataset: xr.Dataset) -> Finding:
@@ -179,7 +179,7 @@ def judge_depth(dataset: xr.Dataset) -> Finding:
         "the batch size does not move the depth exponent -3/2 (P0's remark): mean field, 150 to 300 layers",
         "-1, no growth of overlaps",
     )
-    shown = f"slopes {slopes.max():.3f} .. {slopes.min():.3f}, least steep for large batches; granted {DEPTH_NEAR:g}"
+    shown = f"slopes {slopes.max():.3f} .. {slopes.min():.3f}, least steep for large batches; tolerance {DEPTH_NEAR:g}"
     return Finding(*titles, judge_computed(slopes, -1.5, -1.0, DEPTH_NEAR), shown)
 
 
@@ -216,16 +216,15 @@ def _finding(
     claim: Deviation,
     rival: Deviation,
     shown: str = "",
-    draws: float | None = None,
+    names: tuple[str, ...] = ("label_term",),
 ) -> Finding:
-    """By the draws of nets that carry the label terms of this part of a dataset, or so many ``draws`` of something."""
-    effective = _effective_draws(dataset) if draws is None else draws
-    bands = Bands.of(FINDINGS * claim.difference.size, effective)
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands), shown + evidence)
+    """By the draws of nets that carry the means ``names`` of this part of a dataset."""
+    effective = min(_effective_draws(dataset, name) for name in names)
+    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws"]
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, effective=effective, shown=shown)
 
 
-def _effective_draws(dataset: xr.Dataset, name: str = "label_term") -> float:
+def _effective_draws(dataset: xr.Dataset, name: str) -> float:
     """Kish's count of the draws that carry the worst of these means."""
     draws = float(dataset.attrs["draws"])
     relative = np.sqrt(draws) * dataset[f"{name}_stderr"] / dataset[name]

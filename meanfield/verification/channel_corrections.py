@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.verification import overlap_conservation
-from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge, unconverged
+from meanfield.verification.verdicts import Deviation, Finding, effective_draws, weigh
 
 Array = NDArray[np.float64]
 
@@ -121,11 +121,17 @@ def _scaling(
     """Two power laws between the ends; what the exact law of one site lacks of a function of L/C is granted to both."""
     slack = min(ends.lack(claimed), ends.lack(other))
     claim, rival = (ends.deviation(exponent, slack) for exponent in (claimed, other))
-    return _finding(dataset, titles, claim, rival, f"{ends.shown(letter)}; ")
+    return _finding(dataset, titles, claim, rival, ends.shown(letter))
 
 
 def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str) -> Finding:
-    bands = Bands.of(FINDINGS * claim.difference.size, effective_draws(dataset, "label_term"))
-    share = float(dataset[f"{CORRECTION}_largest_share"].max())
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands, share), shown + evidence + unconverged(share))
+    return weigh(
+        titles,
+        claim,
+        rival,
+        comparisons=FINDINGS * claim.difference.size,
+        draws=dataset.attrs["draws"],
+        effective=effective_draws(dataset, "label_term"),
+        largest_share=float(dataset[f"{CORRECTION}_largest_share"].max()),
+        shown=shown,
+    )

@@ -73,6 +73,7 @@ def of_rival(judge: Judge) -> Judge:
 
     def judge_rival(dataset: xr.Dataset) -> Finding:
         found = judge(dataset)
-        return Finding(found.rival, found.claim, OPPOSITE.get(found.verdict, found.verdict), found.evidence)
+        evidence = f"claim and rival exchanged: {found.evidence}"
+        return Finding(found.rival, found.claim, OPPOSITE.get(found.verdict, found.verdict), evidence)
 
     return judge_rival

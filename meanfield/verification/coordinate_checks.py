@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import combined
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope
-from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, judge
+from meanfield.verification.verdicts import Deviation, Finding, Verdict, weigh
 
 Array = NDArray[np.float64]
 
@@ -41,14 +41,18 @@ def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, name:
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """Up to three findings per optimizer: the table of the net's own block depth, the other condition's, and none."""
-    right = _right_table(dataset)
-    other = {"one": "many", "many": "one"}[right]
-    judges: dict[str, Callable[..., Finding]] = {table: partial(judge_flat, table=table) for table in (right, other)}
+    """One finding per optimizer and table that was run."""
+    judges: dict[str, Callable[..., Finding]] = {table: partial(judge_flat, table=table) for table in ("one", "many")}
     judges["standard"] = judge_standard
-    run = list(map(str, dataset["table"].values))
     names = map(str, dataset["optimizer"].values)
-    return [judge(dataset, name) for name in names for table, judge in judges.items() if table in run]
+    return [judges[table](dataset, name) for name in names for table in judged_tables(dataset)]
+
+
+def judged_tables(dataset: xr.Dataset) -> list[str]:
+    """Those that were run: the table of the net's own block depth, the other condition's, and none."""
+    right = _right_table(dataset)
+    run = list(map(str, dataset["table"].values))
+    return [table for table in (right, {"one": "many", "many": "one"}[right], "standard") if table in run]
 
 
 def _right_table(dataset: xr.Dataset) -> str:
@@ -95,11 +99,10 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Finding:
     inside = Deviation(slopes, stderr, allowance)
     weakest = [int(np.argmin(Deviation(np.abs(slopes) - OFF, stderr, allowance).excess))]
     rival = Deviation(np.abs(slopes[weakest]) - OFF, stderr[weakest], allowance[weakest])
-    bands = Bands.of(len(rows) * dataset.sizes["optimizer"], float(dataset.attrs["draws"]))
     name, worst = rows[int(np.argmax(inside.excess))]
-    shown = f"farthest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({name}), granted {worst.allowance:.3f}"
-    evidence = f"{shown}; {inside.worst:.1f} s.e. beyond, rival {rival.worst:.1f} at least, band {bands.alarm:.3g}"
-    return Finding(claim_title, rival_title, judge(inside, rival, bands), evidence)
+    shown = f"hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({name}), allowance {worst.allowance:.3f}"
+    comparisons, draws = len(rows) * dataset.sizes["optimizer"], dataset.attrs["draws"]
+    return weigh((claim_title, rival_title), inside, rival, comparisons=comparisons, draws=draws, shown=shown)
 
 
 def judge_standard(dataset: xr.Dataset, optimizer: str) -> Finding:

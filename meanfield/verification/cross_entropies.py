@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law
-from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge
+from meanfield.verification.verdicts import Deviation, Finding, effective_draws, weigh
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def judge_label_term(dataset: xr.Dataset) -> Finding:
         f"(1 - 1/C)/C = {ratios[1]:.2g}, the ratio of |error|^2 without the 1/M of the squared loss",
     )
     mean = float(np.exp(np.average(logs, weights=stderr**-2)))
-    return _finding(dataset, titles, claim, rival, f"ratio {mean:.3g} on average; ", ("label_term",))
+    return _finding(dataset, titles, claim, rival, f"ratio {mean:.3g} on average", ("label_term",))
 
 
 def judge_prefactor(dataset: xr.Dataset) -> Finding:
@@ -74,7 +74,7 @@ def judge_prefactor(dataset: xr.Dataset) -> Finding:
         f"under the muP head eta* is (C - 1)^(-1/2) = {(classes - 1) ** -0.5:.3g} times that under squared loss",
         "equal",
     )
-    shown = f"ratios {np.exp(-logs.max() / 2):.3f} .. {np.exp(-logs.min() / 2):.3f}; "
+    shown = f"ratios {np.exp(-logs.max() / 2):.3f} .. {np.exp(-logs.min() / 2):.3f}"
     return _finding(dataset.sel(head="mup"), titles, claim, rival, shown)
 
 
@@ -112,7 +112,7 @@ def _exponent_gaps(dataset: xr.Dataset, nets: list[str], head: str) -> tuple[Arr
     stderr = np.array([float(np.hypot(other.stderr, squared.stderr)) for other, squared in pairs])
     both = zip(nets, pairs, strict=True)
     words = ", ".join(f"{net} {other.exponent:.3f} and {squared.exponent:.3f}" for net, (other, squared) in both)
-    return gaps, stderr, f"slopes {words} (squared); "
+    return gaps, stderr, f"slopes {words} (squared)"
 
 
 def judge_error(dataset: xr.Dataset, head: str) -> Finding:
@@ -128,7 +128,7 @@ def judge_error(dataset: xr.Dataset, head: str) -> Finding:
         f"{gaussian[0]:.4g}, logits of variance 1",
     )
     at = at.sel(head=head)
-    return _finding(at, titles, claim, rival, f"drawn {error.min():.4g} .. {error.max():.4g}; ", ("output_error",))
+    return _finding(at, titles, claim, rival, f"drawn {error.min():.4g} .. {error.max():.4g}", ("output_error",))
 
 
 def judge_output_term(dataset: xr.Dataset) -> Finding:
@@ -145,7 +145,7 @@ def judge_output_term(dataset: xr.Dataset) -> Finding:
         "output term under the He head is the label term times (E|p|^2 - 1/C) / (1 - 1/C), beside corrections in M L/n",
         "as large as the label term, as under squared loss",
     )
-    shown = f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, leading order {np.exp(targets[0][0]):.3f}; "
+    shown = f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, leading order {np.exp(targets[0][0]):.3f}"
     return _finding(at, titles, claim, rival, shown, ("label_term", "output_term"))
 
 
@@ -163,6 +163,6 @@ def _finding(
     names: tuple[str, ...] = ("update_energy",),
 ) -> Finding:
     """By the draws that carry the means of the terms ``names`` in this part of the dataset."""
-    bands = Bands.of(FINDINGS * claim.difference.size, effective_draws(dataset, *names))
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands), shown + evidence)
+    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws"]
+    effective = effective_draws(dataset, *names)
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, effective=effective, shown=shown)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge, unconverged
+from meanfield.verification.verdicts import Deviation, Finding, effective_draws, weigh
 
 Array = NDArray[np.float64]
 
@@ -132,12 +132,15 @@ def judge_output_term(measured: xr.Dataset) -> Finding:
     rival = _slope_deviation(output.exponent - label.exponent, float(np.hypot(output.stderr, label.stderr)), slack)
     share = max(_largest_share(measured, name) for name in ("output_term", "label_term"))
     ratio = float(measured["output_term"].values[-1] / measured["label_term"].values[-1])
-    return Finding(
-        claim="output term grows no faster than l^2 (P0 eq. 21)",
-        rival="it grows like the label term",
-        verdict=judge(claim, rival, Bands.of(FINDINGS, effective_draws(measured, "output_term", "label_term")), share),
-        evidence=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer"
-        + unconverged(share),
+    return weigh(
+        ("output term grows no faster than l^2 (P0 eq. 21)", "it grows like the label term"),
+        claim,
+        rival,
+        comparisons=FINDINGS,
+        draws=measured.attrs["draws"],
+        effective=effective_draws(measured, "output_term", "label_term"),
+        largest_share=share,
+        shown=f"exponents: output {_pm(output)}, label {_pm(label)}; A/B = {ratio:.3g} at the last layer",
     )
 
 
@@ -165,11 +168,17 @@ def _slope_finding(ladder: xr.Dataset, name: str, titles: tuple[str, str], claim
     depths = ladder["depth"].values
     excess = np.log1p([float(ladder["finite_width_allowance"].sel(depth=depth, layer=depth)) for depth in depths])
     slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
-    share, measured = _largest_share(ladder, name), scale_slope(ladder, name)
+    measured = scale_slope(ladder, name)
     sides = [_slope_deviation(measured.exponent - value, measured.stderr, slack) for value in (claimed, rival)]
-    bands = Bands.of(FINDINGS, effective_draws(ladder, SCALED_TERM[name]))
-    evidence = f"measured slope {_pm(measured)}, allowance {slack:.3f}, band {bands.alarm:.3g} s.e."
-    return Finding(*titles, judge(sides[0], sides[1], bands, share), evidence + unconverged(share))
+    return weigh(
+        titles,
+        *sides,
+        comparisons=FINDINGS,
+        draws=ladder.attrs["draws"],
+        effective=effective_draws(ladder, SCALED_TERM[name]),
+        largest_share=_largest_share(ladder, name),
+        shown=f"measured slope {_pm(measured)}, allowance {slack:.3f}",
+    )
 
 
 def _depths(ladder: xr.Dataset) -> str:
@@ -178,10 +187,15 @@ def _depths(ladder: xr.Dataset) -> str:
 
 def _finding(measured: xr.Dataset, name: str, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
     """A finding on every layer of one quantity; ``titles`` name the claim and its rival."""
-    bands = Bands.of(FINDINGS * measured.sizes["layer"], effective_draws(measured, name))
-    evidence = f"worst excess {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
-    share = _largest_share(measured, name)
-    return Finding(*titles, judge(claim, rival, bands, share), evidence + unconverged(share))
+    return weigh(
+        titles,
+        claim,
+        rival,
+        comparisons=FINDINGS * measured.sizes["layer"],
+        draws=measured.attrs["draws"],
+        effective=effective_draws(measured, name),
+        largest_share=_largest_share(measured, name),
+    )
 
 
 def _slope_deviation(difference: float, stderr: float, slack: float) -> Deviation:

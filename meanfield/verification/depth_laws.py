@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 from meanfield.estimates import PowerLaw, critical_z, fit_power_law
 from meanfield.theory.laws import single_site_overlap
 from meanfield.verification.published import COMMON_SWEEP, P0_EXPONENT, MeasuredSlope, judged_slopes
-from meanfield.verification.verdicts import DOUBT, Bands, Deviation, Finding, judge, judge_computed
+from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge, judge_computed
 
 Array = NDArray[np.float64]
 
@@ -132,12 +132,15 @@ def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Finding:
         for slope in (expected, TRANSFER_EXPONENT)
     )
     band = critical_z(2 * comparisons, measured.freedom + 1, DOUBT)
+    reach = "too few rates are printed for a band"
+    if band <= WIDEST_BAND:
+        reach = f"band {band:.2g} s.e., left once in a hundred papers"
     differences = f"{measured.slope - expected:+.3f} from it, {measured.slope - TRANSFER_EXPONENT:+.3f} from -3/2"
     return Finding(
         claim=f"{measured.source}: the slope is that of the finite-depth law over the same depths, {expected:.3f}",
         rival="-3/2",
         verdict=judge(claim, rival, Bands(doubt=band, alarm=band)),
-        evidence=f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; band {band:.2g} s.e.",
+        evidence=f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; {reach}",
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import xarray as xr
 
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.convergence import PRECISION, is_converged, is_planned, layer_ranges
-from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, effective_draws, judge
+from meanfield.verification.verdicts import Deviation, Finding, Verdict, effective_draws, weigh
 
 
 def judge_exact(measured: xr.Dataset, name: str) -> Finding:
@@ -28,8 +30,9 @@ def judge_exact(measured: xr.Dataset, name: str) -> Finding:
     limit = "overlap_energy" if name == "overlap_energy" else "label_term"
     expected = (kept[f"{name}_exact"].values, kept[f"{limit}_mean_field"].values)
     claim, rival = (Deviation(mean - values, stderr, ROUNDING * mean) for values in expected)
-    bands = Bands.of(2 * mean.size, effective_draws(kept, name))
-    evidence = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
+    draws, effective = measured.attrs["draws"], effective_draws(kept, name)
+    found = weigh(titles, claim, rival, comparisons=2 * mean.size, draws=draws, effective=effective)
     if not is_converged(kept, name).all():
-        return Finding(*titles, Verdict.INCONCLUSIVE, f"{evidence}; its mean has not converged{note}")
-    return Finding(*titles, judge(claim, rival, bands), evidence + note)
+        missed = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e."
+        return Finding(*titles, Verdict.INCONCLUSIVE, f"{missed}; its mean has not converged{note}")
+    return replace(found, evidence=found.evidence + note)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import Sequential
-from meanfield.theory.mean_field import forward_moments, input_products, white_input
-from meanfield.theory.transport import Transport
+from meanfield.theory.gram_excess import gram_excess, layer_excesses
+from meanfield.theory.mean_field import input_products, white_input
 from meanfield.verification.energy_responses import log_energy_noise
 
 Array = NDArray[np.float64]
@@ -62,16 +62,7 @@ def _gram_excess(architecture: Sequential, inputs: ArrayLike | None, correlation
     if architecture.inputs * architecture.sites == 1:
         return [0.0] * architecture.depth
     transport, product = input_products(architecture, inputs, correlation)
-    layers = forward_moments(architecture, transport, product)
-    found = [0.0 if inputs is not None else _excess(architecture, *white_input(architecture, correlation))]
-    for _, covariance in islice(layers, architecture.depth - 1):
-        found.append(_excess(architecture, transport, covariance))
-    widths = architecture.channels_by_layer[:-1]
-    return [excess / (width * architecture.taps) for excess, width in zip(found, widths, strict=True)]
-
-
-def _excess(architecture: Sequential, transport: Transport, covariance: Array) -> float:
-    """Variance of sigma sigma' over its squared mean, both averaged over pairs of sites."""
-    arguments = (*transport.variances(covariance), covariance)
-    mean_square = transport.mean(architecture.sigma.product(*arguments) ** 2)
-    return transport.mean(architecture.sigma.square_product(*arguments)) / mean_square - 1
+    first = 0.0
+    if inputs is None:
+        first = gram_excess(architecture, *white_input(architecture, correlation), architecture.channels_by_layer[0])
+    return [first, *islice(layer_excesses(architecture, transport, product), architecture.depth - 1)]

@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law
-from meanfield.verification.verdicts import CONVERGED_SHARE, Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Deviation, Finding, weigh
 
 Array = NDArray[np.float64]
 
@@ -82,11 +82,10 @@ def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str, words: 
     unbounded, error = _growth(dataset.sel(model=model, scaling=looser))
     claim = Deviation(np.array([max(growth, 0.0)]), np.array([stderr]), np.array([np.log(2.0)]))
     rival = Deviation(np.array([unbounded]), np.array([error]), np.array([np.log(2.0)]))
-    evidence = (
+    shown = (
         f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half, under the looser scaling by {unbounded:.3g}"
     )
-    finding = _finding(dataset, (words, "nor under the looser one"), claim, rival)
-    return Finding(finding.claim, finding.rival, finding.verdict, evidence)
+    return _finding(dataset, (words, "nor under the looser one"), claim, rival, shown)
 
 
 def judge_printed_growth(dataset: xr.Dataset) -> Finding:
@@ -104,9 +103,8 @@ def judge_printed_growth(dataset: xr.Dataset) -> Finding:
         "tied loops under eps = L^(-1/2) grow as eps^2 L^2 = L (P2 theorem 1, whose premise is H = O(1))",
         "exponentially in sqrt(L), as the mean field does",
     )
-    finding = _finding(dataset, titles, claim, rival)
     shown = f"slope {law.exponent:.3f} +- {law.stderr:.3f} over {_loops(at)}, mean field {far.exponent:.3f}"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, shown)
 
 
 def judge_correlations(dataset: xr.Dataset) -> Finding:
@@ -122,9 +120,8 @@ def judge_correlations(dataset: xr.Dataset) -> Finding:
     )
     rival = Deviation(shared, error, np.full(shared.size, UNCORRELATED))
     titles = "increments correlate at all distances in loops, on the diagonal alone in deep stacks", "alike in both"
-    finding = _finding(dataset, titles, claim, rival)
     shown = f"least in loops {shared[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(mean).max():.3f}"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, shown)
 
 
 def judge_cross_bound(dataset: xr.Dataset) -> Finding:
@@ -149,8 +146,7 @@ def _cross_law(dataset: xr.Dataset) -> PowerLaw:
 def _judge_cross(dataset: xr.Dataset, titles: tuple[str, str], from_claim: float, from_rival: float) -> Finding:
     law = _cross_law(dataset)
     claim, rival = (Deviation(np.array([x]), np.array([law.stderr]), np.zeros(1)) for x in (from_claim, from_rival))
-    finding = _finding(dataset, titles, claim, rival)
-    return Finding(*titles, finding.verdict, f"exponent {law.exponent:.3f} +- {law.stderr:.3f}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, f"exponent {law.exponent:.3f} +- {law.stderr:.3f}")
 
 
 def _growth(at: xr.Dataset) -> tuple[float, float]:
@@ -175,9 +171,9 @@ def _loops(at: xr.Dataset) -> str:
     return " .. ".join(str(int(at["loops"][end])) for end in (0, -1))
 
 
-def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
-    bands = Bands.of(FINDINGS * claim.difference.size, float(dataset.attrs["draws"]))
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    bounded = dataset["largest_share"].sel(scaling="linear")
-    share = 0.0 if float(bounded.max()) <= CONVERGED_SHARE else float(bounded.max())
-    return Finding(*titles, judge(claim, rival, bands, share), evidence)
+def _finding(
+    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str = ""
+) -> Finding:
+    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws"]
+    share = float(dataset["largest_share"].sel(scaling="linear").max())
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, largest_share=share, shown=shown)

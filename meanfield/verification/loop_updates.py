@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.estimates import PowerLaw, fit_power_law
 from meanfield.verification.loop_growth import FINITE_WIDTH
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Deviation, Finding, weigh
 
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 5
@@ -80,11 +80,10 @@ def judge_stable(dataset: xr.Dataset, update: str) -> Finding:
         f"{update} updates scale as (eta eps L)^2 at alpha >= 1, so eta ~ L^(alpha-1) (P2 eq. 3, 4)",
         "eta ~ L^(1-alpha), as the introduction prints",
     )
-    finding = _finding(dataset, titles, claim, rival)
     shown = ", ".join(
         f"{law.exponent:.3f} +- {law.stderr:.3f} at alpha = {a:g}" for law, a in zip(laws, alphas, strict=True)
     )
-    return Finding(*titles, finding.verdict, f"slopes {shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, f"slopes {shown}")
 
 
 def judge_below_threshold(dataset: xr.Dataset) -> Finding:
@@ -93,9 +92,8 @@ def judge_below_threshold(dataset: xr.Dataset) -> Finding:
     slack = FINITE_WIDTH / float(dataset.attrs["ladder_width"]) * theory
     claim, rival = (_slope(law, value, slack) for value in (printed_exponent(0.5), theory))
     titles = "isotropic updates scale as (eta eps L)^2 = eta^2 L at alpha = 1/2 too", "exponentially in sqrt(L)"
-    finding = _finding(dataset, titles, claim, rival)
     shown = f"slope {law.exponent:.2f} +- {law.stderr:.2f}, recursion {theory:.2f}"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, shown)
 
 
 def judge_width(dataset: xr.Dataset) -> Finding:
@@ -103,16 +101,16 @@ def judge_width(dataset: xr.Dataset) -> Finding:
     law, isotropic = width_slope(dataset, "aligned"), width_slope(dataset, "isotropic")
     claim, rival = (_slope(law, value, NEAR) for value in (0.0, 1.0))
     titles = "sign updates of the true gradient move the stream alike at every width", "as N: their norm is eta sqrt(N)"
-    finding = _finding(dataset, titles, claim, rival)
     shown = f"slope in N {law.exponent:.3f} +- {law.stderr:.3f}, of isotropic signs {isotropic.exponent:.3f}"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, shown)
 
 
 def _slope(law: PowerLaw, value: float, slack: ArrayLike) -> Deviation:
     return Deviation(np.array([law.exponent - value]), np.array([law.stderr]), np.atleast_1d(slack))
 
 
-def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation) -> Finding:
-    bands = Bands.of(FINDINGS * claim.difference.size, float(dataset.attrs["draws"]))
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands), evidence)
+def _finding(
+    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str = ""
+) -> Finding:
+    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws"]
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=shown)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
 from meanfield.verification.convergence import LABEL_SPREAD, draws_needed, is_converged
-from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, effective_draws, judge
+from meanfield.verification.verdicts import Deviation, Finding, Verdict, effective_draws, weigh
 
 TERMS = ("output_term", "label_term")
 
@@ -59,10 +61,13 @@ def judge_drawn_share(rows: xr.Dataset) -> Finding:
     one_output = np.broadcast_to(rows["drawn_share_exact"].isel({"drawn_outputs": [0]}).values, planned.shape)[planned]
     nothing = np.zeros_like(share)
     claim, rival = (Deviation(share - value, stderr, nothing) for value in (exact, one_output))
-    bands = Bands.of(2 * share.size, float(rows["drawn_share_effective_draws"].values[planned].min()))
     left_out = f"; {np.sum(~planned)} nets left out, not converged" if not planned.all() else ""
-    evidence = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
     stray = int(np.sum(rows["drawn_share_converged"].values[planned] == 0))
     if stray:
-        return Finding(*titles, Verdict.INCONCLUSIVE, f"{evidence}; {stray} nets have not converged{left_out}")
-    return Finding(*titles, judge(claim, rival, bands), evidence + left_out)
+        missed = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e."
+        return Finding(*titles, Verdict.INCONCLUSIVE, f"{missed}; {stray} nets have not converged{left_out}")
+    draws, effective = (
+        float(rows[f"drawn_share_{name}"].values[planned].min()) for name in ("draws", "effective_draws")
+    )
+    found = weigh(titles, claim, rival, comparisons=2 * share.size, draws=draws, effective=effective)
+    return replace(found, evidence=found.evidence + left_out)

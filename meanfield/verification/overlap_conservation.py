@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.estimates import fit_power_law
-from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws, judge
+from meanfield.verification.verdicts import Deviation, Finding, effective_draws, weigh
 
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 4
@@ -62,9 +62,9 @@ def judge_added_variance(dataset: xr.Dataset, findings: int = FINDINGS) -> Findi
     slope, error = (np.array([getattr(law, name) for law in slopes]) for name in ("exponent", "stderr"))
     claim, rival = (Deviation(slope - value, error, np.zeros_like(slope)) for value in (-1.0, -0.5))
     shown = ", ".join(f"{s:.3f} +- {e:.3f}" for s, e in zip(slope, error, strict=True))
-    bands = Bands.of(findings * len(slope), float(dataset.attrs["draws_given"]))
     titles = "given the layers below, a layer of C units adds a variance of C0/C (P0 Lemma 5, eq. 27)", "C^(-1/2)"
-    return Finding(*titles, judge(claim, rival, bands), f"slopes in C by pair: {shown}")
+    comparisons, draws = findings * len(slope), dataset.attrs["draws_given"]
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=f"slopes in C by pair: {shown}")
 
 
 def _as_it_begins(exact: xr.DataArray) -> xr.DataArray:
@@ -89,9 +89,9 @@ def finding(
     dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, findings: int = FINDINGS
 ) -> Finding:
     """The verdict at the run's false-alarm budget, split over its findings and all their points."""
-    bands = Bands.of(findings * claim.difference.size, effective_overlap_draws(dataset))
-    evidence = f"worst {claim.worst:.1f} s.e., rival {rival.worst:.1f} s.e., band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands), evidence)
+    comparisons, draws = findings * claim.difference.size, dataset.attrs["draws"]
+    effective = effective_overlap_draws(dataset)
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, effective=effective)
 
 
 def effective_overlap_draws(dataset: xr.Dataset) -> float:

@@ -7,16 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, log_slope
-from meanfield.verification.verdicts import (
-    Bands,
-    Deviation,
-    Finding,
-    Verdict,
-    effective_draws,
-    judge,
-    judge_computed,
-    unconverged,
-)
+from meanfield.verification.verdicts import Deviation, Finding, Verdict, effective_draws, judge_computed, weigh
 
 Array = NDArray[np.float64]
 
@@ -120,7 +111,8 @@ def judge_mean_field(dataset: xr.Dataset) -> Finding:
     )
     claim, rival = (Deviation(energy - theory, stderr, allowance * theory) for theory in theories)
     titles = "zero-padded draws follow the zero-padded mean field", "the circular one"
-    return _drawn(dataset, titles, claim, rival, effective_draws(at, "label_term"), _share(at, "label_term"))
+    effective = effective_draws(at, "label_term")
+    return _drawn(dataset, titles, claim, rival, _share(at, "label_term"), effective=effective)
 
 
 def judge_exponent(dataset: xr.Dataset, place: int) -> Finding:
@@ -135,14 +127,12 @@ def judge_exponent(dataset: xr.Dataset, place: int) -> Finding:
     depths = at["depth"].values
     slack = np.array([0.5 * allowed / np.log(depths[-1] / depths[0])])
     sides = [Deviation(np.array([law.exponent - x]), np.array([law.stderr]), slack) for x in (0.0, theory)]
-    shown = f"slope of the ratio {law.exponent:.3f} +- {law.stderr:.3f}, granted {slack[0]:.3f}"
+    shown = f"slope of the ratio {law.exponent:.3f} +- {law.stderr:.3f}, allowance {slack[0]:.3f}"
     titles = (
         f"on {grid} sites padding leaves the exponent of eta* of B over depths {depths[0]} .. {depths[-1]} (P0 B)",
         f"it changes by {theory:.3f}, the mean field's",
     )
-    effective, share = float(dataset.attrs["draws"]), _share(at, LABEL_SCALE)
-    finding = _drawn(dataset, titles, sides[0], sides[1], effective, share)
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _drawn(dataset, titles, sides[0], sides[1], _share(at, LABEL_SCALE), shown)
 
 
 def judge_uniform_correction(dataset: xr.Dataset) -> Finding:
@@ -167,9 +157,8 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Finding:
     slack = np.array([(deep[-1] - deep[0]) / (len(deep) - 1)])
     claim, rival = (Deviation(np.array([slope - x]), np.array([stderr]), slack) for x in (law, 0.0))
     titles = f"on {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}", "no decay: a constant factor"
-    finding = _drawn(dataset, titles, claim, rival, float(dataset.attrs["draws"]), _share(at, "label_term"))
-    shown = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, granted {slack[0]:.4f}"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    shown = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack[0]:.4f}"
+    return _drawn(dataset, titles, claim, rival, _share(at, "label_term"), shown)
 
 
 def judge_turning(dataset: xr.Dataset) -> Finding:
@@ -212,11 +201,24 @@ def judge_missing_terms(dataset: xr.Dataset) -> Finding:
 
 
 def _drawn(
-    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, effective: float, share: float
+    dataset: xr.Dataset,
+    titles: tuple[str, str],
+    claim: Deviation,
+    rival: Deviation,
+    share: float,
+    shown: str = "",
+    effective: float | None = None,
 ) -> Finding:
-    bands = Bands.of(FINDINGS * claim.difference.size, effective)
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands, share), evidence + unconverged(share))
+    return weigh(
+        titles,
+        claim,
+        rival,
+        comparisons=FINDINGS * claim.difference.size,
+        draws=dataset.attrs["draws"],
+        effective=effective,
+        largest_share=share,
+        shown=shown,
+    )
 
 
 def _share(at: xr.Dataset, name: str) -> float:

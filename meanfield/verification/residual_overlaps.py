@@ -13,7 +13,7 @@ import xarray as xr
 
 from meanfield.estimates import PowerLaw, fit_power_law
 from meanfield.verification.overlap_conservation import deviation, effective_overlap_draws, finding
-from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, judge
+from meanfield.verification.verdicts import Deviation, Finding, Verdict, weigh
 
 # Findings of one run, over which its false-alarm budget is split.
 FINDINGS = 5
@@ -117,9 +117,15 @@ def judge_vanishing_deviation(dataset: xr.Dataset) -> Finding:
     slack = np.log1p(NEXT_ORDER / least[0]) / np.log(least[-1] / least[0])
     slope, error = (np.array([getattr(law, name) for law in resolved]) for name in ("exponent", "stderr"))
     claim, rival = (Deviation(slope - value, error, np.full_like(slope, slack)) for value in (-1.0, 0.0))
-    bands = Bands.of(FINDINGS * len(slope), effective_overlap_draws(dataset))
-    evidence += f"; allowance {slack:.3f}, band {bands.alarm:.3g} s.e."
-    return Finding(*titles, judge(claim, rival, bands), evidence)
+    return weigh(
+        titles,
+        claim,
+        rival,
+        comparisons=FINDINGS * len(slope),
+        draws=dataset.attrs["draws"],
+        effective=effective_overlap_draws(dataset),
+        shown=f"{evidence}; allowance {slack:.3f}",
+    )
 
 
 def width_slopes(dataset: xr.Dataset) -> dict[str, PowerLaw | None]:

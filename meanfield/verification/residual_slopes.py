@@ -12,7 +12,7 @@ from meanfield.estimates import PowerLaw, fit_power_law
 from meanfield.theory.residual_laws import log_path_sum_scale, residual_exponent
 from meanfield.verification.claims import Judge
 from meanfield.verification.published import P0_EXPONENT
-from meanfield.verification.verdicts import Bands, Deviation, Finding, Verdict, judge
+from meanfield.verification.verdicts import Deviation, Finding, Verdict, weigh
 
 Array = NDArray[np.float64]
 
@@ -80,8 +80,7 @@ def judge_theory(dataset: xr.Dataset) -> Finding:
     rival = Deviation(slope - P0_EXPONENT, stderr, slack)
     titles = "label term's eta*(K) falls as the exact expectation and the mean field say, for every net", "as K^(-3/2)"
     nearest = float(rival.excess.min())
-    finding = _finding(dataset, titles, claim, rival, len(nets))
-    return Finding(*titles, finding.verdict, f"{finding.evidence}, the nearest {nearest:.1f} s.e.")
+    return _finding(dataset, titles, claim, rival, f"the rival's nearest net is {nearest:.1f} s.e. away")
 
 
 def judge_exponent(dataset: xr.Dataset, scaling: str, block_depth: int, claimed: float, words: str) -> Finding:
@@ -98,9 +97,8 @@ def judge_exponent(dataset: xr.Dataset, scaling: str, block_depth: int, claimed:
         Deviation(np.array([law.exponent - value]), np.array([law.stderr]), slack) for value in (claimed, other)
     )
     titles = f"eta* ~ K^{claimed:g} for {words}", f"K^{other:g}"
-    finding = _finding(dataset, titles, claim, rival, 1)
     shown = f"slope {law.exponent:.3f} +- {law.stderr:.3f}, in theory {far:.3f} at {dataset.attrs['far']} blocks"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, shown)
 
 
 def _published(scaling: str, block_depth: int, claimed: float, words: str) -> Judge:
@@ -126,9 +124,9 @@ def judge_block_depth(dataset: xr.Dataset) -> Finding:
     error, granted = np.hypot(stderr[1:], stderr[0]), slack[1:] + slack[0]
     steps = dataset["block_depth"].values[1:] - dataset["block_depth"].values[0]
     titles = 'exponents under "init" scaling do not depend on the branch depth k (P0 3.1, C.2)', "exponent k - 2"
-    finding = _finding(dataset, titles, Deviation(above, error, granted), Deviation(above - steps, error, granted), 2)
+    claim, rival = (Deviation(found, error, granted) for found in (above, above - steps))
     shown = ", ".join(f"{law.exponent:.3f} +- {law.stderr:.3f}" for law in laws)
-    return Finding(*titles, finding.verdict, f"slopes for k = 1, 2, 3: {shown}; {finding.evidence}")
+    return _finding(dataset, titles, claim, rival, f"slopes for k = 1, 2, 3: {shown}")
 
 
 def judge_effective_depth(dataset: xr.Dataset) -> Finding:
@@ -153,10 +151,9 @@ def judge_path_sum(dataset: xr.Dataset) -> Finding:
     follows = Deviation(ends, error, np.zeros(1))
     departs = Deviation(np.maximum(ends + 1.0, 0.0), error, np.zeros(1))  # by a factor e or more between the ends
     titles = "PathSum departs from eta* as blocks are added (P0 4.3)", "it follows eta*"
-    finding = _finding(dataset, titles, departs, follows, 1)
     factor = float(np.exp(-ends[0]))
     shown = f"from {blocks[0]} to {blocks[-1]} blocks it falls {factor:.3g} times too far"
-    return Finding(*titles, finding.verdict, f"{shown}; {finding.evidence}")
+    return _finding(dataset, titles, departs, follows, shown)
 
 
 def _nets(dataset: xr.Dataset) -> list[tuple[tuple[str, int, str], xr.Dataset]]:
@@ -171,9 +168,8 @@ def _nets(dataset: xr.Dataset) -> list[tuple[tuple[str, int, str], xr.Dataset]]:
 
 
 def _finding(
-    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, comparisons: int
+    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str = ""
 ) -> Finding:
-    bands = Bands.of(FINDINGS * comparisons, float(dataset.attrs["draws"]))
-    evidence = f"{claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
+    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws"]
     share = float(dataset[f"{LABEL_SCALE}_largest_share"].sel(scaling=list(SCALED)).max())
-    return Finding(*titles, judge(claim, rival, bands, share), evidence)
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, largest_share=share, shown=shown)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from meanfield.block_net import BlockNet
 from meanfield.theory.spectral_conditions import branch_products
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Deviation, Finding, weigh
 
 Array = NDArray[np.float64]
 
@@ -200,11 +200,10 @@ def _finding(dataset: xr.Dataset, claim: str, rows: list[Row], comparisons: int)
     inside = Deviation(difference, stderr, allowance)
     weakest = [int(np.argmin(Deviation(np.abs(difference) - 0.5, stderr, allowance).excess))]
     rival = Deviation(np.abs(difference[weakest]) - 0.5, stderr[weakest], allowance[weakest])
-    bands = Bands.of(comparisons, float(dataset.attrs["draws"]))
     worst = rows[int(np.argmax(np.abs(difference)))]
     shown = (
         f"{len(rows)} slopes, farthest {worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for "
-        f"{worst.condition:+g} ({worst.name}{', ' * bool(worst.optimizer)}{worst.optimizer}, in {worst.direction}); "
-        f"worst {inside.worst:.1f} s.e. beyond that, rival {rival.worst:.3g} or more, band {bands.alarm:.3g}"
+        f"{worst.condition:+g} ({worst.name}{', ' * bool(worst.optimizer)}{worst.optimizer}, in {worst.direction})"
     )
-    return Finding(claim, "half a power of width or depth off", judge(inside, rival, bands), shown)
+    titles, draws = (claim, "half a power of width or depth off"), dataset.attrs["draws"]
+    return weigh(titles, inside, rival, comparisons=comparisons, draws=draws, shown=shown)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from meanfield.estimates import PowerLaw, fit_power_law
 from meanfield.verification.channel_corrections import FINDINGS, gram_term
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Deviation, Finding, weigh
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def judge_slopes(dataset: xr.Dataset) -> Finding:
     stderr[-1] /= np.sqrt(stderr.size - 1)
     claim, rival = (Deviation(slope - value, stderr, slack) for value in (expected, np.full_like(slope, -1.5)))
     titles = "eta* of the label term falls as the mean field says, on every grid and stencil", "as L^(-3/2)"
-    shown = f"mean slope {slope[-1]:.3f}, mean field {expected[-1]:.3f}; "
+    shown = f"mean slope {slope[-1]:.3f}, mean field {expected[-1]:.3f}"
     return _finding(dataset, titles, claim, rival, shown)
 
 
@@ -73,7 +73,7 @@ def judge_one_exponent(dataset: xr.Dataset) -> Finding:
         "the exponent does not depend on stencil, grid or dimension (P0 Proposition 3.3)",
         "slopes for 3, 4, 5 taps as far apart as P0 fitted them, -1.74, -1.44, -1.46 (E.3)",
     )
-    return _finding(dataset, titles, claim, rival, f"slopes {slope.min():.3f} .. {slope.max():.3f}; ")
+    return _finding(dataset, titles, claim, rival, f"slopes {slope.min():.3f} .. {slope.max():.3f}")
 
 
 def judge_one_prefactor(dataset: xr.Dataset) -> Finding:
@@ -121,6 +121,5 @@ def _weighted_slope(at: xr.Dataset, logs: Array) -> float:
 
 
 def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str) -> Finding:
-    bands = Bands.of(FINDINGS * claim.difference.size, float(dataset.attrs["draws_slope"]))
-    evidence = f"worst {claim.worst:.1f} s.e. beyond what is granted, rival {rival.worst:.1f}, band {bands.alarm:.3g}"
-    return Finding(*titles, judge(claim, rival, bands), shown + evidence)
+    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws_slope"]
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=shown)

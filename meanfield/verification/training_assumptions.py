@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Deviation, Finding, weigh
 
 # What each assumption says is of order one, and in words.
 ASSUMPTIONS = {
@@ -126,12 +126,11 @@ def _finding(dataset: xr.Dataset, claim: str, found: list[Row]) -> Finding:
     beyond = Deviation(np.maximum(OFF - np.abs(slopes), 0.0), stderr, allowance)
     weakest = int(np.argmin(beyond.excess))
     excluded = Deviation(*(values[[weakest]] for values in (beyond.difference, stderr, allowance)))
-    bands = Bands.of(len(found), float(dataset.attrs["draws"]))
     hardest, far = int(np.argmax(inside.excess)), found[int(np.argmax(np.abs(slopes)))].slope
     worst, place = found[hardest].slope, found[hardest].where
-    evidence = (
-        f"{len(found)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({place}), granted "
-        f"{allowance[hardest]:.3f}: {inside.worst:.1f} s.e. beyond; farthest {far.settled:+.3f} +- "
-        f"{far.settled_stderr:.3f}; rival {excluded.worst:.1f} at least; band {bands.alarm:.3g}"
+    shown = (
+        f"{len(found)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({place}), allowance "
+        f"{allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- {far.settled_stderr:.3f}"
     )
-    return Finding(claim, rival, judge(inside, excluded, bands), evidence)
+    draws = dataset.attrs["draws"]
+    return weigh((claim, rival), inside, excluded, comparisons=len(found), draws=draws, shown=shown)

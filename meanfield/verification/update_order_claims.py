@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
-from meanfield.verification.verdicts import Bands, Deviation, Finding, judge
+from meanfield.verification.verdicts import Deviation, Finding, weigh
 
 DIRECTIONS = ("width", "depth")
 
@@ -45,10 +45,12 @@ def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, orde
     granted = np.full(len(rows), FINITE)
     claim = Deviation(slopes, stderr, granted)
     rival = Deviation(slopes + 0.5, stderr, granted)
-    bands = Bands.of(5 * 2 * dataset.sizes["optimizer"], float(dataset.attrs["draws"]))
     title = {"many": "k >= 2 table", "one": "k = 1 table"}[table]
     shown = ", ".join(f"{x:+.2f} +- {e:.2f} in {d}" for x, e, d in zip(slopes, stderr, DIRECTIONS, strict=True))
-    beyond = f"{claim.worst:.1f} s.e. beyond, rival (-0.5) {rival.worst:.1f}, band {bands.alarm:.3g}"
-    evidence = f"slopes {shown}, claimed 0, granted {FINITE:g}; {beyond}"
-    claim_title = f"{optimizer}, {title}, step {step}: the terms of order {order} are of order one"
-    return Finding(claim_title, "they fall as the root of width or depth", judge(claim, rival, bands), evidence)
+    titles = (
+        f"{optimizer}, {title}, step {step}: the terms of order {order} are of order one",
+        "they fall as the root of width or depth",
+    )
+    comparisons, draws = 5 * 2 * dataset.sizes["optimizer"], dataset.attrs["draws"]
+    shown = f"slopes {shown}, claimed 0, rival -0.5, allowance {FINITE:g}"
+    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=shown)

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from figures.legends import legend_below
+from figures.legends import legend_below, legend_under
 from figures.style import styled
 
 
@@ -49,3 +49,14 @@ def test_one_label_wider_than_the_figure_is_still_drawn():
         figure, axes = _figure(["a" * 200])
         legend_below(figure, axes)
     assert len(figure.legends) == 1
+
+
+def test_a_legend_under_a_panel_is_below_its_labels():
+    with styled():
+        figure, axes = _figure(["one", "two"])
+        axes.set_xlabel("depth L")
+        legend_under(axes, 2)
+        figure.draw_without_rendering()
+    extent = axes.get_legend().get_window_extent()
+    assert extent.y1 <= axes.xaxis.label.get_window_extent().y0
+    assert extent.y0 >= figure.bbox.y0

@@ -22,21 +22,14 @@ from tests.sims.claim_controls import CONTROLS
 WITHOUT_DATASET = {"A16", "A19", "A21"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """All claims at the smallest sizes."""
-    made = tmp_path_factory.mktemp("claims")
-    assert simulation.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
-    return made
+@pytest.fixture
+def folder(smoke):
+    return smoke
 
 
-@pytest.fixture(scope="module")
-def runs(folder):
-    found = {}
-    for path in folder.glob("*.nc"):
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
-            found[path.stem] = stored.load()
-    return found
+@pytest.fixture
+def runs(smoke_runs):
+    return smoke_runs
 
 
 def _verdict(claim, runs):

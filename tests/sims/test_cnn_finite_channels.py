@@ -96,7 +96,7 @@ def test_figure_shows_the_numbers(finished):
     panels = figure.draw(finished).axes
     np.testing.assert_array_equal(panels[0].lines[-2].get_ydata(), finished[f"{CORRECTION}_one_site"][-1].values)
     limit = finished[f"{stencils.SCALE}_mean_field"].isel(depth=0).values
-    assert any(np.array_equal(line.get_ydata(), limit) for line in panels[3].lines)
+    assert any(np.array_equal(line.get_xdata(), limit) for line in panels[3].lines)
 
 
 def test_printed_report(tmp_path, capsys):

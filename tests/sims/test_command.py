@@ -13,6 +13,7 @@ from meanfield.execution.team import Workers
 from meanfield.files import write_text_whole
 from sims import __main__ as commands
 from sims._command import check_command, preset_lines, run_command
+from sims._durations import COMPILING, DURATIONS
 from sims._results import Results
 from tests.sims.commands import assert_refused, unread
 
@@ -43,6 +44,21 @@ def test_help_says_what_every_preset_means(name, capsys):
         for option, value in values.items():
             shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
             assert f"--{option.replace('_', '-')} {shown}" in said
+
+
+@pytest.mark.parametrize("name", WITH_PRESETS)
+def test_help_says_what_a_first_run_takes(name, capsys):
+    with pytest.raises(SystemExit):
+        import_module(f"sims.{name}").parse(["--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert ("the first run compiles, about" in words) == (name in COMPILING)
+
+
+def test_every_simulation_has_its_durations():
+    """Those of blocks of matrices are NumPy's alone, and compile nothing."""
+    compiled_by_none = {"coordinate_check", "spectral_condition", "training_assumptions", "update_orders"}
+    assert set(DURATIONS) == set(WITH_PRESETS) | {"claims"}
+    assert set(DURATIONS) - set(COMPILING) == compiled_by_none
 
 
 @pytest.mark.parametrize("name", WITH_PRESETS)

@@ -88,6 +88,21 @@ def test_figure_shows_the_numbers(finished):
     np.testing.assert_allclose(first.lines[0].get_ydata(), values)
 
 
+def test_growth_without_a_table_does_not_press_the_tables_together(finished):
+    """Panels of tables have an axis about their own numbers, one for all of them; so have those without a table."""
+    wild = finished.copy(deep=True)
+    for direction in ("width", "depth"):
+        wild[f"feature_update_norm_by_{direction}"].loc[{"table": "standard"}] *= 1e6
+    limits = [
+        {tuple(axes.get_ylim()) for axes in figure.draw(dataset).axes if ("k " in axes.get_title()) == tables}
+        for dataset in (finished, wild)
+        for tables in (True, False)
+    ]
+    assert limits[0] == limits[2]
+    assert len(limits[0]) == 1
+    assert max(limits[3])[1] == figure.HIGHEST
+
+
 def test_printed_report(tmp_path, capsys):
     sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
     arguments = ["--optimizers", "adamw", "sso", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]

@@ -1,5 +1,7 @@
 """The theory tables of the learning-rate scale, and the transfer of a tuned rate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,6 +12,7 @@ from meanfield.verification import depth_laws, family_laws
 from meanfield.verification.verdicts import Verdict
 from sims import _scale_report as report
 from sims import learning_rate_scale as simulation
+from sims._scale_families import served
 from sims._scale_theory import depth_grid
 from tests.sims.commands import finished_run
 
@@ -30,8 +33,8 @@ def test_tables(finished):
 
 def test_transfer_table_is_the_library_s_rule(finished):
     nets = [mf.MLP(depth=depth, width=256) for depth in (3, 24)]
-    finite, power = (mf.transfer_learning_rate(1.0, *nets, rule=rule) for rule in ("finite_depth", "power_law"))
-    row, _ = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
+    finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
+    row, *_ = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
     assert row[3] == f"{finite / power - 1:+.1%}" == "+33.1%"
 
 
@@ -94,10 +97,10 @@ def test_every_family_has_its_law_beside_the_papers(finished):
 def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
     printed = report.text(finished).split(report.OWN_LAWS)[1]
     nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
-    finite, power = (mf.transfer_learning_rate(1.0, *nets, rule=rule) for rule in ("finite_depth", "power_law"))
-    (row,) = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
+    finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
+    row, *_ = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
     assert row[2] == f"{finite / power - 1:+.1%}" == "-21.9%"
-    assert "looped sqrt" not in printed.split("Verdicts")[0]
+    assert "looped sqrt" not in printed.split("Words")[0]
 
 
 def test_printed_exponents_are_judged(finished):
@@ -138,10 +141,10 @@ def test_depths_are_dense_where_nets_are_trained_and_steps_are_small(deepest):
     [
         ("residual", ["power law L^(-1) 0.00075", "L^(-3/2), as P0 prints 0.000375"]),
         ("residual multiplier_linear k=2", ["power law L^(+1) 0.012"]),
-        ("residual none k=1", ["No power law holds"]),
-        ("residual cnn 1d", ["power law L^(-1)"]),
-        ("looped", ["power law L^(0) 0.003", "= 0.97"]),
-        ("looped sqrt", ["No power law holds", "L^(-1/2), as P2 prints 0.0015"]),
+        ("residual none k=1", ["none holds: eta* is an exponential"]),
+        ("residual cnn 1d", ["power law L^(-1)", "grid [32]"]),
+        ("looped", ["power law L^(0) 0.003", "one update of isotropic signs"]),
+        ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2), as P2 prints 0.0015"]),
         ("deep linear", ["power law L^(+1/2) 0.006"]),
     ],
 )
@@ -156,16 +159,36 @@ def test_transfer_of_residual_nets_and_loops(capsys, family, words):
 def test_transfer(capsys, family):
     arguments = ["--transfer", "0.003", "--from", "12", "--to", "48", "--family", family]
     assert simulation.main(arguments) == 0
-    printed = capsys.readouterr().out
-    assert "0.000375" in printed
-    assert "finite depth / power law = 1." in printed
+    lines = capsys.readouterr().out.splitlines()
+    net = served(1024, 10)[family]
+    found = mf.explain_transfer(0.003, *[replace(net, depth=depth) for depth in (12, 48)])
+    assert lines[0] == f"Question: Which learning rate at depth 48, if 0.003 was tuned at depth 12 ({family})?"
+    assert lines[1].startswith(f"Answer:   {found.rate:.4g}")
+    rows = {line.split()[0]: line.split()[-1] for line in lines if line.split() and line.split()[0] in found.rates}
+    assert rows == {name: f"{rate:.4g}" for name, rate in found.rates.items()}
+    assert rows["power_law"] == "0.000375"
+    assert max(map(len, lines)) <= 100
+    text = " ".join(" ".join(lines).split())
+    assert all(sentence in text for sentence in found.premises)
+    assert ("WARNING: " in text) == bool(found.warnings)
+
+
+def test_transfer_to_depths_of_the_order_of_the_width(capsys):
+    """The answer is the median net's rate, with the interval of four nets in five and the reason."""
+    arguments = ["--transfer", "0.1", "--from", "12", "--to", "300", "--width", "256", "--family", "mlp"]
+    assert simulation.main(arguments) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "by rule 'typical': at depth over width 1.2 rare nets make the mean" in printed
+    assert "Four in five nets of depth 300 would take a rate between" in printed
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--transfer", "0.1"], "--from is None"),
-        (["--transfer", "-1", "--from", "1", "--to", "2"], "positive and finite"),
+        (["--transfer", "0.1"], "--transfer 0.1 is given without --from"),
+        (["--transfer", "0.1", "--from", "3"], "is given without --to"),
+        (["--transfer", "-1", "--from", "1", "--to", "2"], "rate is -1; it must be positive"),
+        (["--transfer", "1e-320", "--from", "12", "--to", "48"], "outside what a float holds"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "rnn"], "'mlp', 'mlp linear'"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual init k=4"], "'residual init k=3'"),
         (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),

@@ -7,7 +7,9 @@ import pytest
 import xarray as xr
 
 from figures import mlp_depth as figure
+from sims import _mlp_report as report
 from sims import mlp_depth as simulation
+from sims._table import number
 
 SMALL = ["--depth", "3", "--width", "16", "--draws", "64", "--workers", "1"]
 
@@ -22,12 +24,18 @@ def finished(tmp_path_factory):
 
 def test_figure_shows_the_numbers(finished):
     dataset = finished[1]
-    growth, excess, ratio, slope = figure.draw(dataset).axes
+    growth, nets, excess, ratio, shape, slope = figure.draw(dataset).axes
     exact = (dataset["label_term_exact"] / dataset["label_term_mean_field"]).values
     np.testing.assert_allclose(growth.lines[1].get_ydata(), exact)
     measured = np.concatenate([container.lines[0].get_ydata() for container in ratio.containers[:2]])
     expected = (dataset["label_term"] / dataset["label_term_exact"]).values
     np.testing.assert_allclose(np.sort(measured), np.sort(expected))
+    quantiles = dataset["update_energy_quantile"].values / dataset["update_energy_exact"].values
+    for container, value in zip(nets.containers, quantiles, strict=True):
+        np.testing.assert_allclose(container.lines[0].get_ydata(), value)
+    for container, name in zip(shape.containers, ("spread", "skewness"), strict=True):
+        np.testing.assert_array_equal(container.lines[0].get_ydata(), dataset[f"update_energy_log_{name}"].values)
+        assert container.get_label() == f"{name} of ln S"
     np.testing.assert_array_equal(excess.lines[0].get_ydata(), dataset["excess_at_share"].values[-1])
     np.testing.assert_array_equal(slope.lines[0].get_ydata(), dataset["scale_slope"].sel(head="he", outputs=1).values)
 
@@ -66,7 +74,7 @@ def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(runs, "simulate_all", interrupted)
     assert simulation.main(["--preset", "square", "--workers", "1", "--out", str(tmp_path / "run.nc")]) == 130
-    warned = capsys.readouterr().err
+    warned = " ".join(capsys.readouterr().err.split())
     assert "takes 4.56e+08 draws. 4096 draws do for no layer" in warned
     assert "takes 1.26e+08 draws. 4096 draws do for layers 1 .. 23" in warned
 
@@ -83,7 +91,7 @@ def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
         (["--head", "x"], "'he', 'fan_in', 'mup'"),
         (["--activation", "gelu"], "'relu', 'linear'"),
         (["--out", "run.txt"], "must end in .nc"),
-        (["--width", "200000000"], "GiB"),
+        (["--width", "200000000", "--precision", "float32"], "GiB"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
@@ -102,3 +110,14 @@ def test_a_width_per_layer_is_refused_by_the_command_line(capsys):
     assert capsys.readouterr().err == (
         "error: argument --width: invalid int value: '4,5'; python -m sims.mlp_depth --help lists the options\n"
     )
+
+
+def test_the_table_of_single_nets_is_the_dataset(finished):
+    dataset = finished[1]
+    table = report.text(dataset).split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
+    rows = [line.split() for line in table.splitlines()[2:5]]
+    exact, spread = dataset["update_energy_exact"].values, dataset["update_energy_log_spread"].values
+    low, median, high = dataset["update_energy_quantile"].values / exact
+    columns = [low, median, np.exp(-(spread**2) / 2), high, spread, dataset["update_energy_log_skewness"].values]
+    assert rows == [[str(n + 1), *(number(column[n]) for column in columns)] for n in range(3)]
+    assert f"eta* of single nets: {number(float(dataset['learning_rate_scale_quantile'][1]))} in the median" in table

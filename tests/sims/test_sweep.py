@@ -190,7 +190,10 @@ def test_a_missing_configuration_is_named(tmp_path, capsys):
         (CONFIG.replace("[1.0, 2.0]", "[1.0, -1.0]"), ": weight_variance is -1; it must be positive"),
         (CONFIG.replace("[[2, 4], [2, 8]]", "[[2, 4], [2]]"), ": --loops [2] is one number; a slope needs two or more"),
         (BEGIN + "[sweep]\ndraws = [4, 1]", ": --draws is 1; it must be at least 2"),
-        ('simulation = "mlp_depth"\n[sweep]\nwidth = [8, 1_000_000_000_000]', ": drawing with 1 worker(s) needs about"),
+        (
+            'simulation = "mlp_depth"\n[sweep]\nwidth = [8, 1_000_000_000_000]\n[fixed]\nprecision = "float32"',
+            ": drawing with 1 worker(s) needs about",
+        ),
         ('simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nfrom = 2', "parameter of sims."),
         (
             'simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nstart = 2\nend = 4',

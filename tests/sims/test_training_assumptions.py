@@ -76,8 +76,9 @@ def test_hyperparameters_are_those_that_the_paper_prints():
 
 def test_figure_shows_the_numbers(finished):
     first = figure.draw(finished).axes[0]
-    values = finished["weight_travel_ratio_by_width"].sel(place="input").isel(width=0).mean("draw")
-    np.testing.assert_allclose(first.lines[0].get_ydata(), values)
+    found = finished["weight_travel_ratio_by_width"].sel(place="blocks").mean("draw")
+    np.testing.assert_allclose(first.lines[0].get_ydata(), found.isel(step=0))
+    np.testing.assert_allclose(first.containers[0].lines[0].get_ydata(), found.isel(step=-1))
 
 
 def test_batches_hold_as_many_of_either_class():

@@ -126,14 +126,14 @@ def test_a_part_that_is_left_out_is_seen(monkeypatch):
 
 
 def test_memory_grows_with_draws_up_to_a_batch():
-    net = mf.MLP(depth=64, width=1024)
+    net = mf.ResidualMLP(depth=64, width=1024)
     batch = draws_per_batch(net, "lazy")
     assert net.memory(weights="lazy", draws=batch) == batch * net.memory(weights="lazy")
     assert net.memory(weights="lazy", draws=10 * batch) == net.memory(weights="lazy", draws=batch)
     assert net.memory(draws=batch) == net.memory(weights="lazy", draws=batch)
 
 
-@pytest.mark.parametrize("net", [mf.MLP(depth=3, width=400), mf.TiedLoop(depth=3, width=400)])
+@pytest.mark.parametrize("net", [mf.ResidualMLP(depth=3, width=400), mf.TiedLoop(depth=3, width=400)])
 def test_what_does_not_fit_is_refused_by_the_same_number(net, monkeypatch):
     needed = net.memory(draws=2)
     for present, fits in ((needed, True), (needed - 1, False)):

@@ -156,8 +156,7 @@ def test_another_width_is_seen(monkeypatch):
 
 @pytest.mark.parametrize("net", [mf.MLP(depth=24, width=512, outputs=1), mf.MLP(depth=12, width=1024, outputs=8)])
 def test_lazy_draws_meet_the_exact_expectation(net):
-    measured, predicted = mf.simulate(net, draws=1024, seed=4, weights="auto"), mf.predict(net, level="exact")
-    assert measured.attrs["weights"] == "lazy"
+    measured, predicted = mf.simulate(net, draws=1024, seed=4, weights="lazy"), mf.predict(net, level="exact")
     for name in ("label_term", "output_term"):
         difference = measured[name].values - predicted[name].values
         assert consistent(difference, measured[f"{name}_stderr"].values, 1024)
@@ -240,7 +239,9 @@ CONVOLUTIONS = (
 
 def test_auto_picks_by_cost():
     assert chosen_weights(mf.MLP(depth=4, width=1024), "auto") == "lazy"
-    assert chosen_weights(mf.MLP(depth=4, width=32), "auto") == "dense"
+    assert chosen_weights(mf.MLP(depth=4, width=1024), "auto", gram=True) == "gram"
+    assert chosen_weights(mf.MLP(depth=4, width=1024, inputs=2), "auto", gram=True) == "lazy"
+    assert chosen_weights(mf.MLP(depth=4, width=32), "auto", gram=True) == "dense"
     for width, crossover in ((1024, 85), (256, 21)):
         assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 3 // 4), "auto") == "lazy"
         assert chosen_weights(mf.MLP(depth=4, width=width, inputs=crossover * 4 // 3), "auto") == "dense"

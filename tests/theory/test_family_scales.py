@@ -119,17 +119,17 @@ def test_transfer_by_exact_scales_of_linear_blocks(head, agree):
 @pytest.mark.parametrize(
     ("start", "end", "rule", "message"),
     [
-        (blocks(), blocks(4, scaling="multiplier_sqrt"), "power_law", "differ in scaling, 'init' and"),
-        (blocks(), blocks(4, stem=1), "power_law", "differ in stem, 0 and 1"),
+        (blocks(), blocks(4, scaling="multiplier_sqrt"), "power_law", "differ in scaling .'init' and"),
+        (blocks(), blocks(4, stem=1), "power_law", "differ in stem .0 and 1"),
         (loop(), loop(4, alpha=2.0), "power_law", "differ in alpha"),
         (loop(), loop(4, tied=False), "finite_depth", "of tied=True and TiedLoop of tied=False"),
-        (loop(), loop(4), "exact", "loops have 'finite_depth' and 'power_law'"),
+        (loop(), loop(4), "exact", "this is a TiedLoop of tied=True"),
         (blocks(), mf.MLP(depth=4, width=64), "finite_depth", "two families, ResidualMLP and MLP"),
         (blocks(scaling="none"), blocks(1200, scaling="none"), "finite_depth", "outside what a float holds"),
     ],
 )
 def test_what_a_rule_does_not_serve_is_refused(start, end, rule, message):
-    with pytest.raises((ValueError, OverflowError), match=message):
+    with pytest.raises(ValueError, match=message):
         mf.transfer_learning_rate(0.1, start, end, rule=rule)
 
 

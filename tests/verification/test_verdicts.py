@@ -1,5 +1,7 @@
 """Verdicts: each of the three can come out, and each for the right reason."""
 
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,7 +13,7 @@ from meanfield.simulation.update_energy import draw_energies
 from meanfield.verification import depth_growth
 from meanfield.verification.energy_responses import log_energy_noise
 from meanfield.verification.finite_width import finite_width_allowance
-from meanfield.verification.verdicts import Bands, Deviation, Verdict, effective_draws, judge
+from meanfield.verification.verdicts import WIDEST_BAND, Bands, Deviation, Verdict, effective_draws, judge, weigh
 from tests.statistics import consistent
 from tests.theory.printed_recursions import overlap_energies
 
@@ -61,6 +63,47 @@ def test_a_true_expectation_of_skewed_draws_is_not_refuted(monkeypatch):
 
 def test_a_mean_that_one_draw_makes_decides_nothing():
     assert judge(_deviation(9.0), _deviation(0.5), BANDS, largest_share=0.6) is Verdict.INCONCLUSIVE
+
+
+def _weighed(draws, claim=0.2, rival=3.0, **options):
+    """A claim and a rival so many spreads of a draw away, by so many draws."""
+    found = (_deviation(distance, stderr=1 / np.sqrt(draws)) for distance in (claim, rival))
+    return weigh(("claim", "rival"), *found, comparisons=10, draws=draws, **options)
+
+
+@pytest.mark.parametrize(("claim", "rival"), [(0.0, 2.0), (0.0, 0.5), (2.0, 2.0)])
+def test_the_draws_that_are_needed_decide(claim, rival):
+    """Errors fall as draws^(-1/2): where the distances stay, so many draws decide, and a tenth less do not."""
+    few = _weighed(4, claim, rival)
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert "band" not in few.evidence
+    (needed,) = re.findall(r"too few draws; about ([\d,]+) needed \(4 made\)", few.evidence)
+    needed = int(needed.replace(",", ""))
+    assert _weighed(1.1 * needed, claim, rival).verdict is not Verdict.INCONCLUSIVE
+    assert Bands.of(10, 1.1 * needed).alarm <= WIDEST_BAND
+    still = _weighed(0.8 * needed, claim, rival)
+    assert still.verdict is Verdict.INCONCLUSIVE or Bands.of(10, 0.8 * needed).alarm > WIDEST_BAND
+
+
+def test_carrying_draws_count_for_the_band_and_made_ones_for_what_is_needed():
+    all_carry, few_carry = _weighed(100, 0.0, 0.6), _weighed(100, 0.0, 0.6, effective=25)
+    needed = [int(re.findall(r"about ([\d,]+)", one.evidence)[0].replace(",", "")) for one in (all_carry, few_carry)]
+    assert needed[1] > needed[0]
+
+
+def test_bands_of_few_draws_are_no_evidence_for_anything():
+    decided = _weighed(3, 0.0, 1e8)
+    assert decided.verdict is Verdict.CONFIRMED
+    assert "few draws, yet enough (a band of " in decided.evidence
+    within = weigh(("c", "r"), _deviation(0.0), _deviation(1.0, allowance=2.0), comparisons=1, draws=1000)
+    assert within.evidence.endswith("; the rival lies within the allowance")
+    heavy = _weighed(4, largest_share=0.5)
+    assert heavy.evidence.endswith("; not converged, one draw makes 50% of a mean")
+    assert "needed" not in heavy.evidence
+
+
+def test_what_was_seen_comes_first():
+    assert _weighed(1000, shown="slope 2").evidence.startswith("slope 2; worst 6.3 s.e. beyond the allowance, rival ")
 
 
 def test_one_layer_outside_is_enough_and_the_allowance_counts():

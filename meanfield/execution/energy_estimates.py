@@ -1,0 +1,52 @@
+"""From the numbers of every draw to what a dataset says: means with errors, and how single draws lie about them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
+from meanfield.spread_quantities import SHARES
+
+Array = NDArray[np.float64]
+
+
+def energy_estimates(values: dict[str, Array]) -> dict[str, Estimate | Means | DrawStatistic]:
+    """Means and errors of the measured terms and of what follows from them draw by draw."""
+    profiles = {name: value for name, value in values.items() if value.ndim > 2}
+    by_layer = {name: value for name, value in values.items() if name not in profiles}
+    by_layer["update_energy"] = values["label_term"] + values["output_term"]
+    if profiles:
+        profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
+    of_sites = {name: summarise_each(value) for name, value in profiles.items()}
+    return _layer_estimates(by_layer) | of_sites | _draw_statistics(by_layer["update_energy"])
+
+
+def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
+    means = {name: values[name].mean(axis=1, keepdims=True) for name in ("update_energy", "label_term")}
+    per_draw = {**values, "mean_update_energy": means["update_energy"]}
+    found = {name: summarise(value) for name, value in per_draw.items()}
+    found["learning_rate_scale"] = _inverse_root(found["mean_update_energy"])
+    found["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
+    return found
+
+
+def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
+    """How single draws of the update energy (N, L) lie about their mean."""
+    spread, skewness = log_moments(energy)
+    with np.errstate(divide="ignore"):
+        scales = energy.mean(axis=1) ** -0.5
+    return {
+        "update_energy_quantile": quantiles(energy, np.array(SHARES)),
+        "learning_rate_scale_quantile": quantiles(scales, np.array(SHARES)),
+        "update_energy_log_spread": spread,
+        "update_energy_log_skewness": skewness,
+    }
+
+
+def _inverse_root(estimate: Estimate) -> Estimate:
+    """S -> S^(-1/2), the error carried to first order; where no draw moves, infinite and without an error."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = estimate.mean**-0.5
+        slope = 0.5 * scale[0] / estimate.mean[0]
+        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)

@@ -1,0 +1,176 @@
+"""The Gram process of one draw after the other: a chain over layers whose state is a handful of numbers.
+
+Vectors at a layer are kept by their coordinates in two orthonormal frames of the space of its active units. The first
+starts with the features phi, so that the stream z = W phi above is known along it; the second starts with two
+directions that span the errors U (labels, outputs), so that what W^T sends down from them is known. `Q` turns one into
+the other; beyond three dimensions only lengths and angles matter, and two coordinates hold them.
+"""
+
+import numpy as np
+from numba import njit
+
+# Places of a layer's variates: halves of chi-squares by their degrees of freedom (m active units, i inactive ones) ...
+ACTIVE, INACTIVE, DOWN, DOWN_NEXT, BEYOND, BEYOND_NEXT, IDLE, IDLE_NEXT = range(8)
+CHI_SQUARES = 8
+# ... and normals: off the diagonals of the triangles, along the third direction of the frame, along inactive features.
+DOWN_OFF, THIRD, THIRD_NEXT, BEYOND_OFF, ALONG, ALONG_NEXT, IDLE_OFF = range(7)
+NORMALS = 7
+
+
+@njit(cache=True, nogil=True)
+def column_energies(active, halves, normals, head_halves, head_normals, widths, variances, start, energies, errors):
+    """Fill ``energies`` (D, L, 2), |T_l|^2 / n_l of both columns, and ``errors`` (D,), |y|^2 + |z_out|^2.
+
+    ``active`` (D, L) units, ``halves`` (D, L, 8) and ``normals`` (D, L, 7) by the places above, ``head_halves`` (D, 2)
+    of M and M - 1 degrees, ``head_normals`` (D,); ``widths`` n_1 .. n_L and M, ``variances`` of W^(1) .. and the
+    readout's; ``start`` = |phi(x)|^2.
+    """
+    depth = active.shape[1]
+    squares, idle = np.empty(depth + 1), np.empty(depth + 1)
+    turns, downs, spans = np.empty((depth, 3, 3)), np.empty((depth, 2, 2)), np.empty((depth, 2, 2))
+    for d in range(len(active)):
+        squares[0] = start
+        for layer in range(depth):
+            squares[layer + 1] = 2 * variances[layer] * squares[layer] * halves[d, layer, ACTIVE]
+            idle[layer + 1] = 2 * variances[layer] * squares[layer] * halves[d, layer, INACTIVE]
+        outputs = np.sqrt(2 * variances[depth] * squares[depth] * head_halves[d, 0])
+        along, across = head_normals[d], np.sqrt(2 * head_halves[d, 1])
+        errors[d] = outputs**2 + along**2 + across**2
+        if squares[depth] == 0.0:  # a layer without active units lets nothing through, either way
+            energies[d] = 0.0
+            continue
+        head, net, drawn = (outputs, along, across), (widths, variances), (active[d], halves[d], normals[d])
+        _errors_down(drawn, head, net, squares, turns, downs, spans)
+        _changes_up(drawn, net, squares, idle, turns, downs, spans, energies[d])
+
+
+@njit(cache=True, nogil=True)
+def _errors_down(drawn, head, net, squares, turns, downs, spans):
+    """U_l from the readout down: ``downs``, what the frame above sends to the two directions beside phi; ``turns`` Q
+    from the frame of phi to that of the errors, and ``spans``, the errors in the latter.
+    """
+    active, halves, normals = drawn
+    outputs, along, across = head
+    widths, variances = net
+    count = widths[-1]
+    with_outputs = np.array([along * outputs, outputs * outputs]) / count  # U' z, the same at every layer
+    above = np.array([[along, outputs], [across, 0.0]]) / count
+    errors = np.empty((3, 2))
+    for layer in range(len(active) - 1, -1, -1):
+        deviation = np.sqrt(variances[layer + 1])
+        down = downs[layer]
+        down[0, 0] = deviation * np.sqrt(2 * halves[layer, DOWN])
+        down[0, 1] = deviation * normals[layer, DOWN_OFF] if active[layer] > 1 else 0.0
+        down[1, 0] = 0.0
+        down[1, 1] = deviation * np.sqrt(2 * halves[layer, DOWN_NEXT])
+        for column in range(2):
+            errors[0, column] = with_outputs[column] / np.sqrt(squares[layer + 1])
+            errors[1, column] = down[0, 0] * above[0, column] + down[0, 1] * above[1, column]
+            errors[2, column] = down[1, 1] * above[1, column]
+        _triangulate(errors, turns[layer])
+        spans[layer] = errors[:2]
+        above = spans[layer]
+
+
+@njit(cache=True, nogil=True)
+def _triangulate(errors, turn):
+    """Turn three rows into an upper triangle, in place, by rotations of two rows; ``turn`` @ errors is what they were.
+
+    Rows that are zero, as those of directions that do not exist, stay so and take part in no rotation.
+    """
+    turn[:] = 0.0
+    turn[0, 0] = turn[1, 1] = turn[2, 2] = 1.0
+    for column, first, second in ((0, 1, 2), (0, 0, 1), (1, 1, 2)):
+        x, y = errors[first, column], errors[second, column]
+        length = np.hypot(x, y)
+        if y == 0.0 or length == 0.0:
+            continue
+        cosine, sine = x / length, y / length
+        for k in range(2):
+            x, y = errors[first, k], errors[second, k]
+            errors[first, k], errors[second, k] = cosine * x + sine * y, cosine * y - sine * x
+        for k in range(3):
+            x, y = turn[k, first], turn[k, second]
+            turn[k, first], turn[k, second] = cosine * x + sine * y, cosine * y - sine * x
+
+
+@njit(cache=True, nogil=True)
+def _changes_up(drawn, net, squares, idle, turns, downs, spans, energies):
+    """T_1 .. T_L: rows 0 - 2 of ``moved`` in the frame of the errors, rows 3 and 4 beyond it."""
+    active, halves, normals = drawn
+    widths, variances = net
+    moved, seen, rest, carried = np.zeros((5, 2)), np.empty((5, 2)), np.zeros((2, 2)), np.empty(2)
+    moved[:2] = spans[0] * squares[0]
+    _set_energy(moved, widths[0], energies[0])
+    for layer in range(1, len(active)):
+        units, square = active[layer], squares[layer]
+        deviation, length = np.sqrt(variances[layer]), np.sqrt(squares[layer + 1])
+        turn, down, span = turns[layer], downs[layer - 1], spans[layer]
+        _turned(turns[layer - 1], moved, seen)
+        _lengths_and_angle(seen, rest)
+        for k in range(2):
+            carried[k] = seen[0, k] / np.sqrt(square)  # along phi, which becomes z
+            fresh = normals[layer, THIRD] * rest[0, k] + normals[layer, THIRD_NEXT] * rest[1, k]
+            moved[0, k] = length * turn[0, 0] * carried[k] + down[0, 0] * seen[1, k] + span[0, k] * square
+            moved[1, k] = length * turn[0, 1] * carried[k] + down[0, 1] * seen[1, k] + down[1, 1] * seen[2, k]
+            moved[1, k] = moved[1, k] + span[1, k] * square if units > 1 else 0.0
+            moved[2, k] = length * turn[0, 2] * carried[k] + deviation * fresh if units > 2 else 0.0
+        off = normals[layer, BEYOND_OFF] if units > 3 else 0.0
+        _spread(deviation, halves[layer, BEYOND], halves[layer, BEYOND_NEXT], off, rest, moved[3:])
+        _set_energy(moved, widths[layer], energies[layer])
+        if widths[layer] > units:
+            share = np.sqrt(idle[layer + 1] / widths[layer]), deviation / np.sqrt(widths[layer])
+            _add_inactive(widths[layer] - units, halves[layer], normals[layer], carried, share, rest, energies[layer])
+
+
+@njit(cache=True, nogil=True)
+def _turned(turn, rows, out):
+    """The first three rows in the frame of phi; those beyond are the same in both."""
+    for k in range(2):
+        for i in range(3):
+            out[i, k] = turn[i, 0] * rows[0, k] + turn[i, 1] * rows[1, k] + turn[i, 2] * rows[2, k]
+        out[3, k], out[4, k] = rows[3, k], rows[4, k]
+
+
+@njit(cache=True, nogil=True)
+def _set_energy(rows, units, energy):
+    """Mean square over units of both columns."""
+    for k in range(2):
+        total = 0.0
+        for i in range(5):
+            total += rows[i, k] * rows[i, k]
+        energy[k] = total / units
+
+
+@njit(cache=True, nogil=True)
+def _lengths_and_angle(rows, triangle):
+    """The upper triangle whose columns have the lengths and the angle of those of ``rows`` below the first."""
+    square, product = 0.0, 0.0
+    for i in range(1, 5):
+        square += rows[i, 0] * rows[i, 0]
+        product += rows[i, 0] * rows[i, 1]
+    part = product / square if square > 0.0 else 0.0
+    triangle[0, 0], triangle[0, 1], other = np.sqrt(square), part * np.sqrt(square), 0.0
+    for i in range(1, 5):
+        other += (rows[i, 1] - part * rows[i, 0]) ** 2
+    triangle[1, 1] = np.sqrt(other)
+
+
+@njit(cache=True, nogil=True)
+def _spread(deviation, half, next_half, off, triangle, rows):
+    """Two rows that stand for all of deviation x Gaussian matrix x ``triangle``: a triangle of its law (Bartlett)."""
+    first, next_, off = deviation * np.sqrt(2 * half), deviation * np.sqrt(2 * next_half), deviation * off
+    rows[0, 0], rows[0, 1] = first * triangle[0, 0], first * triangle[0, 1] + off * triangle[1, 1]
+    rows[1, 0], rows[1, 1] = 0.0, next_ * triangle[1, 1]
+
+
+@njit(cache=True, nogil=True)
+def _add_inactive(units, halves, normals, carried, share, rest, energy):
+    """Add what inactive units have, where errors vanish: along z, and beyond it."""
+    of_features, deviation = share
+    rows = np.empty((2, 2))
+    off = normals[IDLE_OFF] if units > 1 else 0.0
+    _spread(deviation, halves[IDLE], halves[IDLE_NEXT], off, rest, rows)
+    for k in range(2):
+        along = of_features * carried[k] + deviation * (normals[ALONG] * rest[0, k] + normals[ALONG_NEXT] * rest[1, k])
+        energy[k] += along**2 + rows[0, k] ** 2 + rows[1, k] ** 2

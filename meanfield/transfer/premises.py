@@ -1,0 +1,81 @@
+"""What a carried learning rate takes for granted, and where two nets do not grant it."""
+
+from __future__ import annotations
+
+from math import exp, isnan, log
+
+from meanfield.architectures import Sequential
+from meanfield.loops import TiedLoop
+from meanfield.theory.gram_excess import thin_input_warning
+from meanfield.transfer.output_share import log_output_correction
+from meanfield.transfer.rules import Net
+
+PREMISES = (
+    "one step of plain SGD at initialisation: no momentum, weight decay or adaptive steps",
+    "squared loss, mean over outputs and samples, labels of mean 0 and variance 1",
+    "no normalisation layers, dropout or attention; weights Gaussian, of the variance that the spec says",
+    "the same data, batch size and training time at both ends",
+)
+OF_LOOPS = (
+    "one update of isotropic signs at initialisation, which moves the stream at its last step by the same amount",
+    "the same width and batch at both ends",
+)
+
+# Above this depth over width the label term is off the mean field by 30 % and more, exp(3 L/n), a rate by half of it.
+LARGEST_DEPTH_OVER_WIDTH = 0.1
+# Factors on the rate that are worth a word.
+NOTABLE = 1.1
+
+
+def premises(net: Net) -> tuple[str, ...]:
+    """What all rules take for granted of nets of this family."""
+    return OF_LOOPS if isinstance(net, TiedLoop) else PREMISES
+
+
+def depth_over_width(net: Net) -> float:
+    """sum_l 1 / n_l over all layers: L/n of equal layers, and of loops."""
+    return net.depth / net.width if isinstance(net, TiedLoop) else sum(1 / width for width in net.channels_by_layer[1:])
+
+
+def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
+    """Sentences on what does not hold for a rate that this rule carried between these nets."""
+    if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
+        return ()
+    found = [thin_input_warning(net) for net in (start, end)]
+    if rule in ("finite_depth", "power_law"):
+        found += [_many_layers(start, end), _output_term(start, end), _several_samples(end)]
+    if rule == "exact" and (share := max(depth_over_width(net) for net in (start, end))) > LARGEST_DEPTH_OVER_WIDTH:
+        found.append(f"depth over width is {share:.2g}: rare nets make the mean; rule 'typical' has the median net's")
+    return tuple(dict.fromkeys(sentence for sentence in found if sentence))
+
+
+def _many_layers(start: Sequential, end: Sequential) -> str:
+    """Residual branches fluctuate little: theirs is not the depth that counts."""
+    share = max(depth_over_width(net) for net in (start, end))
+    if end.has_skips or share <= LARGEST_DEPTH_OVER_WIDTH:
+        return ""
+    return (
+        f"depth over width is {share:.2g}: the mean label term is about {exp(3 * share):.2g} times its mean field, "
+        "single nets scatter as widely, and the rate is that of an infinitely wide net; "
+        "simulate(net, ...) has learning_rate_scale_quantile, the scales of drawn nets"
+    )
+
+
+def _output_term(start: Sequential, end: Sequential) -> str:
+    correction = log_output_correction(start, end)
+    if isnan(correction) or abs(correction) <= log(NOTABLE):
+        return ""
+    about = "" if start.sites == 1 else "something like "
+    return (
+        "outputs are not few beside the width: the output term, which this rule leaves out, would change the rate by "
+        f"{about}a factor of {exp(correction):.2g}"
+    )
+
+
+def _several_samples(net: Sequential) -> str:
+    if net.inputs == 1 or net.head == "mup":
+        return ""
+    return (
+        f"{net.inputs} samples: labels of a batch average out and outputs do not, so that the output term, which this "
+        "rule leaves out, weighs more"
+    )

@@ -1,0 +1,196 @@
+"""The rules by which a learning rate is carried: each says whom it serves, and by how much the logarithm changes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from functools import lru_cache
+from math import exp, hypot, isnan, log
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import xarray as xr
+
+from meanfield.architectures import MLP, Sequential
+from meanfield.execution.runs import simulate
+from meanfield.loops import TiedLoop
+from meanfield.simulation.gram_process import has_gram_process
+from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
+from meanfield.theory.pooled_labels import pooled_theory_refusal
+from meanfield.theory.prediction import predict
+from meanfield.transfer.output_share import log_output_correction
+
+Net = Sequential | TiedLoop
+
+# Fields of a spec that every rule follows.
+SIZES = ("depth", "width", "channels")
+
+# Fields that move the output term against the label term, and the largest factor by which the rate may then be missed.
+AT_OUTPUT = ("outputs", "head", "readout", "grid")
+MOST_CORRECTION = 2.0
+
+# Draws of the typical net at first, and the standard error of ln eta* that more of them are made for, up to a limit.
+FIRST_DRAWS = 512
+LOG_ERROR = 0.02
+MOST_DRAWS = 8192
+SEED = 0
+
+
+class Rule(ABC):
+    """One way to carry a rate from net to net: eta*(end) / eta*(start), eta* being the scale that the rule knows."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    @abstractmethod
+    def refusal(self, start: Net, end: Net) -> str:
+        """Why the rule does not serve this pair, and what does; empty if it does."""
+
+    @abstractmethod
+    def log_ratio(self, start: Net, end: Net) -> float:
+        """ln(eta*(end) / eta*(start)) of a pair that is served."""
+
+
+class FiniteDepth(Rule):
+    """By the label term's mean-field scale of each net at its own depth (`log_scale`)."""
+
+    name = "finite_depth"
+    title = "mean field at finite depth"
+
+    def refusal(self, start: Net, end: Net) -> str:
+        for net in (start, end):
+            if isinstance(net, Sequential) and net.is_pooled and (why := pooled_theory_refusal(net)):
+                return why
+        other = differing(start, end, SIZES)
+        if "inputs" in other:
+            return (
+                "the nets differ in inputs, and outputs of several samples do not add up as labels do, which this rule "
+                "follows; compare predict(net, level='mean_field', batch=meanfield.Batch()) of both"
+            )
+        correction = log_output_correction(start, end)
+        if not set(other) & set(AT_OUTPUT) or abs(correction) < log(MOST_CORRECTION):
+            return ""
+        known = "by an unknown factor" if isnan(correction) else f"by a factor of {exp(correction):.2g}"
+        return (
+            f"the nets differ in {', '.join(other)}, and the output term, which this rule leaves out, would change the "
+            f"rate {known}; take rule 'exact' where it serves, or nets that differ in depth and width"
+        )
+
+    def log_ratio(self, start: Net, end: Net) -> float:
+        return log_scale(end) - log_scale(start)
+
+
+class PowerLaw(Rule):
+    """(L / L0)^x, the family's own asymptote, where eta* tends to a power of the depth."""
+
+    name = "power_law"
+    title = "power law"
+
+    def refusal(self, start: Net, end: Net) -> str:
+        if other := differing(start, end, SIZES):
+            values = [f"{name} ({getattr(start, name)!r} and {getattr(end, name)!r})" for name in other]
+            return f"the nets differ in {', '.join(values)}, and a power of the depth knows depth alone"
+        if isnan(learning_rate_exponent(start)):
+            return (
+                f"eta* of this {family(start)} is no power of its depth: what passes a layer grows or shrinks by a "
+                "factor (its weights, its smooth gates, the edges of its grid), and eta* is exponential in the end"
+            )
+        return ""
+
+    def log_ratio(self, start: Net, end: Net) -> float:
+        return learning_rate_exponent(start) * log(end.depth / start.depth)
+
+
+class Exact(Rule):
+    """By the exact mean scale of the whole update, output term included, at finite width."""
+
+    name = "exact"
+    title = "exact mean of the whole update, finite width"
+
+    def refusal(self, start: Net, end: Net) -> str:
+        served = all(isinstance(net, MLP) and net.inputs == 1 and net.weight_variance is None for net in (start, end))
+        gates = ("linear",) if getattr(start, "has_skips", False) else ("relu", "linear")
+        if served and {start.activation, end.activation} <= set(gates):
+            return ""
+        return (
+            "exact scales are those of fully-connected nets with one input and fan-in weights, of 'relu' or 'linear', "
+            f"with skip connections 'linear' alone; this is a {family(start)} of {start.activation!r}"
+        )
+
+    def log_ratio(self, start: Net, end: Net) -> float:
+        first, second = (float(predict(net, level="exact")["log_learning_rate_scale"]) for net in (start, end))
+        return second - first
+
+
+class Typical(Rule):
+    """By the median of eta* over drawn nets: half of all nets would take a larger rate, half a smaller one."""
+
+    name = "typical"
+    title = "typical net: median over draws"
+
+    def refusal(self, start: Net, end: Net) -> str:
+        for net in (start, end):
+            if not (isinstance(net, Sequential) and has_gram_process(net)):
+                return (
+                    "typical nets are drawn by the Gram process, for fully-connected nets of 'relu' or 'linear' "
+                    f"without skip connections and with one input; this is a {family(net)} of {net.activation!r}: "
+                    "simulate(net, ...) has learning_rate_scale_quantile for any net"
+                )
+        return ""
+
+    def log_ratio(self, start: Net, end: Net) -> float:
+        return float(log_quantiles(end)[1] - log_quantiles(start)[1])
+
+    def log_interval(self, start: Net, end: Net) -> tuple[float, float]:
+        """The same to the quantiles 0.1 and 0.9 of the nets at the end, from the median at the start."""
+        first = log_quantiles(start)[1]
+        low, _, high = log_quantiles(end)
+        return float(low - first), float(high - first)
+
+    def log_error(self, start: Net, end: Net) -> float:
+        """Standard error of `log_ratio`."""
+        return hypot(*(_relative_error(_drawn(net)) for net in (start, end)))
+
+
+TYPICAL = Typical()
+RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), PowerLaw(), Exact(), TYPICAL)}
+
+
+def require_net(net: Any) -> None:
+    """Raise TypeError unless this is a net or a loop of the library."""
+    if not isinstance(net, Sequential | TiedLoop):
+        raise TypeError(
+            f"a net is {type(net).__name__!r}; give two specs of one family, such as meanfield.MLP(depth=12, width=256)"
+        )
+
+
+def family(net: Net) -> str:
+    """The family that a rate carries over within."""
+    name = type(net).__name__
+    return f"{name} of tied={net.tied}" if isinstance(net, TiedLoop) else name
+
+
+def differing(start: Net, end: Net, but: tuple[str, ...] = ()) -> list[str]:
+    """The fields in which two specs of one family differ, but for those named."""
+    names = [field.name for field in fields(cast(Any, start)) if field.name not in but]
+    return [name for name in names if getattr(start, name) != getattr(end, name)]
+
+
+def log_quantiles(net: Net) -> np.ndarray:
+    """ln of the quantiles 0.1, 0.5, 0.9 of eta* over nets."""
+    return np.log(_drawn(net)["learning_rate_scale_quantile"].values)
+
+
+@lru_cache(maxsize=64)
+def _drawn(net: Net) -> xr.Dataset:
+    """Enough draws for the median: FIRST_DRAWS, or what brings its error down to LOG_ERROR."""
+    found = simulate(net, draws=FIRST_DRAWS, seed=SEED, weights="gram")
+    needed = FIRST_DRAWS * (_relative_error(found) / LOG_ERROR) ** 2
+    if needed > FIRST_DRAWS:
+        found = simulate(net, draws=int(min(needed, MOST_DRAWS)), seed=SEED, weights="gram")
+    return found
+
+
+def _relative_error(drawn: xr.Dataset) -> float:
+    median = drawn.sel(quantile=0.5)
+    return float(median["learning_rate_scale_quantile_stderr"] / median["learning_rate_scale_quantile"])

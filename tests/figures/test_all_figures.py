@@ -1,0 +1,136 @@
+"""What every figure owes its reader, by its artists: legends that cover nothing, axes with numbers on them."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from figures._command import figure_names
+
+# Of nets without branch scaling eta* falls by powers of ten, and would press all else together.
+LEAVING = {"residual_depth"}
+
+
+@pytest.fixture(scope="module")
+def drawn(smoke_runs):
+    """Every figure of the smoke runs, laid out."""
+    figures = {}
+    for run, dataset in smoke_runs.items():
+        name = dataset.attrs["command"].split()[2].removeprefix("sims.")
+        figures[run] = import_module(f"figures.{name}").draw(dataset)
+        figures[run].draw_without_rendering()
+    return figures
+
+
+@pytest.fixture(scope="module", params=figure_names())
+def figures(request, drawn):
+    """Those of one simulation."""
+    found = [figure for run, figure in drawn.items() if run.split("-")[0] == request.param]
+    assert found
+    return found
+
+
+def _paths(axes):
+    """Lines, points and error bars as paths on the page; points alone as the places where they stand."""
+    for line in axes.lines:
+        path = line.get_transform().transform_path(line.get_path()).cleaned(remove_nans=True)
+        yield path, line.get_linestyle() == "None"
+    for collection in axes.collections:
+        for path in collection.get_paths():
+            yield collection.get_transform().transform_path(path), False
+
+
+def _covers(legend, axes):
+    extent = legend.get_window_extent()
+    for path, points in _paths(axes):
+        inside = path.vertices[np.all((path.vertices > axes.bbox.min) & (path.vertices < axes.bbox.max), axis=1)]
+        if points and extent.count_contains(inside):
+            return True
+        if not points and extent.overlaps(axes.bbox) and path.intersects_bbox(extent, filled=False):
+            return True
+    return False
+
+
+def test_no_legend_covers_what_is_drawn(figures):
+    for figure in figures:
+        own = [legend for axes in figure.axes if (legend := axes.get_legend())]
+        for legend in [*own, *figure.legends]:
+            assert not [axes for axes in figure.axes if _covers(legend, axes)], legend.get_texts()
+
+
+def test_no_legend_leaves_the_figure_or_meets_another(figures):
+    for figure in figures:
+        own = [legend for axes in figure.axes if (legend := axes.get_legend())]
+        extents = [legend.get_window_extent() for legend in [*own, *figure.legends]]
+        for place, extent in enumerate(extents):
+            assert np.all(figure.bbox.min <= extent.min + 1)
+            assert np.all(extent.max <= figure.bbox.max + 1)
+            assert not any(extent.overlaps(other) for other in extents[:place])
+
+
+def test_logarithmic_axes_have_numbers_on_them(figures):
+    for axes in (axes for figure in figures for axes in figure.axes):
+        for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
+            low, high = axis.get_view_interval()
+            seen = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            if scale == "log":
+                assert len(seen) >= 2
+            assert not [tick for tick in axis.get_minor_ticks() if tick.label1.get_text()]
+            assert not [tick for tick in seen if r"\times10^{\mathdefault{0}}" in tick.label1.get_text()]
+
+
+def test_titles_and_labels_are_written_out(figures):
+    """No underscores, carets or Greek letters in words outside of formulas."""
+    for axes in (axes for figure in figures for axes in figure.axes):
+        for text in (axes.get_title(), axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel()):
+            words = "".join(text.split("$")[::2])
+            assert not any(sign in words for sign in ("_", "^", "lambda", "alpha", "gamma")), text
+
+
+def test_points_stay_in_their_panels(figures, request):
+    outside = []
+    for axes in (axes for figure in figures for axes in figure.axes):
+        for line in (line for line in axes.lines if line.get_marker() not in ("None", "", None)):
+            values = np.asarray(line.get_ydata(), dtype=float)
+            low, high = sorted(axes.get_ylim())
+            # What is zero, or less, has no place on a logarithmic axis.
+            placed = values[np.isfinite(values) & ((values > 0) | (axes.get_yscale() != "log"))]
+            outside += [value for value in placed if not low <= value <= high]
+    assert bool(outside) == (request.node.callspec.params["figures"] in LEAVING)
+
+
+def test_every_panel_of_finite_channels_has_a_title(drawn):
+    titles = [axes.get_title() for axes in drawn["cnn_finite_channels"].axes]
+    assert len(set(titles)) == 4
+    assert all(titles)
+
+
+def test_training_assumptions_are_six_panels_whose_errors_all_show(drawn):
+    (run,) = (run for run in drawn if run.startswith("training_assumptions"))
+    assert len(drawn[run].axes) == 6
+    for axes in drawn[run].axes:
+        ends = np.concatenate([segment for bars in axes.collections for segment in bars.get_segments()])
+        assert ends[:, 1].max() <= axes.get_ylim()[1]
+
+
+def test_profiles_of_padding_are_few_and_stand_aside(drawn):
+    profile = drawn["cnn_padding"].axes[0]
+    first = [float(container.lines[0].get_xdata()[0]) for container in profile.containers]
+    assert len(first) == len(set(first)) == 3
+
+
+def test_coordinate_checks_fill_their_panels(drawn):
+    """Numbers near 1 are not pressed together by an axis of six powers of ten."""
+    for run in (run for run in drawn if run.startswith("coordinate_check-tables-many")):
+        panels = drawn[run].axes
+        values = np.concatenate([np.asarray(line.get_ydata(), float) for axes in panels for line in axes.lines])
+        low, high = panels[0].get_ylim()
+        assert low >= 0.4 * values.min()
+        assert high <= 2.5 * values.max()
+
+
+def test_products_are_written_as_formulas(drawn):
+    run = next(run for run in drawn if run.startswith("spectral_condition"))
+    titles = [axes.get_title() for axes in drawn[run].axes]
+    assert r"$a_l |W^{(2)}|\,|\Delta W^{(1)}|$" in titles
+    assert r"$a_{\mathrm{out}} |\Delta W_{\mathrm{out}}|$" in titles

@@ -1,0 +1,114 @@
+"""Printed reports: question and answer first, lines that any screen shows whole, and every word explained once."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sims
+from meanfield.verification.catalogue import CLAIMS
+from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
+from sims import _claims_report, hyperparameters
+from sims._claims_runs import Evidence, judged
+from sims._report import SAYS, answer, report
+from sims._table import LINE
+from sims._words import SOURCES, STATISTICS, used_words
+
+ROOT = Path(sims.__file__).parent.parent
+REPORTS = sorted(path.stem for path in (ROOT / "sims").glob("_*_report.py"))
+COMPUTED = Finding("three is a third of nine", "a half", Verdict.CONFIRMED, "off by 0")
+DRAWN = Finding("slope 1", "slope 2", Verdict.REFUTED, "worst 9.0 s.e. beyond the allowance, rival 0.1, band 7")
+
+
+@pytest.fixture(scope="module")
+def printed(smoke, smoke_runs):
+    """The report of every smoke run by its name, and those that judge and print without a run of their own."""
+    found = {path.stem: _report(path.read_text()) for path in smoke.glob("*.txt")}
+    assert set(found) == set(smoke_runs)
+    evidence = {name: Evidence(name, "", Path(), dataset) for name, dataset in smoke_runs.items()}
+    found["claims"] = _claims_report.text([judged(claim, evidence) for claim in CLAIMS.values()])
+    return found
+
+
+def _report(output):
+    """What stands between the notice that a run is read and the places of its files."""
+    return output[output.index("Question: ") :].partition("\n\ndataset  ")[0]
+
+
+def test_every_line_is_short_and_the_answer_comes_first(printed):
+    for name, text in printed.items():
+        lines = text.splitlines()
+        assert max(map(len, lines)) <= LINE, name
+        assert re.fullmatch(r"Question: \S.*\?", lines[0]), name
+        assert re.fullmatch(r"Answer:   \S.*\.", lines[1]), name
+
+
+def test_every_simulation_with_a_report_is_among_them(printed):
+    """All that print a report at all pass through `sims._report`."""
+    simulations = {path.stem for path in (ROOT / "sims").glob("[a-z]*.py")}
+    assert {name.split("-")[0] for name in printed} == simulations - {"hyperparameters", "sweep"}
+    # Tables of the report on fully-connected nets have a file of their own.
+    for name in set(REPORTS) - {"_depth_law_report"}:
+        assert " return report(" in (ROOT / "sims" / f"{name}.py").read_text(), name
+
+
+def test_words_are_explained_once_where_they_are_used(printed):
+    for name, text in printed.items():
+        body, legend = text.split("\nWords\n")
+        explained = re.findall(r"^  (\S.*?): ", legend, re.MULTILINE)
+        assert len(explained) == len(set(explained)), name
+        for word in ("s.e.", "allowance", "band", "minima", "mean field", "label term", "too few draws"):
+            stands = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", body) is not None
+            assert stands == (word in explained), (name, word)
+
+
+def test_no_band_is_so_wide_that_it_says_nothing(printed):
+    bands = [float(found) for text in printed.values() for found in re.findall(r"\bband\s+([\d.e+]*\d)", text)]
+    assert len(bands) > 50
+    assert max(bands) <= WIDEST_BAND
+    assert any("too few draws; about" in " ".join(text.split()) for text in printed.values())
+
+
+def test_a_report_has_its_parts_in_order():
+    text = report("is it so?", answer([DRAWN], "slope 2"), ["a table"], [COMPUTED, DRAWN], {"table": "what it is."})
+    assert text.startswith("Question: is it so?\nAnswer:   No: slope 2.\n\nVerdicts\n")
+    order = [
+        text.index(part) for part in ("Verdicts", "slope 1", "rival: slope 2", "a table", "Words", "  table: what")
+    ]
+    assert order == sorted(order)
+    assert "band: " in text
+
+
+def test_an_answer_is_what_all_its_findings_say():
+    assert answer([COMPUTED], "9 / 3") == f"{SAYS[Verdict.CONFIRMED]}: 9 / 3."
+    assert answer([COMPUTED, DRAWN], "9 / 3").startswith(SAYS[Verdict.REFUTED])
+    unknown = Finding("it rains", "it does not", Verdict.INCONCLUSIVE, "no window")
+    assert answer([COMPUTED, unknown], "9 / 3").startswith(SAYS[Verdict.INCONCLUSIVE])
+
+
+def test_long_lines_go_on_below():
+    lines = report("what?", "this.", ["  word " * 40]).splitlines()
+    assert max(map(len, lines)) <= LINE
+    assert sum(line.count("word") for line in lines) == 40
+
+
+def test_words_that_are_not_used_are_not_explained():
+    assert not used_words("three is a third of nine", {"half": "a second part"})
+    assert set(used_words(DRAWN.evidence, {})) == {"s.e.", "allowance", "band", "rival", "worst"} <= set(STATISTICS)
+
+
+def test_sources_are_those_of_the_citation():
+    cited = " ".join((ROOT / "CITATION.cff").read_text().split())
+    papers = {name: title for name, title in SOURCES.items() if name != "THEORY"}
+    for name, title in papers.items():
+        assert title.removesuffix(".") in cited
+        assert f"notes: {name} in this project" in cited
+
+
+def test_hyperparameters_are_reported_alike(capsys):
+    sizes = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
+    assert hyperparameters.main(["--optimizer", "muon", "--others", "adamw", *sizes]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= LINE
+    assert lines[0].startswith("Question: ")
+    assert lines[1].startswith("Answer:   ")

@@ -1,0 +1,109 @@
+"""What the documents show runs as pasted: Python blocks whole, commands as far as their checks before any work."""
+
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+from figures._command import draw_all
+from meanfield.execution.team import Workers
+from sims import learning_rate_scale
+from sims._command import check_command
+from sims._sweep_plan import check_points, read_plan
+from sims._table import LINE
+
+ROOT = Path(mf.__file__).parent.parent
+DOCUMENTS = {
+    str(path.relative_to(ROOT)): path.read_text() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+}
+README = DOCUMENTS["README.md"]
+PYTHON = {name: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for name, text in DOCUMENTS.items()}
+# A command ends with its line, a comment or the backquote that closes it.
+COMMANDS = sorted({found.strip() for text in DOCUMENTS.values() for found in re.findall(r"python -m ([^`\n#]+)", text)})
+# Names that stand for one of many.
+PLACEHOLDERS = {"sims.NAME": "sims.looped_update", "NAME": "looped_update"}
+PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
+
+
+@pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks])
+def test_python_blocks_run_as_pasted(name, tmp_path, monkeypatch):
+    """All blocks of a document one after the other, with nothing defined before them."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for block in PYTHON[name]:
+        exec(compile(block, name, "exec"), names)
+
+
+def test_no_block_of_code_is_left_out():
+    """Blocks are Python, which runs here, or indented commands; what a run prints is a block without a language."""
+    languages = {found for text in DOCUMENTS.values() for found in re.findall(r"^```(\w+)$", text, re.MULTILINE)}
+    assert languages == {"python"}
+    unfenced = re.sub(r"^```.*?^```$", "", "\n".join(DOCUMENTS.values()), flags=re.DOTALL | re.MULTILINE)
+    indented = re.findall(r"^    (?:import|from|[a-z_]+ =) .*$", unfenced, re.MULTILINE)
+    assert indented == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_are_accepted(command, tmp_path, monkeypatch):
+    module, *arguments = (PLACEHOLDERS.get(word, word) for word in shlex.split(command))
+    assert find_spec(module) is not None
+    if module == "figures":
+        assert draw_all([*arguments, "--preset", "smoke", "--folder", str(tmp_path)]) == 0
+    elif module == "benchmarks":
+        shown = subprocess.run(
+            [sys.executable, "-m", module, "--help"], capture_output=True, text=True, cwd=ROOT
+        ).stdout
+        assert all(word in shown for word in arguments if word.startswith("--"))
+    elif module.startswith("sims."):
+        monkeypatch.chdir(ROOT)
+        _accepted(module, arguments)
+
+
+def _accepted(module, arguments):
+    """Everything that a simulation refuses is refused before its work; without options some have nothing to do."""
+    simulation = import_module(module)
+    if " ".join([module, *arguments]).startswith(PRINTS_ONLY):
+        assert not arguments or simulation.main(arguments) == 0
+    elif module == "sims.sweep":
+        check_points(read_plan(Path(arguments[1] if arguments else "docs/sweep.toml")), Workers(1))
+    elif "--help" not in arguments:
+        options = simulation.parse(arguments)
+        if module != "sims.claims":
+            check_command(simulation.run, options, Workers(1))
+
+
+def test_files_that_are_named_are_there():
+    named = re.findall(r"\b((?:benchmarks|docs|tests)/[\w/]+\.\w+)", "\n".join(DOCUMENTS.values()))
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_commands_set_themselves_up():
+    setup = 'python3 -m venv .venv && .venv/bin/python -m pip install -e ".[test]" && .venv/bin/python -m '
+    assert re.findall(rf"^    {re.escape(setup)}(\S+)$", README, re.MULTILINE) == ["sims.cnn_overlap", "pytest"]
+
+
+def test_the_command_and_the_library_carry_one_rate(capsys):
+    """README's transfer by command and in a few lines is of one net, and prints the number that stands there."""
+    (command,) = re.findall(r"^    python -m sims\.learning_rate_scale (--transfer .*)$", README, re.MULTILINE)
+    assert learning_rate_scale.main(shlex.split(command)) == 0
+    printed = capsys.readouterr().out
+    names = {}
+    (block,) = (block for block in PYTHON["README.md"] if "explain_transfer" in block)
+    exec(block, names)
+    rate = f"{names['found'].rate:.4g}"
+    assert capsys.readouterr().out.startswith(f"{rate} by rule finite_depth\n")
+    assert f"# {rate} by rule finite_depth" in block
+    assert f"which says {rate} for the net" in README
+    assert f"{rate}, by rule 'finite_depth'" in printed
+
+
+def test_pasted_reports_are_as_short_as_printed_ones():
+    (report,) = re.findall(r"^```\n(Question: .*?)^```", DOCUMENTS["docs/findings.md"], re.DOTALL | re.MULTILINE)
+    assert max(map(len, report.splitlines())) <= LINE

@@ -1,0 +1,218 @@
+"""Carrying a learning rate: the rules, their choice, what they refuse, and draws that they must meet."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.theory.pooled_labels import pooled_label_term
+from meanfield.verification.finite_width import finite_width_allowance
+from tests.statistics import consistent
+
+DRAWS = 2048
+
+
+def mlps(*depths, **options):
+    return [mf.MLP(depth=depth, **({"width": 4096} | options)) for depth in depths]
+
+
+def convs(*depths, **options):
+    return [mf.ConvNet(depth=depth, grid=(8,), **({"channels": 512} | options)) for depth in depths]
+
+
+def carried(first, second, rule="finite_depth"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.PremiseWarning)
+        return mf.transfer_learning_rate(1.0, first, second, rule=rule)
+
+
+@pytest.mark.parametrize(("start", "end"), [(3, 10), (12, 48), (48, 12), (1, 1000)])
+def test_finite_depth_rule_of_relu_nets(start, end):
+    """sqrt((L0+1)(L0^2+L0+1) / ((L+1)(L^2+L+1))), whatever the width."""
+    law = np.sqrt((start + 1) * (start**2 + start + 1) / ((end + 1) * (end**2 + end + 1)))
+    for width in (64, 10**6):
+        assert carried(*mlps(start, end, width=width)) == pytest.approx(law, rel=1e-12)
+
+
+def test_power_law_is_the_limit_and_not_the_rule():
+    """From 3 to 12 layers the two differ by 28 %, from 12 to 48 by 6 %; asymptotically they agree."""
+    for start, end, gap in [(3, 12, 0.277), (12, 48, 0.064), (1000, 4000, 0.00075)]:
+        finite, power = (carried(*mlps(start, end), rule=rule) for rule in ("finite_depth", "power_law"))
+        assert power == pytest.approx((end / start) ** -1.5)
+        assert finite / power - 1 == pytest.approx(gap, rel=0.01)
+
+
+def test_exact_rule_knows_width_and_outputs():
+    """Many outputs make the output term dominate: the rate must fall more steeply than the label term alone says."""
+    few, many = (mlps(10, 100, width=20_000, outputs=outputs) for outputs in (1, 20_000))
+    finite = carried(*few)
+    assert carried(*few, rule="exact") == pytest.approx(finite, rel=0.02)
+    assert carried(*many, rule="exact") < 0.5 * finite
+
+
+POOLED = mf.ConvNet(depth=4, channels=64, grid=(6,), kernel=(3,), head="mup")
+PAIRS = {
+    "channels": (POOLED, replace(POOLED, channels=256)),
+    "head": (replace(POOLED, head="he"), POOLED),
+    "outputs": (POOLED, replace(POOLED, outputs=40)),
+    "depth": (POOLED, replace(POOLED, depth=8)),
+    "padding": (POOLED, replace(POOLED, padding="zero")),
+    "readout": (POOLED, replace(POOLED, readout="convolution")),
+}
+
+
+@pytest.mark.parametrize("nets", PAIRS.values(), ids=PAIRS)
+def test_pooled_nets_carry_what_draws_show(nets):
+    """Drawn scales of the label term, finite channels granted; the overlap energy in its place, as before, fails."""
+    found = [mf.simulate(net, draws=DRAWS, seed=seed) for seed, net in enumerate(nets)]
+    logs = [math.log(one["label_learning_rate_scale"]) for one in found]
+    error = math.hypot(*(float(o["label_learning_rate_scale_stderr"] / o["label_learning_rate_scale"]) for o in found))
+    granted = sum(math.log1p(finite_width_allowance(net).max()) / 2 for net in nets)
+    assert consistent(logs[1] - logs[0] - math.log(carried(*nets)), error, DRAWS, granted)
+    overlap = [float(mf.predict(net, level="mean_field")["overlap_energy"].mean()) ** -0.5 for net in nets]
+    if nets[1].depth == nets[0].depth and nets[1].padding == nets[0].padding:
+        assert not consistent(logs[1] - logs[0] - math.log(overlap[1] / overlap[0]), error, DRAWS, granted)
+
+
+def test_scales_of_pooled_nets_are_those_of_their_label_term():
+    deeper = replace(POOLED, depth=16, channels=4096)
+    shallow = replace(deeper, depth=8)
+    ratio = np.sqrt(pooled_label_term(shallow).mean() / pooled_label_term(deeper).mean())
+    assert carried(shallow, deeper) == pytest.approx(ratio, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        mf.MLP(depth=1, width=64, weight_variance=4.0),
+        mf.MLP(depth=1, width=64, activation="gelu"),
+        mf.ConvNet(depth=1, channels=64, grid=(4,), padding="zero"),
+    ],
+    ids=["variance", "gelu", "zero padding"],
+)
+def test_power_laws_are_refused_where_there_is_none(net):
+    with pytest.raises(ValueError, match="no power of its depth"):
+        carried(replace(net, depth=10), replace(net, depth=40), rule="power_law")
+
+
+def test_the_finite_depth_rule_follows_gains():
+    """At weight_variance 4 every layer doubles the label term: eta* falls by 2^15 and more over 30 layers."""
+    assert carried(*mlps(10, 40, weight_variance=4.0)) == pytest.approx(2.1e-10, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("activation", "linear"), ("weight_variance", 3.0), ("outputs", 1000), ("head", "mup")]
+)
+def test_power_laws_know_depth_alone(name, value):
+    first, second = mlps(4, 8)
+    with pytest.raises(ValueError, match=f"differ in {name}"):
+        carried(first, replace(second, **{name: value}), rule="power_law")
+
+
+def test_outputs_that_change_are_accounted_for_or_refused():
+    """The label term alone would ask for ten times the rate; the exact scale of the whole update for far less."""
+    few, many = mlps(12, 12, width=64)[0], mlps(12, width=64, outputs=1000)[0]
+    exact = [float(mf.predict(net, level="exact")["learning_rate_scale"]) for net in (few, many)]
+    found = mf.explain_transfer(0.1, few, many)
+    assert found.rule == "exact"
+    assert found.rate == pytest.approx(0.1 * exact[1] / exact[0])
+    with pytest.raises(ValueError, match=r"differ in outputs, .* factor of 0\.1"):
+        carried(few, many)
+    block = mf.ResidualMLP(depth=2, width=8)
+    with pytest.raises(ValueError, match="by an unknown factor"):
+        carried(block, replace(block, outputs=20))
+    with pytest.raises(ValueError, match="differ in inputs"):
+        carried(few, replace(few, inputs=4))
+
+
+def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean():
+    """Depth 12 -> 1200 at width 1024: mean field 1.1e-4, exact mean 6.5e-8, median 9e-4 (of 400 draws)."""
+    found = mf.explain_transfer(0.1, *mlps(12, 1200, width=1024))
+    assert found.rule == "typical"
+    assert found.rates["finite_depth"] == pytest.approx(1.086e-4, rel=1e-3)
+    assert found.rates["exact"] == pytest.approx(6.53e-8, rel=1e-2)
+    assert abs(math.log(found.rate / 9e-4)) < 5 * found.error
+    low, high = found.interval
+    assert low < found.rate / 3 < 3 * found.rate < high
+    assert found.error < 0.05
+    assert "rare nets make the mean" in found.reason
+    assert "depth over width 1.2" in found.reason
+
+
+def test_the_default_is_the_finite_depth_rule_where_all_agree():
+    found = mf.explain_transfer(0.1, *mlps(3, 12, width=4096))
+    assert (found.rule, found.interval, found.error, found.warnings) == ("finite_depth", None, 0.0, ())
+    assert set(found.rates) == {"finite_depth", "power_law", "exact"}
+    assert found.rate == mf.transfer_learning_rate(0.1, *mlps(3, 12)) == 0.1 * carried(*mlps(3, 12))
+    assert mf.transfer_learning_rate(0.1, *mlps(3, 3)) == 0.1
+
+
+def test_the_default_takes_the_whole_update_where_outputs_are_many():
+    found = mf.explain_transfer(0.1, *mlps(10, 100, width=20_000, outputs=20_000))
+    assert found.rule == "exact"
+    assert found.rate < 0.5 * found.rates["finite_depth"]
+
+
+def test_typical_rates_are_medians_over_draws():
+    """Against lazily revealed draws of another seed, and their order statistics."""
+    nets = mlps(4, 32, width=64)
+    drawn = [mf.simulate(net, draws=2000, seed=9, weights="lazy") for net in nets]
+    median = [one["learning_rate_scale_quantile"].sel(quantile=0.5) for one in drawn]
+    errors = [one["learning_rate_scale_quantile_stderr"].sel(quantile=0.5) for one in drawn]
+    found = mf.explain_transfer(1.0, *nets, rule="typical")
+    error = math.hypot(found.error, *(float(e / m) for e, m in zip(errors, median, strict=True)))
+    assert consistent(math.log(found.rate / float(median[1] / median[0])), error, 512)
+    assert not consistent(math.log(carried(*nets, rule="exact") / found.rate), found.error, 512)
+
+
+@pytest.mark.parametrize(
+    ("nets", "rule", "sentence"),
+    [
+        (convs(6, 12, channels=64, head="mup"), "auto", "depth over width is 0.19"),
+        (convs(6, 12, outputs=512), "auto", "outputs are not few"),
+        (convs(2, 3, inputs=4), "auto", "4 samples: labels of a batch"),
+        (convs(2, 3, input_channels=3), "auto", "3 channels alone"),
+        (mlps(12, 100, width=128), "finite_depth", "depth over width is 0.78"),
+        (mlps(12, 100, width=128), "exact", "rule 'typical' has the median net's"),
+    ],
+)
+def test_broken_premises_are_said(nets, rule, sentence):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mf.transfer_learning_rate(0.1, *nets, rule=rule)
+    said = mf.explain_transfer(0.1, *nets, rule=rule).warnings
+    assert [str(one.message) for one in caught] == list(said)
+    assert {one.category for one in caught} == {mf.PremiseWarning}
+    assert any(sentence in warning for warning in said)
+
+
+@pytest.mark.parametrize(
+    ("rate", "options", "error", "message"),
+    [
+        (0.0, {}, ValueError, "rate is 0; it must be positive"),
+        (float("nan"), {}, ValueError, "rate is nan"),
+        ("0.1", {}, TypeError, "a positive number"),
+        (0.1, {"rule": "linear"}, ValueError, "'auto', 'finite_depth', 'power_law', 'exact', 'typical'"),
+        (1e-300, {"rule": "power_law"}, ValueError, "outside what a float holds"),
+    ],
+)
+def test_bad_rates_and_rules_are_refused(rate, options, error, message):
+    with pytest.raises(error, match=message):
+        mf.transfer_learning_rate(rate, *mlps(1, 10**6), **options)
+
+
+def test_nets_that_a_rule_does_not_serve_are_refused():
+    conv = [mf.ConvNet(depth=d, channels=8) for d in (2, 4)]
+    with pytest.raises(ValueError, match="two families, MLP and ConvNet"):
+        mf.transfer_learning_rate(0.1, mlps(2)[0], conv[0])
+    with pytest.raises(ValueError, match=r"exact scales are those of fully-connected nets.*this is a ConvNet"):
+        mf.transfer_learning_rate(0.1, *conv, rule="exact")
+    with pytest.raises(ValueError, match=r"typical nets are drawn by the Gram process.*this is a ConvNet"):
+        mf.transfer_learning_rate(0.1, *conv, rule="typical")
+    with pytest.raises(ValueError, match=r"no rule knows these nets.*rule 'power_law' does"):
+        mf.transfer_learning_rate(0.1, *[mf.ResidualConvNet(depth=d, channels=8) for d in (2, 4)])
+    with pytest.raises(TypeError, match="a net is 'int'; give two specs"):
+        mf.transfer_learning_rate(0.1, 12, 48)
