@@ -15,28 +15,14 @@ from typing import Any, ClassVar
 
 from meanfield.activations import ACTIVATIONS
 from meanfield.lattice import PADDINGS, require_same_dimension
+from meanfield.layers import Layer
 from meanfield.memory import Drawable
-from meanfield.validation import require_choice, require_count, require_counts, require_depth
+from meanfield.validation import MOST_LAYERS, require_choice, require_count, require_counts, settle
 from meanfield.weight_scale import WeightScale
 
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution")
 INPUT_LAYOUT = "(samples, channels, *grid)"
-
-
-@dataclass(frozen=True)
-class Layer:
-    """How the output of one weight matrix joins the net: z = z_skip + multiplier * W patches(sigma(z_below)).
-
-    Attributes:
-        skip: layer whose pre-activation is added (0 is the input), or None.
-        multiplier: factor on the branch.
-        variance_factor: factor on the fan-in variance of the weights.
-    """
-
-    skip: int | None = None
-    multiplier: float = 1.0
-    variance_factor: float = 1.0
 
 
 class Sequential(WeightScale, Drawable, ABC):
@@ -152,9 +138,12 @@ class Sequential(WeightScale, Drawable, ABC):
         return {"family": type(self).__name__, **{k: list(v) if isinstance(v, tuple) else v for k, v in spec.items()}}
 
     def _check_counts_and_names(self) -> None:
-        self._set("depth", require_depth(self.depth, why="depth counts the hidden layers"))
-        self._set("outputs", require_count("outputs", self.outputs, why="coordinates of the readout"))
-        self._set("inputs", require_count("inputs", self.inputs, why="samples in the batch"))
+        settle(
+            self,
+            depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers"),
+            outputs=require_count("outputs", self.outputs, why="coordinates of the readout"),
+            inputs=require_count("inputs", self.inputs, why="samples in the batch"),
+        )
         require_choice("activation", self.activation, ACTIVATIONS)
         require_choice("head", self.head, HEADS)
         self._check_weight_variance()
@@ -165,15 +154,11 @@ class Sequential(WeightScale, Drawable, ABC):
             raise ValueError(
                 f"{name} has {len(counts)} entries for depth {self.depth}; give one number, or one per layer"
             )
-        self._set(name, counts[0] if len(set(counts)) == 1 else counts)
+        settle(self, **{name: counts[0] if len(set(counts)) == 1 else counts})
 
     def _check_input_width(self, name: str) -> None:
         if getattr(self, name) is not None:
-            self._set(name, require_count(name, getattr(self, name), why="channels of the input"))
-
-    def _set(self, name: str, value: Any) -> None:
-        """Store a normalised value on the frozen spec (construction only)."""
-        object.__setattr__(self, name, value)
+            settle(self, **{name: require_count(name, getattr(self, name), why="channels of the input")})
 
 
 def _with_input(width: int | tuple[int, ...], depth: int, input_width: int | None) -> tuple[int, ...]:
@@ -276,8 +261,11 @@ class ConvNet(Sequential):
         self._check_lattice()
 
     def _check_lattice(self) -> None:
-        self._set("grid", require_counts("grid", self.grid, why="sites along an axis"))
-        self._set("kernel", require_counts("kernel", self.kernel, why="taps along an axis"))
+        settle(
+            self,
+            grid=require_counts("grid", self.grid, why="sites along an axis"),
+            kernel=require_counts("kernel", self.kernel, why="taps along an axis"),
+        )
         require_same_dimension(self.grid, self.kernel)
         if len(self.grid) not in (1, 2):
             raise ValueError(f"grid {self.grid} has {len(self.grid)} axes; give 1 or 2")

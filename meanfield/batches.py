@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any
 
-from meanfield.validation import require_choice
+from meanfield.validation import require_choice, require_finite, settle
 
 LABELS = ("independent", "teacher")
 LOSSES = ("squared", "cross_entropy")
@@ -42,16 +40,13 @@ class Batch:
 
     def __post_init__(self) -> None:
         for name in ("input_correlation", "label_mean"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise TypeError(f"{name} is {value!r}; it must be a real number")
-            object.__setattr__(self, name, float(value))
+            settle(self, **{name: require_finite(name, getattr(self, name), "a real number")})
         if not 0 <= self.input_correlation <= 1:
             raise ValueError(
                 f"input_correlation is {self.input_correlation:g}; it must be from 0 to 1: samples share a part of "
                 "their inputs, and more than two cannot all be anticorrelated"
             )
-        if not (self.label_mean >= 0 and isfinite(self.label_mean)):
+        if self.label_mean < 0:
             raise ValueError(
                 f"label_mean is {self.label_mean:g}; it must be at least 0, as the sign of the mean is drawn"
             )

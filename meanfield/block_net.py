@@ -11,11 +11,9 @@ hidden and output weights, and nets are meant to be trained for several steps by
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any
 
-from meanfield.validation import require_choice, require_count, require_depth
+from meanfield.validation import MOST_LAYERS, require_choice, require_count, require_finite, require_flag, settle
 
 ROLES = ("input", "hidden", "output")
 BLOCK_ACTIVATIONS = ("linear", "relu")
@@ -65,16 +63,19 @@ class BlockNet:
             ("input_width", "numbers of an input"),
             ("samples", "inputs of a batch"),
         ):
-            require_count(name, getattr(self, name), why=why)
-        require_depth(self.depth, why="blocks of the stream")
+            settle(self, **{name: require_count(name, getattr(self, name), why=why)})
+        settle(self, depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="blocks of the stream"))
         if self.block_width is not None:
-            require_count("block_width", self.block_width, why="units inside a block")
+            settle(self, block_width=require_count("block_width", self.block_width, why="units inside a block"))
         require_choice("activation", self.activation, BLOCK_ACTIVATIONS)
-        if not isinstance(self.biases, bool):
-            raise TypeError(f"biases is {self.biases!r}; it must be True or False")
-        for name in ("multipliers", "variances"):
-            object.__setattr__(self, name, _three(name, getattr(self, name)))
-        variances = (*self.variances, _number("bias_variance", self.bias_variance))
+        settle(
+            self,
+            biases=require_flag("biases", self.biases),
+            multipliers=_three("multipliers", self.multipliers),
+            variances=_three("variances", self.variances),
+            bias_variance=require_finite("bias_variance", self.bias_variance, "a finite number"),
+        )
+        variances = (*self.variances, self.bias_variance)
         if min(variances) < 0:
             raise ValueError(f"variances and bias_variance are {variances}; variances cannot be below zero")
 
@@ -102,13 +103,5 @@ class BlockNet:
 def _three(name: str, values: Any) -> tuple[float, float, float]:
     if not isinstance(values, tuple | list) or len(values) != len(ROLES):
         raise ValueError(f"{name} is {values!r}; give three numbers, for input, hidden and output weights")
-    first, second, third = (_number(name, value) for value in values)
+    first, second, third = (require_finite(f"an entry of {name}", value, "a finite number") for value in values)
     return first, second, third
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} holds {value!r}; it must be a number")
-    if not isfinite(value):
-        raise ValueError(f"{name} holds {value}; it must be finite")
-    return float(value)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from meanfield.validation import require_count
+from meanfield.validation import real_array, require_count
 
 Array = NDArray[np.float64]
 
 # One false alarm in a million, for everything that one run or one test suite compares.
 FALSE_ALARM_BUDGET = 1e-6
+
+# Relative differences below this are rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
     """Fit log y = log prefactor + exponent log x by (weighted) least squares.
 
     Args:
-        x, y: positive, at least two points (three without standard errors).
+        x, y: positive, at least two points of different x (three without standard errors).
         stderr: standard errors of y; weights are then 1 / (stderr / y)^2 and the error of the exponent is theirs
             (known errors, not rescaled by the residual). Without, it is estimated from the residual.
 
@@ -134,29 +138,45 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
         exponent, standard error, prefactor (unpacks as a tuple).
 
     Raises:
-        ValueError: too few points, or values that have no logarithm.
+        TypeError, ValueError: too few points, x and y of different lengths, or values that have no logarithm.
     """
-    abscissa, ordinate = np.asarray(x, float), np.asarray(y, float)
-    error = None if stderr is None else np.asarray(stderr, float)
-    _require_fittable(abscissa, ordinate, error)
-    weight = None if error is None else ordinate / error
-    fit, covariance = np.polyfit(
-        np.log(abscissa), np.log(ordinate), 1, w=weight, cov="unscaled" if stderr is not None else True
-    )
-    return PowerLaw(float(fit[0]), float(np.sqrt(covariance[0, 0])), float(np.exp(fit[1])))
+    given = {"x": x, "y": y} | ({} if stderr is None else {"stderr": stderr})
+    logs = {name: np.log(_positive(name, values)) for name, values in given.items()}
+    _require_fittable(logs)
+    log_x, log_y = logs["x"], logs["y"]
+    relative = np.zeros_like(log_y) if stderr is None else logs["stderr"] - log_y
+    weight = np.exp(2 * (relative.min() - relative))
+    centre, level = (float(np.average(values, weights=weight)) for values in (log_x, log_y))
+    from_centre = log_x - centre
+    spread = float(weight @ from_centre**2)
+    if spread == 0:
+        raise ValueError("one point outweighs all others by its standard error, and leaves no slope: leave it out")
+    exponent = float(weight @ (from_centre * log_y)) / spread
+    with np.errstate(over="ignore"):
+        noise, prefactor = np.exp(relative.min()), np.exp(level - exponent * centre)
+    if stderr is None:
+        residual = log_y - level - exponent * from_centre
+        noise = np.sqrt(residual @ residual / (len(log_y) - 2))
+    return PowerLaw(exponent, float(noise) / sqrt(spread), float(prefactor))
 
 
-def _require_fittable(x: Array, y: Array, stderr: Array | None) -> None:
-    """Raise ValueError unless a line can be fitted through the logarithms."""
-    needed = 3 if stderr is None else 2
-    shapes = {array.shape for array in (x, y, stderr) if array is not None}
-    if x.ndim != 1 or len(shapes) > 1 or np.unique(x).size < needed:
-        raise ValueError(
-            f"a power law needs {needed} or more different x, and as many y (and standard errors); got shapes {shapes}"
-        )
-    for name, array in (("x", x), ("y", y), ("stderr", stderr)):
-        if array is not None and not (np.all(array > 0) and np.all(np.isfinite(array))):
-            raise ValueError(f"a power law needs positive finite {name}: logarithms are fitted, weighted by 1/stderr")
+def _positive(name: str, values: ArrayLike) -> Array:
+    """As floats that have a logarithm, or TypeError / ValueError."""
+    array = real_array(name, values)
+    if not (np.all(array > 0) and np.all(np.isfinite(array))):
+        raise ValueError(f"a power law needs positive finite {name}: logarithms are fitted, weighted by 1/stderr")
+    return array
+
+
+def _require_fittable(logs: dict[str, Array]) -> None:
+    """Raise ValueError unless a line can be fitted through these logarithms; x that differ by rounding are one."""
+    shapes = [array.shape for array in logs.values()]
+    if len(shapes[0]) != 1 or len(set(shapes)) > 1:
+        raise ValueError(f"{', '.join(logs)} have shapes {', '.join(map(str, shapes))}; give as many of each")
+    needed, why = (2, "") if "stderr" in logs else (3, " where no standard errors are given")
+    different = len(logs["x"]) and 1 + int(np.sum(np.diff(np.sort(logs["x"])) > ROUNDING))
+    if different < needed:
+        raise ValueError(f"a power law needs {needed} or more different x{why}; there are {different}")
 
 
 def log_slope(x: ArrayLike, mean: Array, covariance: Array) -> PowerLaw:

@@ -28,6 +28,8 @@ REACH = 13.0
 STEP = 0.15
 # Work grows as the square of the variance; here an average takes seconds.
 LARGEST_VARIANCE = 1000.0
+# Averages this small have no digits left to converge in.
+VANISHING = 1e-290
 
 
 def correlation(c_u: Array, c_v: Array, c_uv: Array) -> tuple[Array, Array]:
@@ -57,7 +59,8 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
     if not variances[-1] <= LARGEST_VARIANCE:
         raise ValueError(
             f"pre-activations reach variance {variances[-1]:.3g}; averages of smooth activations are computed up to "
-            f"{LARGEST_VARIANCE:g}; scale the inputs down, or use 'relu', whose averages are closed"
+            f"{LARGEST_VARIANCE:g}: lower what makes them grow (inputs, weight_variance, depth), or use 'relu', whose "
+            "averages are closed"
         )
     first, second = which[: np.size(c_u)].reshape(np.shape(c_u)), which[np.size(c_u) :].reshape(np.shape(c_v))
     total, power = np.zeros_like(rho), np.ones_like(rho)
@@ -89,7 +92,7 @@ def _coefficients(function: Function, variances: Array) -> Iterator[Array]:
     energy = np.square(values).sum(axis=1)
     left = energy.copy()
     for hermite in _hermite_functions(nodes, weights):
-        if np.all(left <= TOLERANCE * energy):
+        if np.all(left <= np.maximum(TOLERANCE * energy, VANISHING)):
             return
         coefficient = values @ hermite
         yield coefficient

@@ -8,14 +8,18 @@ With ``tied=False`` every step has a matrix of its own: the deep stack that loop
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import log
 from typing import Any
 
 from meanfield.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.memory import Drawable
-from meanfield.validation import require_choice, require_count, require_finite, require_positive
+from meanfield.validation import require_choice, require_count, require_finite, require_flag, require_positive, settle
 
 # The papers' names of residual scalings, by their exponent alpha.
 NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
+
+# |ln eps| at most: eps^2 stands in energies, whose squares are summed.
+LARGEST_LOG_STEP = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +29,14 @@ class TiedLoop(Drawable):
     Args:
         depth: steps L, at least 1.
         width: N.
-        alpha: residual scaling eps = L^(-alpha), any real number, or "none" (0), "sqrt" (1/2), "linear" (1).
+        alpha: residual scaling eps = L^(-alpha), a real number, or "none" (0), "sqrt" (1/2), "linear" (1).
         weight_variance: sigma_W^2, positive; W_ij has variance sigma_W^2 / N.
         activation: phi, "relu", "linear", "gelu" or "tanh".
         tied: whether all steps share W; if not, each has its own.
 
     Raises:
-        TypeError, ValueError: a count that is not whole or below 1, an unknown name, numbers that are not finite or a
-            variance that is not positive.
+        TypeError, ValueError: a count that is not whole or below 1, an unknown name, numbers that are not finite, a
+            variance that is not positive, or an alpha that leaves eps no place among the floats.
     """
 
     depth: int
@@ -43,17 +47,25 @@ class TiedLoop(Drawable):
     tied: bool = True
 
     def __post_init__(self) -> None:
-        self._set("depth", require_count("depth", self.depth, why="depth counts the steps of the loop"))
-        self._set("width", require_count("width", self.width, why="units of the stream"))
+        alpha = self.alpha
+        if isinstance(alpha, str):
+            require_choice("alpha", alpha, NAMED_SCALINGS)
+            alpha = NAMED_SCALINGS[alpha]
+        exponent = require_finite("alpha", alpha, "a real number, or 'none', 'sqrt', 'linear'")
+        settle(
+            self,
+            depth=require_count("depth", self.depth, why="depth counts the steps of the loop"),
+            width=require_count("width", self.width, why="units of the stream"),
+            alpha=exponent,
+            weight_variance=require_positive("weight_variance", self.weight_variance, why="it is sigma_W^2"),
+            tied=require_flag("tied", self.tied, why="one matrix, or one for every step"),
+        )
         require_choice("activation", self.activation, ACTIVATIONS)
-        if isinstance(self.alpha, str):
-            require_choice("alpha", self.alpha, NAMED_SCALINGS)
-            self._set("alpha", NAMED_SCALINGS[self.alpha])
-        self._set("alpha", require_finite("alpha", self.alpha, "a real number, or 'none', 'sqrt', 'linear'"))
-        variance = require_positive("weight_variance", self.weight_variance, why="it is sigma_W^2")
-        self._set("weight_variance", variance)
-        if not isinstance(self.tied, bool):
-            raise TypeError(f"tied is {self.tied!r}; it must be True (one matrix) or False (one for every step)")
+        if abs(exponent) * log(self.depth) > LARGEST_LOG_STEP:
+            raise ValueError(
+                f"alpha is {exponent:g}, and the step size {self.depth}^({-exponent:g}) leaves the range of floats; at "
+                f"depth {self.depth} give an alpha within +-{LARGEST_LOG_STEP / log(self.depth):.3g}"
+            )
 
     @property
     def sigma(self) -> Activation:
@@ -73,7 +85,3 @@ class TiedLoop(Drawable):
     def describe(self) -> dict[str, Any]:
         """The full spec as plain values, for records that outlive the process."""
         return {"family": type(self).__name__, **asdict(self)}
-
-    def _set(self, name: str, value: Any) -> None:
-        """Store a normalised value on the frozen spec (construction only)."""
-        object.__setattr__(self, name, value)

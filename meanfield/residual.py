@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.architectures import MLP, ConvNet, Layer, Sequential
-from meanfield.validation import require_choice, require_count
+from meanfield.architectures import MLP, ConvNet, Sequential
+from meanfield.layers import Layer
+from meanfield.validation import require_choice, require_count, settle
 
 SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
 
@@ -86,7 +87,7 @@ class Residual(Sequential):
             ("stem", 0, "plain layers below the blocks"),
             ("tail", 0, "plain layers above the blocks"),
         ):
-            self._set(count, require_count(count, getattr(self, count), minimum=minimum, why=why))
+            settle(self, **{count: require_count(count, getattr(self, count), minimum=minimum, why=why)})
         require_choice("scaling", self.scaling, SCALINGS)
         if self.weight_variance is not None:
             raise ValueError(

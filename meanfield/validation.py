@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Far deeper than any net that can be drawn; a list of so many layers still takes a second and little memory.
+# The maximum of a depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
+# The maximum of draws: as many chunks as a scheduler hands out in minutes, of as many draws as one holds.
+MOST_DRAWS = 100_000_000
 
 
 class PremiseWarning(UserWarning):
@@ -28,28 +30,45 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
 
 
-def require_count(name: str, value: Any, *, minimum: int = 1, why: str = "") -> int:
-    """Return ``value`` as an int, or raise: TypeError if not whole, ValueError if below ``minimum``."""
+def settle(spec: Any, **values: Any) -> None:
+    """Put checked values, as plain Python numbers, in the place of those that a frozen spec was given."""
+    for name, value in values.items():
+        object.__setattr__(spec, name, value)
+
+
+def require_count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = None, why: str = "") -> int:
+    """Return ``value`` as an int, or raise: TypeError if not whole, ValueError if too small or too large."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} is {value!r}; it must be a whole number, at least {minimum}{_because(why)}")
-    if value < minimum:
-        raise ValueError(f"{name} is {int(value)}; it must be at least {minimum}{_because(why)}")
-    return int(value)
+    number = int(value)
+    if number < minimum:
+        raise ValueError(f"{name} is {number}; it must be at least {minimum}{_because(why)}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"{name} is {number}; it must be at most {maximum:,}{_because(why)}")
+    return number
 
 
-def require_counts(name: str, values: Any, *, minimum: int = 1, why: str = "") -> tuple[int, ...]:
+def require_draws(name: str, value: Any) -> int:
+    """Return a number of draws as an int, or raise as `require_count` does."""
+    draws = require_count(name, value, minimum=2, why="one draw has no standard error")
+    return require_count(name, draws, maximum=MOST_DRAWS, why="split a longer run into several, of their own seeds")
+
+
+def require_counts(
+    name: str, values: Any, *, minimum: int = 1, maximum: int | None = None, why: str = ""
+) -> tuple[int, ...]:
     """Return a whole number or a sequence of them as a tuple of ints, each checked by `require_count`."""
     if not isinstance(values, Real | Iterable) or isinstance(values, str):
         raise TypeError(f"{name} is {values!r}; it must be a whole number or a sequence of them{_because(why)}")
     items = (values,) if isinstance(values, Real) else tuple(values)
-    return tuple(require_count(name, item, minimum=minimum, why=why) for item in items)
+    return tuple(require_count(name, item, minimum=minimum, maximum=maximum, why=why) for item in items)
 
 
-def require_depth(value: Any, *, why: str) -> int:
-    """Return a depth as an int, or raise as `require_count` does, and beyond ``MOST_LAYERS``: layers are listed."""
-    if require_count("depth", value, why=why) > MOST_LAYERS:
-        raise ValueError(f"depth is {value}; it must be at most {MOST_LAYERS:,} ({why})")
-    return int(value)
+def require_flag(name: str, value: Any, why: str = "") -> bool:
+    """Return ``value`` as a bool, or raise TypeError unless it is one."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}; it must be True or False{_because(why)}")
+    return bool(value)
 
 
 def require_finite(name: str, value: Any, allowed: str) -> float:
@@ -69,9 +88,20 @@ def require_positive(name: str, value: Any, *, why: str) -> float:
     return number
 
 
+def real_array(name: str, values: Any) -> NDArray[np.float64]:
+    """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of different lengths; give an array") from error
+    if given.dtype.kind not in "biufO":
+        raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
+    return given.astype(float, copy=False)
+
+
 def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -> NDArray[np.float64]:
-    """Return ``values`` as floats, or raise ValueError unless they have this shape and are finite."""
-    array = np.asarray(values, dtype=float)
+    """Return ``values`` as floats, or raise TypeError or ValueError unless they have this shape and are finite."""
+    array = real_array(name, values)
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; this architecture takes {layout} = {shape}")
     if not np.isfinite(array).all():

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from meanfield.activations import Activation, activation_named
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
-from meanfield.validation import require_positive
+from meanfield.validation import require_positive, settle
 
 
 class WeightScale:
@@ -34,12 +34,13 @@ class WeightScale:
         return self.sigma.gain / self.variance_factor
 
     def _check_weight_variance(self) -> None:
-        """Raise unless sigma_W^2 is positive and, where inputs are scaled so, some input gives z^(1) variance 1."""
+        """Settle sigma_W^2; raise unless it is positive and, where inputs are scaled so, some give z^(1) variance 1."""
         if self.weight_variance is None:
             return
         given = require_positive(
             "weight_variance", self.weight_variance, why="it is sigma_W^2, the variance of the weights times fan-in"
         )
+        settle(self, weight_variance=given)
         reached = mean_square(self.sigma.function, LARGEST_VARIANCE)
         if self.normalised_inputs and not self.sigma.homogeneous and self.input_energy >= reached:
             raise ValueError(

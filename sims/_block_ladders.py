@@ -38,10 +38,11 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
 def check_ladders(options: argparse.Namespace) -> None:
     """Refuse ladders too short for a slope with a correction, and names that no table has; sort and expand."""
     from meanfield.parameterizations import OPTIMIZERS
-    from meanfield.validation import require_choice, require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_choice, require_count, require_counts
 
-    for name in ("widths", "depths"):
-        sizes = sorted(set(require_counts(f"--{name}", getattr(options, name), why="sizes of a ladder")))
+    for name, most in (("widths", None), ("depths", MOST_LAYERS)):
+        given = require_counts(f"--{name}", getattr(options, name), maximum=most, why="sizes of a ladder")
+        sizes = sorted(set(given))
         if len(sizes) < 3:
             raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
         setattr(options, name, sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -126,10 +127,10 @@ def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Ev
         return
     processes, alone = min(run.workers.here, len(jobs)), replace(run, workers=Workers(1))
     print(f"{len(jobs)} simulations, {processes} at a time; named when finished", file=sys.stderr)
-    finished_ones = side_by_side(partial(_evidence, run=alone, folder=folder), jobs, processes)
-    for place, (index, one, said) in enumerate(finished_ones, start=1):
-        print(f"[{place}/{len(jobs)}] {jobs[index].title}\n{said}", end="", file=sys.stderr)
-        yield one
+    with closing(side_by_side(partial(_evidence, run=alone, folder=folder), jobs, processes)) as finished_ones:
+        for place, (index, one, said) in enumerate(finished_ones, start=1):
+            print(f"[{place}/{len(jobs)}] {jobs[index].title}\n{said}", end="", file=sys.stderr)
+            yield one
 
 
 def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
@@ -142,9 +143,9 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     """Make one run, or read what an equal run has written."""
     module = import_module(f"sims.{job.simulation}")
     path = folder / f"{job.name}.nc"
-    # A simulation that draws nothing has neither sizes nor seeds.
-    sizes = ["--preset", run.preset, "--seed", str(run.seed)] if hasattr(module, "PRESETS") else []
-    workers = worker_arguments(run.workers) if sizes else []
+    takes = module.parse([])
+    sizes = [word for name in ("preset", "seed") if name in takes for word in (f"--{name}", str(getattr(run, name)))]
+    workers = worker_arguments(run.workers) if "workers" in takes else []
     arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])
     return Evidence(job.name, command, path, finished(job.simulation, arguments, path))

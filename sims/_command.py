@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 Presets = Mapping[str, Mapping[str, Any]]
 
 INTERRUPTED = 130
+KEPT = "finished pieces are kept; the same command continues from them"
 REFUSED = 2
 NO_MEMORY = "out of memory; lower the sizes, the depth above all, or the workers"
 # What a simulation raises to refuse its options.
@@ -99,12 +102,7 @@ def add_output_options(parser: argparse._ActionsContainer, beside: str = "the fi
 def add_run_options(parser: CommandParser) -> None:
     """Options of every simulation that draws: preset (of the parser's), draws, seed, workers, where to write."""
     group = parser.add_argument_group("run")
-    group.add_argument(
-        "--preset",
-        choices=list(parser.presets),
-        default="default",
-        help="sizes to start from, listed below (default: default); every other option overrides it",
-    )
+    add_preset_option(group, parser.presets)
     group.add_argument("--draws", type=int, help="independent networks drawn, in all at least 2")
     group.add_argument(
         "--times", type=positive_integer, default=1, metavar="N", help="N times these draws, or the preset's"
@@ -112,6 +110,12 @@ def add_run_options(parser: CommandParser) -> None:
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add_worker_options(group)
     add_output_options(group)
+
+
+def add_preset_option(parser: argparse._ActionsContainer, presets: Presets) -> None:
+    """The option of every simulation that says which sizes to start from; `fill_from_preset` takes them."""
+    which = "sizes to start from, listed below (default: default); every other option overrides it"
+    parser.add_argument("--preset", choices=list(presets), default="default", help=which)
 
 
 def positive_integer(text: str) -> int:
@@ -154,7 +158,7 @@ def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> Non
     for name, value in preset.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    if options.draws > 0:  # others are refused as they were given
+    if "draws" in options and options.draws > 0:  # others are refused as they were given
         options.draws *= options.times
 
 
@@ -182,19 +186,33 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
 
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run a simulation; refuse bad input in one line, and leave whole files behind an interrupt."""
+    """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C and SIGTERM."""
     from meanfield.execution.team import Workers
     from meanfield.pipes import while_read
+    from meanfield.signals import TERMINATED, Terminated, when_terminated
 
     try:
         if getattr(options, "backend", "numpy") != "numpy" and options.workers is None and options.scheduler is None:
             options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
-        return while_read(lambda: run(options))
+        with when_terminated(_leave):
+            return while_read(lambda: run(options))
     except REFUSALS as error:
         print(f"error: {complaint(error)}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
-        print("\ninterrupted: finished pieces are kept; the same command continues from them", file=sys.stderr)
+        print(f"\ninterrupted: {KEPT}", file=sys.stderr)
         return INTERRUPTED
+    except Terminated:
+        print(f"\nterminated: {KEPT}", file=sys.stderr)
+        return TERMINATED
+
+
+def _leave() -> NoReturn:
+    """End at once, with its line: SIGTERM comes here where no process is to be stopped and no file to be finished."""
+    from meanfield.signals import TERMINATED
+
+    with suppress(OSError, AttributeError):  # nobody may read it, or it is kept from the terminal
+        os.write(sys.stderr.fileno(), f"\nterminated: {KEPT}\n".encode())
+    os._exit(TERMINATED)

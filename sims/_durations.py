@@ -15,6 +15,8 @@ DURATIONS: dict[str, dict[str, str]] = {
     "cnn_padding": {"smoke": "4 s", "default": "30 s", "paper": "8 h"},
     "coordinate_check": {"smoke": "5 s", "default": "40 s", "paper": "20 min"},
     "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
+    "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
+    "learning_rate_scale": {"smoke": "6 s", "default": "10 s", "paper": "30 s"},
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
     "looped_update": {"smoke": "3 s", "default": "20 s", "paper": "80 s"},
     "mlp_depth": {"smoke": "8 s", "default": "45 s", "square": "90 s", "paper": "80 s"},
@@ -48,7 +50,7 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 def rough_seconds(name: str, preset: str) -> int:
-    """How long a preset takes on two cores, roughly; 0 for what draws nothing, and has no presets."""
+    """How long a preset takes on two cores, roughly; 0 where nobody has looked."""
     count, unit = DURATIONS.get(name, {}).get(preset, "0 s").split()
     return int(count) * _SECONDS[unit]
 

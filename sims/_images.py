@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,9 @@ Array = NDArray[np.float64]
 
 PHOTO = "grace_hopper.jpg"
 ATTEMPTS_PER_CROP = 100
+# The first bytes of NumPy's files, and what writes them.
+NPY, NPZ = b"\x93NUMPY", b"PK"
+WRITERS = {NPY: "numpy.save", NPZ: "numpy.savez"}
 ROUNDING = 1e-9
 SMALLEST = 1e-100
 
@@ -109,22 +114,33 @@ def read_array(name: str) -> Any:
 def _read_npy(path: Path, array: str) -> Any:
     if array:
         raise ValueError(f"{path} holds one unnamed array; leave out ::{array}")
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
+    with _readable(path, NPY) as file:
+        return np.load(file, allow_pickle=False)
 
 
 def _read_npz(path: Path, array: str) -> Any:
+    with _readable(path, NPZ) as file, np.load(file, allow_pickle=False) as stored:
+        names = list(stored)
+        found = {name: stored[name] for name in names if name == array or len(names) == 1}
+    return found[_pick(names, array, path)]
+
+
+@contextmanager
+def _readable(path: Path, beginning: bytes) -> Iterator[BinaryIO]:
+    """An open file; ValueError for one that does not begin so, or breaks off, or holds more than numbers."""
     import zipfile
 
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            names = list(stored)
-            found = {name: stored[name] for name in names if name == array or len(names) == 1}
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
-    return found[_pick(names, array, path)]
+    with path.open("rb") as file:
+        if file.read(len(beginning)) != beginning:
+            raise ValueError(
+                f"{path} is no {path.suffix} file, whatever its name says: its first bytes are others; write it with "
+                f"{WRITERS[beginning]}"
+            )
+        file.seek(0)
+        try:
+            yield file
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+            raise ValueError(f"{path} is not a readable {path.suffix} file: {error}") from error
 
 
 def _read_netcdf(path: Path, array: str) -> Any:

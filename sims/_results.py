@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sims._command import Checked, chosen_arrays
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from meanfield.execution.storage import PieceStore
 
 
+def run_key(**what: Any) -> str:
+    """A digest of what a run is asked for and of all code that its numbers come from.
+
+    The code is the library's, and that of all simulations: they choose what is drawn and put theory beside it. Figures
+    read what is stored.
+    """
+    from meanfield.execution.provenance import code_digest, digest, sources_digest
+
+    return digest(**what, code=code_digest(), simulations=sources_digest(Path(__file__).parent))[:8]
+
+
 class Results:
     """The dataset and the figure of one run: where they stand, and whether they are there already."""
 
@@ -23,7 +34,8 @@ class Results:
         self.run_key = run_key
         self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
         if self.dataset_path.suffix != ".nc":
-            raise ValueError(f"--out {self.dataset_path} must end in .nc (NetCDF)")
+            what = "is an ending without a name" if self.dataset_path.name == ".nc" else "must end in .nc (NetCDF)"
+            raise ValueError(f"--out {self.dataset_path} {what}; give a file such as results/run.nc")
         self.figure_path = self.dataset_path.with_suffix(".png")
         self._force, self._command, self._options = options.force, options.command, options
         _check_draws(options)
@@ -82,11 +94,14 @@ class Results:
         return None
 
     def keep(self, dataset: xr.Dataset) -> None:
-        """Write the dataset whole, then forget the pieces it was made from."""
+        """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s."""
         from meanfield.files import write_whole
 
-        dataset.attrs |= {"run": self.run_key, "command": self._command}
-        write_whole(self.dataset_path, lambda path: dataset.to_netcdf(path, engine="h5netcdf"))
+        seed = {"seed": str(self._options.seed)} if "seed" in self._options else {}
+        dataset.attrs |= {**seed, "run": self.run_key, "command": self._command}
+        # Not by HDF5 itself, which ends the program where the disk is full.
+        whole = dataset.to_netcdf(engine="h5netcdf")
+        write_whole(self.dataset_path, lambda path: path.write_bytes(whole))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
 
@@ -104,10 +119,10 @@ class Results:
 
 def _check_draws(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
-    from meanfield.validation import require_count
+    from meanfield.validation import require_count, require_draws
 
     if "draws" in options:
-        require_count("--draws", options.draws, minimum=2, why="one draw has no standard error")
+        require_draws("--draws" if options.times == 1 else f"--draws with --times {options.times}", options.draws)
     if "seed" in options:
         require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
 

@@ -25,7 +25,7 @@ def combined(sweep: Mapping[str, list[Any]], datasets: Sequence[xr.Dataset]) -> 
         nested = [nested[start : start + len(values)] for start in range(0, len(nested), len(values))]
     dims = list(names.values())
     whole = xr.combine_nested(nested[0], concat_dim=dims, data_vars="all", join="outer", combine_attrs="drop_conflicts")
-    whole = whole.assign_coords({names[name]: _coordinate(values) for name, values in sweep.items()})
+    whole = whole.assign_coords({names[name]: _coordinate(name, values) for name, values in sweep.items()})
     whole["command"] = (dims, commands.reshape([len(values) for values in sweep.values()]))
     whole["command"].attrs["long_name"] = "command that makes the point"
     return whole.transpose(*dims, ...)
@@ -41,7 +41,7 @@ def _labelled(dataset: xr.Dataset, others: Sequence[xr.Dataset]) -> xr.Dataset:
     return dataset.assign_coords(ragged)
 
 
-def _coordinate(values: list[Any]) -> list[Any]:
-    """Numbers as they are, all else as words."""
+def _coordinate(name: str, values: list[Any]) -> list[Any]:
+    """Numbers as they are, all else as words, seeds too: files hold no integers beyond 64 bits."""
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    return values if numbers else [label(value) for value in values]
+    return values if numbers and name != "seed" else [label(value) for value in values]

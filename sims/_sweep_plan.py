@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from figures._command import figure_names
-from meanfield.execution.provenance import code_digest, digest
 from meanfield.execution.team import Workers
 from meanfield.seeds import checked_seed, derived_seed
 from meanfield.validation import require_choice
 from sims._command import REFUSALS, check_command, complaint
+from sims._results import run_key
 
 # Options of a simulation that the sweep itself takes, for all points.
 OWN = ("help", "out", "force", "workers", "scheduler")
@@ -51,7 +51,7 @@ class Plan:
     @property
     def key(self) -> str:
         """A digest of all that the numbers depend on."""
-        return digest(points=[point.stem for point in self.points], sweep=self.sweep)[:8]
+        return run_key(points=[point.stem for point in self.points], sweep=self.sweep)
 
 
 def read_plan(path: Path) -> Plan:
@@ -138,7 +138,7 @@ def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], 
         given["seed"] = derived_seed(root, json.dumps([simulation, chosen], sort_keys=True))
     arguments = tuple(word for name, value in given.items() for word in _words(takes[name], value))
     slug = "-".join(f"{name}-{label(value)}" for name, value in chosen.items())
-    key = digest(arguments=arguments, code=code_digest())[:8]
+    key = run_key(arguments=arguments)
     return Point(chosen, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
 
 

@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,7 +52,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import activation_drift as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_count, require_counts
     from sims import _activation_report as report
     from sims import _activation_theory as theory
@@ -64,9 +63,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--depths reach {depths[-1]}; the mean field beside them is followed to {theory.FAR} layers")
     require_count("--width", options.width, minimum=NARROW, why=f"a {NARROW}th as many units are drawn too")
     nets = theory.nets(options.width, options.outputs)
-    described = [net.describe() for net in nets.values()]
     run_of = {"depths": depths, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(nets=nets, **run_of), options)
     return results.deliver(lambda: _measure(options, nets, depths, results), report.text, figure.draw)
 
 
@@ -89,7 +87,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
     for name, end in product(ENERGIES, ("", "_stderr", "_largest_share")):
         variables[name + end] = (("case", "layer"), [one[name + end].values for one in deepest])
     layer = list(range(1, depths[-1] + 1))
-    attrs = {name: getattr(options, name) for name in ("outputs", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("outputs", "draws")}
     attrs["provenance"] = provenance()
     coords = {"case": list(nets), "width": widths, "depth": depths, "layer": layer}
     return xr.merge(

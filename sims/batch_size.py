@@ -21,7 +21,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,10 +58,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
-    from hashlib import sha256
-
     from figures import batch_size as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_counts
     from sims import _batch_report as report
     from sims._batch_cases import cases
@@ -71,10 +68,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--batches {options.batches} are fewer than three; growth is fitted to the larger ones")
     images = _images(options)
     chosen = cases(options, images)
-    run_of = {"batches": options.batches, "draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
-    run_of |= {"images": sha256(images.tobytes()).hexdigest()}
-    described = [[case.name, case.net.describe(), case.batch.describe(), case.largest] for case in chosen]
-    results = Results(NAME, digest(cases=described, **run_of, code=code_digest())[:8], options)
+    run_of = {"batches": options.batches, "draws": options.draws, "seed": options.seed, "images": images}
+    described = [[case.name, case.net, case.batch, case.largest] for case in chosen]
+    results = Results(NAME, run_key(cases=described, **run_of, **chosen_arrays(options)), options)
     return results.deliver(lambda: _measure(options, chosen, results), report.text, figure.draw)
 
 
@@ -116,7 +112,7 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     rows = [_means(found) | theory.beside(case, count) for (case, count), found in zip(places, measured, strict=True)]
     keys = [(case.name, count) for case, count in places]
     dataset = xr.merge([theory.table(keys, rows), theory.floors(chosen), identity(options.seed), theory.depth_slopes()])
-    attrs = {name: getattr(options, name) for name in ("depth", "width", "channels", "outputs", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("depth", "width", "channels", "outputs", "draws")}
     attrs |= {"images": options.images, "sampled_batches": DRAWN_BATCHES, **chosen_arrays(options)}
     attrs["provenance"] = provenance()
     return dataset.assign_attrs(attrs)

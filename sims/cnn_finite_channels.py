@@ -14,7 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,28 +80,30 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_finite_channels as figure
-    from meanfield.execution.provenance import code_digest, digest
     from sims import _finite_channels_report as report
 
     chosen = _checked(options)
     run_of = {**chosen, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(**run_of), options)
     return results.deliver(lambda: _measure(options, chosen, results), report.text, figure.draw)
 
 
 def _checked(options: argparse.Namespace) -> dict[str, Any]:
     """Channels and depths in order, or one error before any work."""
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_DRAWS, MOST_LAYERS, require_count, require_counts, require_draws
 
-    channels = sorted(set(require_counts("--channels", options.channels, why="channels of the correction")))
-    depths = sorted(set(require_counts("--depths", options.depths, why="depths of the slopes")))
+    why = "channels of the correction, which nets of up to as many layers show"
+    channels = sorted(set(require_counts("--channels", options.channels, maximum=MOST_LAYERS, why=why)))
+    depths = sorted(set(require_counts("--depths", options.depths, maximum=MOST_LAYERS, why="depths of the slopes")))
     for name, values in (("--channels", channels), ("--depths", depths)):
         if len(values) < 2:
             raise ValueError(f"{name} {values} is one number; what changes with it needs two or more")
     if odd := [count for count in channels if count % STEP]:
         raise ValueError(f"--channels has {odd}; depths are 1/{STEP} of them and more: give multiples of {STEP}")
+    why = f"the added variance takes {VARIANCE_DRAWS} times as many"
+    require_count("--draws", require_draws("--draws", options.draws), maximum=MOST_DRAWS // VARIANCE_DRAWS, why=why)
     slope = require_count("--slope-channels", options.slope_channels, why="channels of the nets whose slopes are taken")
-    draws = require_count("--slope-draws", options.slope_draws, minimum=2, why="one draw has no standard error")
+    draws = require_draws("--slope-draws", options.slope_draws)
     return {"channels": channels, "depths": depths, "slope_channels": slope, "slope_draws": draws}
 
 
@@ -147,7 +149,6 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
         "draws": options.draws,
         "draws_slope": chosen["slope_draws"],
         "draws_given": VARIANCE_DRAWS * options.draws,
-        "seed": options.seed,
         "slope_channels": chosen["slope_channels"],
         "fixed_layers": FIXED,
         "sites": below.sites,

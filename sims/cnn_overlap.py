@@ -20,7 +20,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,9 +92,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_numbers(options: argparse.Namespace) -> None:
     """Refuse what no network or run can have, before any file is read. (The rest is the spec's to refuse.)"""
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
 
-    require_count("--depth", options.depth)
+    require_count("--depth", options.depth, maximum=MOST_LAYERS)
     require_counts("--grid", options.grid)
     if len(options.grid) > 2:
         raise ValueError(f"--grid {options.grid} has {len(options.grid)} axes; give 1 or 2")
@@ -133,10 +133,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= {
         "architecture": json.dumps(nets[-1].describe()),
-        "seed": options.seed,
         "inputs": options.input,
         **chosen_arrays(options),
-        "provenance": provenance(seed=options.seed, seeds=seeds, draws=options.draws),
+        "provenance": provenance(seeds=[str(seed) for seed in seeds], draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
 
@@ -184,21 +183,12 @@ def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvN
 
 def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> Results:
     """Where this run writes; its key names everything that its numbers depend on."""
-    from hashlib import sha256
-
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.execution.runs import Run
 
-    Run(nets[-1], options.draws, options.seed, **chosen_arrays(options)).require_memory(options.workers.here)
-    key = digest(
-        nets=[net.describe() for net in nets],
-        draws=options.draws,
-        seed=options.seed,
-        **chosen_arrays(options),
-        inputs=None if inputs is None else sha256(inputs.tobytes()).hexdigest(),
-        code=code_digest(),
-    )
-    return Results(NAME, key[:8], options)
+    run_of = {"draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
+    results = Results(NAME, run_key(nets=nets, inputs=inputs, **run_of), options)
+    Run(nets[-1], **run_of).require_memory(options.workers.here)
+    return results
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,13 +89,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_padding as figure
-    from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_counts
+    from meanfield.validation import MOST_LAYERS, require_counts
     from sims import _padding_report as report
 
     for name, meaning in COUNTS.items():
         option = f"--{name.replace('_', '-')}"
-        numbers = sorted(set(require_counts(option, getattr(options, name), why=meaning)))
+        most = MOST_LAYERS if name == "depths" else None
+        numbers = sorted(set(require_counts(option, getattr(options, name), maximum=most, why=meaning)))
         if name in SEVERAL and len(numbers) < 3:
             raise ValueError(f"{option} {numbers} is fewer than three numbers; give {meaning}")
         if name != "depths" and numbers[0] < TAPS:
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
         setattr(options, name, numbers)
     nets = _nets(options)
     run_of = {name: getattr(options, name) for name in (*COUNTS, "draws", "seed", *chosen_arrays(options))}
-    key = digest(nets=[net.describe() for net in nets], **run_of, code=code_digest())[:8]
+    key = run_key(nets=nets, **run_of)
     results = Results(NAME, key, options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
 
@@ -162,7 +162,7 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     dataset = xr.Dataset(
         _by_layer(whole, len(names)) | _by_depth(nets, measured, len(names)),
         coords | {"layer": range(1, deepest + 1)},
-        {name: getattr(options, name) for name in ("channels", "draws", "seed")} | chosen_arrays(options),
+        {name: getattr(options, name) for name in ("channels", "draws")} | chosen_arrays(options),
     )
     profiles = [found for net, found in whole if net.grid == profiled]
     parts = [theory.profile(options.channels, deepest, profiled, profiles), theory.grids(nets)]

@@ -24,7 +24,7 @@ from sims._block_ladders import (
 )
 from sims._block_nets import TABLES
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,7 +70,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import coordinate_check as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_choice, require_count
     from sims import _coordinate_report as report
 
@@ -79,8 +78,7 @@ def run(options: argparse.Namespace) -> int:
     options.tables = list(dict.fromkeys(options.tables))
     for table in options.tables:
         require_choice("--tables", table, TABLES)
-    run_key = digest(**_described(options), code=code_digest())[:8]
-    results = Results(NAME, run_key, options)
+    results = Results(NAME, run_key(**_described(options)), options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 

@@ -22,7 +22,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,18 +62,17 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cross_entropy as figure
-    from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
     from sims import _cross_entropy_report as report
 
-    options.depths = sorted(set(require_counts("--depths", options.depths, why="hidden layers")))
+    depths = require_counts("--depths", options.depths, maximum=MOST_LAYERS, why="hidden layers")
+    options.depths = sorted(set(depths))
     if len(options.depths) < 2:
         raise ValueError(f"--depths {options.depths} is one number; a slope needs two or more")
     require_count("--classes", options.classes, minimum=2, why="one class has a softmax of 1 and no error")
     nets = _nets(options)
-    described = {name: net.describe() for name, net in nets.items()}
     run_of = {"depths": options.depths, "draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
-    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(nets=nets, **run_of), options)
     return results.deliver(lambda: _measure(options, nets, results), report.text, figure.draw)
 
 
@@ -113,7 +112,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     shape = (len(nets), len(HEADS), len(LOSSES), len(options.depths))
     variables = {name: (DIMS, np.array([row[name] for row in rows]).reshape(shape)) for name in rows[0]}
     coords = dict(zip(DIMS, (list(nets), list(HEADS), list(LOSSES), options.depths), strict=True))
-    attrs = {name: getattr(options, name) for name in ("width", "channels", "classes", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("width", "channels", "classes", "draws")}
     attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)

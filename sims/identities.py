@@ -12,35 +12,40 @@ import sys
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from sims._command import add_output_options, command_parser, run_command
-from sims._results import Results
+from sims._command import add_output_options, add_preset_option, command_parser, fill_from_preset, run_command
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
 
 NAME = "identities"
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"depth": 2, "width": 4, "outputs": 2},
+    "default": {"depth": 4, "width": 8, "outputs": 3},
+    "paper": {"depth": 8, "width": 24, "outputs": 8},
+}
 # Central differences move every weight alone, in a copy of all: the cost is the square of their number.
 MOST_WEIGHTS = 100_000
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument
-    add("--depth", type=int, default=4, metavar="L", help="hidden layers of the net (default: 4)")
-    add("--width", type=int, default=8, metavar="N", help="units of its layers (default: 8)")
-    add(
-        "--outputs", type=int, default=3, metavar="M", help="its outputs, of 2^M labels of +-1 (default: 3; at most 12)"
-    )
+    add_preset_option(parser, PRESETS)
+    add("--depth", type=int, metavar="L", help="hidden layers of the net")
+    add("--width", type=int, metavar="N", help="units of its layers")
+    add("--outputs", type=int, metavar="M", help="its outputs, of 2^M labels of +-1 (at most 12)")
     add("--seed", type=int, default=0, help="of the net and of all examples (default: 0)")
     add_output_options(parser)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
 
 
 def run(options: argparse.Namespace) -> int:
     """Compute (or read what an equal run has computed), print, and write."""
     from figures import identities as figure
     from meanfield.architectures import MLP
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_count
     from sims import _identity_report as report
 
@@ -50,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     net = MLP(depth=options.depth, width=options.width, outputs=options.outputs)
     if (moved := sum(prod(shape) for shape in net.weight_shapes)) > MOST_WEIGHTS:
         raise ValueError(f"the net has {moved:,} weights, each of which is moved alone; lower --depth or --width")
-    results = Results(NAME, digest(net=net.describe(), seed=options.seed, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(net=net, seed=options.seed), options)
     return results.deliver(lambda: _computed(net, options.seed), report.text, figure.draw)
 
 
@@ -73,7 +78,7 @@ def _computed(net: Any, seed: int) -> xr.Dataset:
         {"violation": (("aggregator", "property"), table), "norm_ratio": ("example", ratios)},
         {"aggregator": list(violations), "property": kinds},
     )
-    attrs = {"seed": seed, "architecture": json.dumps(net.describe()), "provenance": provenance()}
+    attrs = {"architecture": json.dumps(net.describe()), "provenance": provenance()}
     return xr.merge([label_average(net, seed), searched], combine_attrs="override").assign_attrs(attrs)
 
 

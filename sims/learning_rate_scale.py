@@ -12,16 +12,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-from sims._command import add_output_options, command_parser, run_command
-from sims._results import Results
+from sims._command import add_output_options, add_preset_option, command_parser, fill_from_preset, run_command
+from sims._results import Results, run_key
 
 NAME = "learning_rate_scale"
+PRESETS = {"smoke": {"depth": 300}, "default": {"depth": 1000}, "paper": {"depth": 3000}}
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+    parser = command_parser(NAME, __doc__, presets=PRESETS)
     add = parser.add_argument
-    add("--depth", type=int, default=1000, metavar="L", help="deepest net (default: 1000); time goes as its square")
+    add_preset_option(parser, PRESETS)
+    add("--depth", type=int, metavar="L", help="deepest net; time goes as its square")
     add("--width", type=int, default=1024, metavar="N", help="channels of every layer (default: 1024)")
     add("--outputs", type=int, default=10, metavar="M", help="outputs, for the exact scale (default: 10)")
     add("--transfer", type=float, metavar="RATE", help="a tuned learning rate to carry to another depth")
@@ -33,12 +35,14 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     family += "init k=1), residual cnn 1d, looped linear (or looped), looped sqrt, deep linear, deep sqrt"
     add("--family", default="mlp", help=family)
     add_output_options(parser)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    fill_from_preset(options, PRESETS[options.preset])
+    return options
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables and write the dataset and its figure; or print one transferred learning rate."""
-    from meanfield.validation import require_count
+    from meanfield.validation import MOST_LAYERS, require_count
 
     if options.transfer is not None:
         print(_transfer(options))
@@ -46,17 +50,14 @@ def run(options: argparse.Namespace) -> int:
     for name, value in (("--from", options.start), ("--to", options.end)):
         if value is not None:
             raise ValueError(f"{name} is {value}, but there is no rate to carry; give one with --transfer")
-    require_count("--depth", options.depth, minimum=2, why="a slope needs two depths")
+    require_count("--depth", options.depth, minimum=2, maximum=MOST_LAYERS, why="a slope needs two depths")
     from figures import learning_rate_scale as figure
-    from meanfield.execution.provenance import code_digest, digest
     from sims import _scale_report as report
     from sims._scale_families import shown
     from sims._scale_theory import scales
 
     nets, loops = shown(options.depth, options.width, options.outputs)
-    described = [net.describe() for net in (*nets.values(), *loops.values())]
-    key = digest(nets=described, code=code_digest())[:8]
-    results = Results(NAME, key, options)
+    results = Results(NAME, run_key(nets=nets, loops=loops), options)
     return results.deliver(lambda: scales(nets, loops), report.text, figure.draw)
 
 

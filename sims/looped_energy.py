@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,17 +50,16 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import looped_energy as figure
-    from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
     from sims import _loop_report as report
 
-    loops = sorted(set(require_counts("--loops", options.loops, why="numbers of loops")))
+    loops = sorted(set(require_counts("--loops", options.loops, maximum=MOST_LAYERS, why="numbers of loops")))
     if len(loops) < 3:
         raise ValueError(f"--loops {loops}: growth laws need three numbers of loops or more")
-    require_count("--far", options.far, minimum=loops[-1], why="theory goes at least as far as the draws")
-    described = _loop(options, loops[-1]).describe()
+    why = "theory goes at least as far as the draws"
+    require_count("--far", options.far, minimum=loops[-1], maximum=MOST_LAYERS, why=why)
     run_of = {"loops": loops, "far": options.far, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(loop=_loop(options, loops[-1]), **run_of), options)
     return results.deliver(lambda: _measure(options, loops, results), report.text, figure.draw)
 
 
@@ -101,7 +100,7 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
         _heatmaps(rest[:2], [run.loop for run in pairs]),
         _cross_terms(rest[2:], options.draws),
     ]
-    attrs = {name: getattr(options, name) for name in ("width", "activation", "weight_variance", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("width", "activation", "weight_variance", "draws")}
     attrs["provenance"] = provenance()
     return xr.merge(parts).assign_attrs(attrs)
 

@@ -14,7 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,16 +46,15 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import looped_update as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_counts
     from sims import _loop_update_report as report
 
     loops = sorted(set(require_counts("--loops", options.loops, why="numbers of loops")))
     if len(loops) < 2:
         raise ValueError(f"--loops {loops} is one number; a slope needs two or more")
-    described = _loop(options, loops[-1], 1.0, options.width).describe()
+    loop = _loop(options, loops[-1], 1.0, options.width)
     run_of = {"loops": loops, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(loop=described, **run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(loop=loop, **run_of), options)
     return results.deliver(lambda: _measure(options, loops, results), report.text, figure.draw)
 
 
@@ -109,7 +108,7 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
         "by_width_stderr": (("update", "width"), errors[count:].reshape(len(UPDATES), -1)),
     }
     coords = {"update": list(UPDATES), "alpha": list(ALPHAS), "loops": loops, "width": widths}
-    attrs = {name: getattr(options, name) for name in ("activation", "weight_variance", "draws", "seed")}
+    attrs = {name: getattr(options, name) for name in ("activation", "weight_variance", "draws")}
     attrs |= {"ladder_width": options.width, "width_loops": loops[0]}
     attrs["provenance"] = provenance()
     return xr.Dataset(variables, coords, attrs)

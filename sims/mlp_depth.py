@@ -22,7 +22,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,7 +69,6 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import mlp_depth as figure
     from meanfield.architectures import MLP
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.execution.runs import Run
     from sims import _mlp_report as report
 
@@ -80,10 +79,9 @@ def run(options: argparse.Namespace) -> int:
         activation=options.activation,
         head=options.head,
     )
-    arrays = chosen_arrays(options)
-    key = digest(net=net.describe(), draws=options.draws, seed=options.seed, **arrays, code=code_digest())[:8]
-    results = Results(NAME, key, options)
-    whole = Run(net, options.draws, options.seed, **arrays)
+    run_of = {"draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
+    results = Results(NAME, run_key(net=net, **run_of), options)
+    whole = Run(net, **run_of)
     whole.require_memory(options.workers.here)
     return results.deliver(lambda: _measure(options, net, whole, results), report.text, figure.draw)
 
@@ -110,7 +108,7 @@ def _measure(options: argparse.Namespace, net: MLP, whole: Run, results: Results
         **arrays,
         "width": net.width,
         "sweep_width": sweep.WIDTH,
-        "provenance": provenance(seed=options.seed, draws=options.draws),
+        "provenance": provenance(draws=options.draws),
     }
     return xr.merge(parts, combine_attrs="override").assign_attrs(attrs)
 

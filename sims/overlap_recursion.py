@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
 from sims._pairs import add_pair_option, chosen_pairs, open_seed
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +51,6 @@ def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import overlap_recursion as figure
     from meanfield.architectures import MLP
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.theory.closure import GATES
     from meanfield.validation import require_choice
     from sims import _overlap_report as report
@@ -60,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     net = MLP(depth=options.depth, width=options.width, activation=options.activation)
     pairs = chosen_pairs(net, options.pair)
     fixed = _fixed_layers(options.fixed, net, pairs)
-    run_of = {"net": net.describe(), "pairs": pairs, "fixed": fixed, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
+    run_of = {"net": net, "pairs": pairs, "fixed": fixed, "draws": options.draws, "seed": options.seed}
+    results = Results(NAME, run_key(**run_of), options)
     return results.deliver(lambda: _measure(options, net, pairs, fixed, results), report.text, figure.draw)
 
 

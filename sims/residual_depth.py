@@ -22,7 +22,7 @@ from sims._command import (
     fill_from_preset,
     run_command,
 )
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,19 +60,19 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import residual_depth as figure
-    from meanfield.execution.provenance import code_digest, digest
-    from meanfield.validation import require_count, require_counts
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts
     from sims import _residual_report as report
 
-    blocks = sorted(set(require_counts("--blocks", options.blocks, why="blocks of the nets that are drawn")))
+    why = "blocks of the nets that are drawn"
+    blocks = sorted(set(require_counts("--blocks", options.blocks, maximum=MOST_LAYERS, why=why)))
     if len(blocks) < 2:
         raise ValueError(f"--blocks {blocks} is one number; a slope needs two or more")
-    require_count("--far", options.far, minimum=10, why="the slope is followed up to so many blocks")
+    why = "the slope is followed up to so many blocks"
+    require_count("--far", options.far, minimum=10, maximum=MOST_LAYERS, why=why)
     nets = _nets(options.width, options.outputs)
-    described = [net.describe() for net in nets]
     run_of = {"blocks": blocks, "far": options.far, "draws": options.draws, "seed": options.seed}
     run_of |= chosen_arrays(options)
-    results = Results(NAME, digest(nets=described, **run_of, code=code_digest())[:8], options)
+    results = Results(NAME, run_key(nets=nets, **run_of), options)
     return results.deliver(lambda: _measure(options, nets, blocks, results), report.text, figure.draw)
 
 
@@ -122,7 +122,7 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
         "block_depth": list(BLOCK_DEPTHS),
         "scaling": list(SCALINGS),
     }
-    attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "seed", "far")}
+    attrs = {name: getattr(options, name) for name in ("width", "outputs", "draws", "far")}
     attrs |= chosen_arrays(options)
     attrs["provenance"] = provenance()
     dataset = xr.Dataset(variables, coords | {"blocks": blocks}, attrs)

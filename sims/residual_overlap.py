@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
 from sims._pairs import add_pair_option, chosen_pairs, open_seed
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,7 +56,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import residual_overlap as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.residual import ResidualMLP
     from meanfield.theory.stream_overlaps import FOLLOWED
     from meanfield.validation import require_choice
@@ -67,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
     net = ResidualMLP(**spec, stem=options.stem, tail=options.tail)
     pairs = chosen_pairs(net, options.pair)
     fixed = _fixed_units(net, pairs)
-    run_of = {"net": net.describe(), "pairs": pairs, "draws": options.draws, "seed": options.seed}
-    results = Results(NAME, digest(**run_of, code=code_digest())[:8], options)
+    run_of = {"net": net, "pairs": pairs, "draws": options.draws, "seed": options.seed}
+    results = Results(NAME, run_key(**run_of), options)
     return results.deliver(lambda: _measure(options, net, pairs, fixed, results), report.text, figure.draw)
 
 

@@ -22,7 +22,7 @@ from sims._block_ladders import (
 )
 from sims._block_nets import block_net, hyperparameters
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,15 +57,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import spectral_condition as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.optimizers import ELEMENTWISE
     from sims import _spectral_report as report
 
     if options.biases and options.optimizers == ["all"]:
         options.optimizers = list(ELEMENTWISE)
     check_ladders(options)
-    run_key = digest(**_described(options), code=code_digest())[:8]
-    results = Results(NAME, run_key, options)
+    results = Results(NAME, run_key(**_described(options)), options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +57,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import training_assumptions as figure
-    from meanfield.execution.provenance import code_digest, digest
     from sims import _training_report as report
     from sims._labelled_images import two_classes
 
@@ -65,9 +64,7 @@ def run(options: argparse.Namespace) -> int:
     most = max(options.batch, *options.batches) // 2
     grid = None if options.grid is None else tuple(options.grid)
     images = two_classes(options.input, options.labels, grid, tuple(options.classes), most, options.seed)
-    data = digest(images=images[0].tolist())
-    run_key = digest(**_described(options), data=data, code=code_digest())[:8]
-    results = Results(NAME, run_key, options)
+    results = Results(NAME, run_key(**_described(options), images=images[0]), options)
     return results.deliver(lambda: _measure(options, results, images), report.text, figure.draw)
 
 
@@ -80,11 +77,13 @@ def require_installed() -> None:
 
 def check(options: argparse.Namespace) -> None:
     """Refuse ladders too short for a slope with its correction, and batches that cannot be halved; sort."""
-    from meanfield.validation import require_count, require_counts, require_positive
+    from meanfield.validation import MOST_LAYERS, require_count, require_counts, require_positive
 
     for ladder in LADDERS:
         name = f"{ladder}{'es' if ladder == 'batch' else 's'}"
-        sizes = sorted(set(require_counts(f"--{name}", getattr(options, name), why="sizes of a ladder")))
+        most = MOST_LAYERS if ladder == "depth" else None
+        given = require_counts(f"--{name}", getattr(options, name), maximum=most, why="sizes of a ladder")
+        sizes = sorted(set(given))
         if len(sizes) < 3:
             raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
         setattr(options, name, sizes)

@@ -22,7 +22,7 @@ from sims._block_ladders import (
     training_run,
 )
 from sims._command import add_run_options, command_parser, fill_from_preset, run_command
-from sims._results import Results
+from sims._results import Results, run_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,14 +66,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import update_orders as figure
-    from meanfield.execution.provenance import code_digest, digest
     from meanfield.validation import require_count
     from sims import _orders_report as report
 
     check_ladders(options)
     require_count("--steps", options.steps, minimum=2, why="one step is split in any case")
-    run_key = digest(**ladder_options(options), steps=options.steps, code=code_digest())[:8]
-    results = Results(NAME, run_key, options)
+    results = Results(NAME, run_key(**ladder_options(options), steps=options.steps), options)
     return results.deliver(lambda: _measure(options, results), report.text, figure.draw)
 
 

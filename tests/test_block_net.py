@@ -23,7 +23,7 @@ def test_shapes_and_roles():
         ({"variances": (1.0, 1.0)}, ValueError, "three numbers"),
         ({"variances": (1.0, -1.0, 1.0)}, ValueError, "below zero"),
         ({"multipliers": (1.0, float("nan"), 1.0)}, ValueError, "finite"),
-        ({"multipliers": (1.0, "x", 1.0)}, TypeError, "must be a number"),
+        ({"multipliers": (1.0, "x", 1.0)}, TypeError, "must be a finite number"),
     ],
 )
 def test_refusals(options, error, words):

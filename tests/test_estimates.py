@@ -65,8 +65,18 @@ def test_slope_of_correlated_points():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 2], [1, 2]), "needs 3 or more"),
-        (([1, 2, 3], [1, 2]), "as many"),
+        (([1, 2], [1, 2]), "needs 3 or more different x where no standard errors are given; there are 2"),
+        (([1], [1]), "needs 3 or more .* there are 1"),
+        (([], []), "needs 3 or more .* there are 0"),
+        ((2, 3), r"x, y have shapes \(\), \(\)"),
+        (([1, 2, np.nan], [1, 2, 3]), "positive finite x"),
+        (([0, 1, 2], [1, 2, 3]), "positive finite x"),
+        (([1, 1 + 2e-16, 1 + 4e-16], [1, 2, 3]), "there are 1"),
+        (([1e300, 1e300 * (1 + 3e-16), 1e300 * (1 + 6e-16)], [1, 2, 3]), "there are 1"),
+        (([1e300, 1e300 * (1 + 3e-16)], [1, 2], [1, 1]), "needs 2 or more different x; there are 1"),
+        (([1, 2, 3], [1, 2, 3], [1e-200, 1e200, 1e200]), "one point outweighs all others"),
+        (([[1, 2], [3]], [1, 2]), "x has rows of different lengths"),
+        (([1, 2, 3], [1, 2]), r"shapes \(3,\), \(2,\); give as many"),
         (([1, 2, 3], [1, -2, 3]), "positive finite y"),
         (([1, 2, 3], [1, np.inf, 3]), "positive finite y"),
         (([2, 2, 2], [1, 2, 3]), "different x"),
@@ -77,6 +87,32 @@ def test_slope_of_correlated_points():
 def test_unfittable_points_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         mf.fit_power_law(*arguments)
+
+
+@pytest.mark.parametrize("values", [[1 + 1j, 2, 3], ["a", "b", "c"]])
+def test_what_is_no_real_number_is_refused(values):
+    with pytest.raises(TypeError, match="give real numbers, so that nothing is dropped"):
+        mf.fit_power_law(values, [1, 2, 3])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160])
+def test_fits_know_no_units(scale):
+    """Errors as large or small as floats allow; weights are relative to the smallest."""
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 5.0])
+    fit, scaled = (mf.fit_power_law(x, size * y, stderr=size * 0.1 * y) for size in (1.0, scale))
+    assert scaled.exponent == pytest.approx(fit.exponent, rel=1e-9)
+    assert scaled.stderr == pytest.approx(fit.stderr, rel=1e-9)
+
+
+def test_the_fit_is_that_of_least_squares():
+    """Against NumPy's, whose matrices are solved where this takes two averages."""
+    rng = np.random.default_rng(2)
+    x, y = np.sort(rng.uniform(1, 9, 7)), rng.uniform(1, 9, 7)
+    error = rng.uniform(0.1, 1, 7)
+    for stderr, weight, scaled in ((error, y / error, "unscaled"), (None, None, True)):
+        (slope, height), covariance = np.polyfit(np.log(x), np.log(y), 1, w=weight, cov=scaled)
+        found = tuple(mf.fit_power_law(x, y, stderr=stderr))
+        assert found == pytest.approx((slope, np.sqrt(covariance[0, 0]), np.exp(height)), rel=1e-9)
 
 
 @pytest.mark.parametrize("draws", [2.5, 9, 1000.0])

@@ -13,6 +13,18 @@ def test_step_sizes(alpha, step):
     assert mf.TiedLoop(depth=16, width=3, alpha=alpha).step_size == pytest.approx(step)
 
 
+def test_any_alpha_will_do_for_a_single_step():
+    assert mf.TiedLoop(depth=1, width=3, alpha=-400).step_size == 1
+
+
+@pytest.mark.parametrize("alpha", [-23.9, 23.9])
+def test_the_extreme_step_sizes_can_be_drawn_and_predicted(alpha):
+    """Energies of the largest leave the floats; their logarithms stand beside."""
+    loop = mf.TiedLoop(depth=64, width=8, alpha=alpha)
+    for found in (mf.simulate(loop, draws=4, seed=0), mf.predict(loop, level="mean_field")):
+        assert np.isfinite(found["log_residual_energy"]).all()
+
+
 def test_a_named_scaling_is_its_exponent():
     assert mf.TiedLoop(depth=4, width=3, alpha="sqrt") == mf.TiedLoop(depth=4, width=3, alpha=0.5)
 
@@ -25,6 +37,8 @@ def test_a_named_scaling_is_its_exponent():
         ({"alpha": "cubic"}, ValueError, "'none', 'sqrt', 'linear'"),
         ({"alpha": np.nan}, ValueError, "alpha is nan"),
         ({"alpha": None}, TypeError, "alpha is None"),
+        ({"alpha": -400}, ValueError, r"alpha is -400, and the step size 3\^\(400\) leaves the range of floats"),
+        ({"alpha": 400}, ValueError, r"at depth 3 give an alpha within \+-91$"),
         ({"weight_variance": 0}, ValueError, "must be positive"),
         ({"activation": "step"}, ValueError, "'relu', 'linear'"),
         ({"tied": 1}, TypeError, "tied is 1; it must be True"),

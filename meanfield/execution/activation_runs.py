@@ -10,15 +10,13 @@ import xarray as xr
 from meanfield.architectures import MLP
 from meanfield.datasets import measured_dataset
 from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.draws import Draws
 from meanfield.execution.energy_estimates import energy_estimates
-from meanfield.execution.provenance import provenance
-from meanfield.seeds import checked_seed
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
-from meanfield.validation import require_count
 
 
 @dataclass(frozen=True)
-class ActivationRun:
+class ActivationRun(Draws):
     """One fully-connected net to draw, of any activation and weight variance, for `simulate_all`.
 
     Its dataset is that of `simulate`, with pre_activation_energy and gate_energy in place of the overlap energy.
@@ -40,9 +38,8 @@ class ActivationRun:
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
-        seed, together = checked_seed(self.seed), draws_per_batch(self.priced, self.kind)
-        whole = Chunk(self.architecture, "activation statistics", {}, seed, 0, draws, self.kind, together)
+        together = draws_per_batch(self.priced, self.kind)
+        whole = Chunk(self.architecture, "activation statistics", {}, self.seed, 0, self.draws, self.kind, together)
         return plan(whole, draw_operations(self.priced, self.kind))
 
     def require_memory(self, workers: int) -> None:
@@ -52,11 +49,4 @@ class ActivationRun:
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = {
-            "level": "measured",
-            "seed": self.seed,
-            "draws": self.draws,
-            "weights": self.kind,
-            "provenance": provenance(seed=self.seed, draws=self.draws),
-        }
-        return measured_dataset(self.architecture, energy_estimates(values), attrs)
+        return measured_dataset(self.architecture, energy_estimates(values), self.attrs() | {"weights": self.kind})

@@ -11,11 +11,10 @@ import xarray as xr
 
 from meanfield.block_net import BlockNet
 from meanfield.execution.chunks import Chunk, Pieces, plan
-from meanfield.execution.provenance import provenance
+from meanfield.execution.draws import Draws
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.quantities import QUANTITIES
-from meanfield.seeds import checked_seed
-from meanfield.validation import require_choice, require_count
+from meanfield.validation import require_choice
 
 # What a step costs per element of a matrix and per matrix, in operations of a large matrix product.
 OPERATIONS_PER_ELEMENT = 400
@@ -54,7 +53,7 @@ DIMS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class BlockRun:
+class BlockRun(Draws):
     """One net to train: which of the measures in `DIMS` is taken, with what options.
 
     Its dataset keeps every draw, as slopes over sizes are taken draw by draw: NAME over ``draw`` and what the measure
@@ -74,10 +73,9 @@ class BlockRun:
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
         require_choice("measure", self.measure, DIMS)
-        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
         visits = np.max(self.options.get("steps", len(self.options["hyperparameters"])))
         cost = OPERATIONS_PER_ELEMENT * self._numbers + OPERATIONS_PER_MATRIX * len(self.net.shapes)
-        whole = Chunk(self.net, self.measure, self.options, checked_seed(self.seed), 0, draws, "dense", 1)
+        whole = Chunk(self.net, self.measure, self.options, self.seed, 0, self.draws, "dense", 1)
         return plan(whole, visits * cost)
 
     def require_memory(self, workers: int) -> None:
@@ -96,5 +94,4 @@ class BlockRun:
             )
             for name in pieces[0]
         }
-        how = {"seed": self.seed, "draws": self.draws}
-        return xr.Dataset(variables, attrs={"level": "measured", **how, "provenance": provenance(**how)})
+        return xr.Dataset(variables, attrs=self.attrs())

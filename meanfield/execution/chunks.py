@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.batches import Batch
 from meanfield.datasets import Spec
 from meanfield.execution.provenance import code_digest, digest
 from meanfield.simulation.activation_statistics import draw_activation_statistics
@@ -25,14 +23,15 @@ from meanfield.simulation.loop_update import draw_stream_updates
 from meanfield.simulation.pair_overlaps import draw_overlaps
 from meanfield.simulation.residual_energy import draw_residual_energies
 from meanfield.simulation.training_assumptions import draw_training_assumptions
+from meanfield.validation import MOST_DRAWS
 
 Array = NDArray[np.float64]
 Pieces = dict[str, Array]
 
 OPERATIONS_PER_CHUNK = 4e10
-MOST_DRAWS_PER_CHUNK = 10_000
 # A scheduler hands out some 600 tasks a second (docs/cluster.md): chunks of long runs grow, so as to keep more cores.
 MOST_CHUNKS = 10_000
+MOST_DRAWS_PER_CHUNK = MOST_DRAWS // MOST_CHUNKS
 
 
 # What can be read off draws: (architecture, seed=, draws=, weights=, **options) -> numbers per draw, by name.
@@ -69,9 +68,9 @@ class Chunk:
     def key(self) -> str:
         """A digest of all that the chunk's numbers depend on."""
         return digest(
-            spec=self.architecture.describe(),
+            spec=self.architecture,
             measure=self.measure,
-            options={name: _plain(value) for name, value in self.options.items()},
+            options=dict(self.options),
             seed=self.seed,
             draws=[self.start, self.stop],
             weights=self.weights,
@@ -85,8 +84,6 @@ def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
     Chunks are of a multiple of so many draws.
     """
     draws = chunk.stop - chunk.start
-    if draws > MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:
-        raise ValueError(f"draws is {draws}; it must be at most {MOST_CHUNKS * MOST_DRAWS_PER_CHUNK:,}")
     fewest = -(-draws // MOST_CHUNKS)
     size = int(min(max(1, fewest, OPERATIONS_PER_CHUNK // operations), MOST_DRAWS_PER_CHUNK))
     size = -(-size // multiple) * multiple
@@ -107,10 +104,3 @@ def compute_chunk(chunk: Chunk) -> Pieces:
         for start in range(chunk.start, chunk.stop, chunk.together)
     ]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def _plain(value: Any) -> Any:
-    """An option as JSON can hold it: a spec by its values, an array by a digest of its bytes."""
-    if isinstance(value, Batch):
-        return value.describe()
-    return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, Pieces
+from meanfield.execution.processes import UNGUARDED
 from meanfield.execution.provenance import code_digest
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
@@ -58,8 +59,9 @@ def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
     """The chunk's numbers, on a worker whose library must be that of the process which asks."""
     if code_digest() != code:
         raise ValueError(
-            f"a worker on {node()} has other code of meanfield ({code_digest()}) than this process ({code}), and "
-            "might draw other numbers; install the same version on all machines and restart the workers"
+            f"a worker on {node()} has other code of meanfield, or under it, ({code_digest()}) than this process "
+            f"({code}), and might draw other numbers; install the same versions of meanfield, NumPy, SciPy and Numba "
+            "on all machines and restart the workers"
         )
     one_thread()
     return chunks.compute_chunk(chunk)
@@ -92,10 +94,11 @@ def _client(workers: Workers) -> Iterator[Any]:
         with client:
             yield client
         return
-    with (
-        LocalCluster(
-            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
-        ) as here,
-        Client(here) as client,
-    ):
+    try:
+        here = LocalCluster(
+            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+        )
+    except RuntimeError as error:
+        raise ChildProcessError(f"{UNGUARDED} ({error})") from None
+    with here, Client(here) as client:
         yield client

@@ -45,7 +45,8 @@ def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
 
 
 def _inverse_root(estimate: Estimate) -> Estimate:
-    """S -> S^(-1/2), the error carried to first order."""
-    scale = estimate.mean**-0.5
-    slope = 0.5 * scale[0] / estimate.mean[0]
-    return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)
+    """S -> S^(-1/2), the error carried to first order; where no draw moves, infinite and without an error."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = estimate.mean**-0.5
+        slope = 0.5 * scale[0] / estimate.mean[0]
+        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)

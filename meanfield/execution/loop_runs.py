@@ -10,20 +10,48 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
 from meanfield.estimates import Means, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
-from meanfield.execution.provenance import provenance
+from meanfield.execution.draws import Draws
+from meanfield.given_inputs import checked_start
 from meanfield.loops import TiedLoop
-from meanfield.seeds import checked_seed
 from meanfield.simulation.loop_cost import LoopCost, residual_energy_cost
 from meanfield.simulation.residual_energy import POWERS
-from meanfield.validation import require_array, require_count
+from meanfield.validation import require_flag, settle
 
 Array = NDArray[np.float64]
 
 
+class LoopDraws(Draws):
+    """What all runs of loops share: the loop, the weights that are asked for, and what its draws cost."""
+
+    loop: TiedLoop
+    inputs: ArrayLike | None
+    weights: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, inputs=checked_start(self.loop, self.inputs))
+
+    @property
+    def cost(self) -> LoopCost:
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> str:
+        """The kind of weights that is drawn."""
+        return self.cost.chosen_weights(self.weights)
+
+    def planned(self, measure: str, options: dict[str, Any]) -> list[Chunk]:
+        """The plan of a measure of this loop."""
+        together = self.cost.draws_per_batch(self.kind)
+        whole = Chunk(self.loop, measure, options, self.seed, 0, self.draws, self.kind, together)
+        return plan(whole, self.cost.operations(self.kind))
+
+
 @dataclass(frozen=True)
-class LoopRun:
+class LoopRun(LoopDraws):
     """One loop to draw: what `simulate` takes, checked when it is planned."""
 
     loop: TiedLoop
@@ -33,22 +61,22 @@ class LoopRun:
     weights: str = "auto"
     correlations: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, correlations=require_flag("correlations", self.correlations))
+
     @property
     def cost(self) -> LoopCost:
         return residual_energy_cost(self.loop, self.correlations)
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        if not isinstance(self.correlations, bool):
-            raise TypeError(f"correlations is {self.correlations!r}; it must be True or False")
-        options = {"inputs": checked_start(self.loop, self.inputs), "correlations": self.correlations}
-        return loop_chunks(self.loop, "residual energies", options, self.draws, self.seed, self.cost, self.weights)
+        return self.planned("residual energies", {"inputs": self.inputs, "correlations": self.correlations})
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once and this process can hold what they find."""
         matrices = 3 * self.correlations * 2 * self.loop.depth**2  # as drawn, with their exponents, and scaled
-        kind = self.cost.chosen_weights(self.weights)
-        self.cost.require_memory(workers, self.draws, kind, self.draws * matrices)
+        self.cost.require_memory(workers, self.draws, self.kind, self.draws * matrices)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
@@ -59,34 +87,8 @@ class LoopRun:
             found[name], logarithm = _scaled_means(value, _units(name, value, exponent))
             if name == "residual_energy":
                 found["log_residual_energy"] = logarithm
-        attrs = loop_attrs(self.draws, self.seed, self.cost.chosen_weights(self.weights))
+        attrs = self.attrs() | inputs_described(self.inputs) | {"weights": self.kind}
         return measured_dataset(self.loop, found, attrs)
-
-
-def loop_chunks(
-    loop: TiedLoop, measure: str, options: dict[str, Any], draws: int, seed: int, cost: LoopCost, weights: str
-) -> list[Chunk]:
-    """The checked plan of a measure of loops."""
-    draws = require_count("draws", draws, minimum=2, why="one draw has no standard error")
-    kind = cost.chosen_weights(weights)
-    together = cost.draws_per_batch(kind)
-    return plan(Chunk(loop, measure, options, checked_seed(seed), 0, draws, kind, together), cost.operations(kind))
-
-
-def loop_attrs(draws: int, seed: int, kind: str) -> dict[str, Any]:
-    """What every dataset measured on loops says about itself."""
-    how = {"seed": seed, "draws": draws}
-    return {"level": "measured", "weights": kind, **how, "provenance": provenance(**how)}
-
-
-def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:
-    """A given h_0, finite and not zero."""
-    if inputs is None:
-        return None
-    start = require_array("inputs", inputs, (loop.width,), "one start for all draws, (width,)")
-    if not start.any():
-        raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
-    return start
 
 
 def _units(name: str, value: Array, exponent: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,9 +10,10 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
 from meanfield.estimates import summarise_each
 from meanfield.execution.chunks import Chunk, Pieces
-from meanfield.execution.loop_runs import checked_start, loop_attrs, loop_chunks
+from meanfield.execution.loop_runs import LoopDraws
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
@@ -62,7 +63,9 @@ def simulate_loop_update(
     Source: P2 Theorem 2, appendix D.
     """
     if not isinstance(loop, TiedLoop):
-        raise TypeError(f"loop is {loop!r}; it must be a TiedLoop (mf.simulate measures updates of other nets)")
+        raise TypeError(
+            f"loop is of type {type(loop).__name__}; it must be a TiedLoop (simulate measures updates of nets)"
+        )
     require_choice("update", update, UPDATES)
     require_choice("weights", weights, ("auto", *KINDS))
     store = None if resume_in is None else PieceStore(Path(resume_in))
@@ -70,7 +73,7 @@ def simulate_loop_update(
 
 
 @dataclass(frozen=True)
-class LoopUpdateRun:
+class LoopUpdateRun(LoopDraws):
     """One loop to update: what `simulate_loop_update` takes, checked when it is planned."""
 
     loop: TiedLoop
@@ -86,15 +89,14 @@ class LoopUpdateRun:
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        options = {"inputs": checked_start(self.loop, self.inputs), "update": self.update}
-        return loop_chunks(self.loop, "loop updates", options, self.draws, self.seed, self.cost, self.weights)
+        return self.planned("loop updates", {"inputs": self.inputs, "update": self.update})
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
-        self.cost.require_memory(workers, self.draws, self.cost.chosen_weights(self.weights))
+        self.cost.require_memory(workers, self.draws, self.kind)
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        attrs = loop_attrs(self.draws, self.seed, self.cost.chosen_weights(self.weights)) | {"update": self.update}
+        attrs = self.attrs() | inputs_described(self.inputs) | {"weights": self.kind, "update": self.update}
         return measured_dataset(self.loop, {name: summarise_each(value) for name, value in values.items()}, attrs)

@@ -16,15 +16,15 @@ from meanfield.datasets import measured_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.estimates import summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
-from meanfield.execution.provenance import provenance
+from meanfield.execution.draws import Draws
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
-from meanfield.seeds import checked_seed
+from meanfield.families import require_net
 from meanfield.simulation.cost import draws_per_batch, require_memory
 from meanfield.simulation.pair_overlaps import cheaper_weights, overlap_operations
 from meanfield.simulation.weights import KINDS
-from meanfield.validation import require_choice, require_count
+from meanfield.validation import require_choice, require_count, settle
 
 
 def simulate_overlaps(
@@ -59,10 +59,12 @@ def simulate_overlaps(
         below the upper direction of a pair, and where smooth gates inside a branch leave no closed mean.
 
     Raises:
-        TypeError, ValueError: a pair outside the net, bad counts or names. MemoryError: more than the machine has.
+        TypeError, ValueError: what is no net (loops are not served), a pair outside the net, bad counts or names.
+        MemoryError: more than the machine has.
 
     Source: P0 eqs. 13-15, 27, 30-35.
     """
+    require_net(architecture)
     require_choice("weights", weights, ("auto", *KINDS))
     store = None if resume_in is None else PieceStore(Path(resume_in))
     run = OverlapRun(architecture, checked_pairs(architecture, pairs), draws, seed, weights, fixed_layers)
@@ -70,7 +72,7 @@ def simulate_overlaps(
 
 
 @dataclass(frozen=True)
-class OverlapRun:
+class OverlapRun(Draws):
     """Pairs of one network to follow: what `simulate_overlaps` takes, checked when it is planned."""
 
     architecture: Sequential
@@ -80,6 +82,13 @@ class OverlapRun:
     weights: str = "auto"
     fixed_layers: int = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
+        if fixed > (units := len(self.architecture.unit_ends)):
+            raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
+        settle(self, fixed_layers=fixed)
+
     @property
     def kind(self) -> str:
         """The kind of weights that is drawn."""
@@ -87,13 +96,9 @@ class OverlapRun:
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
-        fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
-        if fixed > (units := len(self.architecture.unit_ends)):
-            raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
-        options = {"pairs": self.pairs, "fixed_layers": fixed}
+        options = {"pairs": self.pairs, "fixed_layers": self.fixed_layers}
         together = draws_per_batch(self.architecture, self.kind)
-        whole = Chunk(self.architecture, "overlaps", options, checked_seed(self.seed), 0, draws, self.kind, together)
+        whole = Chunk(self.architecture, "overlaps", options, self.seed, 0, self.draws, self.kind, together)
         return plan(whole, overlap_operations(self.architecture, self.pairs, self.kind))
 
     def require_memory(self, workers: int) -> None:
@@ -102,15 +107,8 @@ class OverlapRun:
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
         """The measured dataset from all finished chunks, in order."""
-        attrs = {
-            "level": "measured",
-            "seed": self.seed,
-            "draws": self.draws,
-            "weights": self.kind,
-            "fixed_layers": self.fixed_layers,
-            "pairs": json.dumps(self.pairs),
-            "provenance": provenance(seed=self.seed, draws=self.draws),
-        }
+        own = {"weights": self.kind, "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         estimates = {name: summarise_each(value) for name, value in values.items()}
-        return measured_dataset(self.architecture, estimates, attrs, {"pair": [pair_name(pair) for pair in self.pairs]})
+        coords = {"pair": [pair_name(pair) for pair in self.pairs]}
+        return measured_dataset(self.architecture, estimates, self.attrs() | own, coords)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,26 +13,29 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.architectures import Sequential
 from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
 from meanfield.execution.chunks import Chunk, Pieces, plan
+from meanfield.execution.draws import Draws
 from meanfield.execution.energy_estimates import energy_estimates
 from meanfield.execution.loop_runs import LoopRun
-from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
+from meanfield.families import require_net
+from meanfield.given_inputs import checked_inputs
 from meanfield.loops import TiedLoop
-from meanfield.seeds import checked_seed
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
+from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
 from meanfield.simulation.arrays.groups import DEVICE_SPEED, draws_per_group, require_device_memory
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 from meanfield.simulation.gram_process import require_gram_process
 from meanfield.simulation.update_energy import overlap_method_under
 from meanfield.simulation.weights import ENERGY_KINDS
-from meanfield.validation import require_array, require_choice, require_count
+from meanfield.validation import require_choice, require_flag, settle
 
 
 def simulate(
@@ -91,13 +95,14 @@ def simulate(
         error, stays finite.
 
     Raises:
-        TypeError, ValueError: bad counts, names or input shapes. MemoryError: more than the machine has.
-        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work starts.
+        TypeError, ValueError: what is neither net nor loop, bad counts, names or inputs. MemoryError: more than the
+        machine has. ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
         OverflowError: a single step of a loop leaves the range of floats, or its stream does so under an activation
-        that is not homogeneous; a net's numbers leave that of single precision.
+        that is not homogeneous; a net's numbers leave the range of its precision.
 
     Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
     """
+    require_net(architecture, loops=True)
     require_choice("weights", weights, ("auto", *ENERGY_KINDS))
     require_choice("backend", backend, BACKENDS)
     require_choice("precision", precision, PRECISIONS)
@@ -124,7 +129,7 @@ def simulate(
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Draws):
     """One network to draw: what `simulate` takes, checked when it is planned."""
 
     architecture: Sequential
@@ -137,6 +142,22 @@ class Run:
     by_site: bool = False
     backend: str = "numpy"
     precision: str = "float64"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_batch(self.batch, self.loss, self.inputs is not None)
+        if self.weights == "gram":
+            require_gram_process(self.architecture)
+            if beyond := self._beyond_gram():
+                asked = ", ".join(f"{name} {value!r}" for name, value in beyond.items())
+                raise ValueError(f"weights 'gram' serve plain labels, squared loss and NumPy in float64, not {asked}")
+        inputs = checked_inputs(self.architecture, self.inputs)
+        settle(self, inputs=inputs, by_site=require_flag("by_site", self.by_site))
+        if self.precision == "float64":
+            require_reach(self.architecture)
+            return
+        for place, variance in enumerate(self.architecture.weight_variances, start=1):
+            require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
 
     @property
     def kind(self) -> str:
@@ -151,25 +172,15 @@ class Run:
 
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
-        draws = require_count("draws", self.draws, minimum=2, why="one draw has no standard error")
-        require_batch(self.batch, self.loss, self.inputs is not None)
-        if self.weights == "gram":
-            require_gram_process(self.architecture)
-            if beyond := self._beyond_gram():
-                asked = ", ".join(f"{name} {value!r}" for name, value in beyond.items())
-                raise ValueError(f"weights 'gram' serve plain labels, squared loss and NumPy in float64, not {asked}")
-        inputs = self.inputs
-        if inputs is not None:
-            inputs = require_array("inputs", inputs, self.architecture.input_shape, INPUT_LAYOUT)
-        options: dict[str, Any] = {"inputs": inputs, "batch": self.batch, "loss": self.loss, "by_site": self.by_site}
-        options |= {"backend": self.backend, "precision": self.precision}
+        named = ("inputs", "batch", "loss", "by_site", "backend", "precision")
+        options = {name: getattr(self, name) for name in named}
         operations = draw_operations(self.architecture, self.kind)
         if self.backend == "numpy":
             together, multiple = draws_per_batch(self.architecture, self.kind, self.precision), 1
         else:
             together = multiple = draws_per_group(self.architecture, self.kind, self.precision)
             operations /= DEVICE_SPEED
-        whole = Chunk(self.architecture, "energies", options, checked_seed(self.seed), 0, draws, self.kind, together)
+        whole = Chunk(self.architecture, "energies", options, self.seed, 0, self.draws, self.kind, together)
         return plan(whole, operations, multiple)
 
     def require_memory(self, workers: int) -> None:
@@ -183,16 +194,14 @@ class Run:
         """The measured dataset from all finished chunks, in order."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         attrs = {
-            "level": "measured",
-            "seed": self.seed,
-            "draws": self.draws,
             "weights": self.kind,
             "backend": self.backend,
             "precision": self.precision,
             "overlap_method": overlap_method_under(self.architecture, self.batch, self.loss, self.kind),
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
-            "provenance": provenance(seed=self.seed, draws=self.draws, **device_described(self.backend)),
+            **inputs_described(self.inputs),
+            **self.attrs(**device_described(self.backend)),
         }
         return measured_dataset(self.architecture, energy_estimates(values), attrs)
 

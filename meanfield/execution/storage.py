@@ -27,12 +27,8 @@ class PieceStore:
 
     def save(self, key: str, piece: Pieces) -> None:
         """Keep a finished piece."""
-
-        def write(path: Path) -> None:
-            np.savez(path, allow_pickle=False, **piece)
-
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self.folder / f"{key}.npz", write)
+        write_whole(self.folder / f"{key}.npz", lambda path: np.savez(path, allow_pickle=False, **piece))
 
     def discard(self) -> None:
         """Forget all pieces, once what they were for is itself on disk."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from meanfield.validation import require_count
+from meanfield.validation import require_count, settle
 
 LOCAL = "local"
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d+")
@@ -33,7 +33,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.processes is not None:
-            require_count("workers", self.processes, why="processes")
+            settle(self, processes=require_count("workers", self.processes, why="processes"))
         if self.scheduler is None:
             return
         if self.scheduler != LOCAL and not ADDRESS.fullmatch(self.scheduler):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context
+from collections.abc import Generator, Iterator
+from concurrent.futures import as_completed
+from contextlib import ExitStack, closing, contextmanager
 
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -13,11 +12,12 @@ from tqdm import tqdm
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, Pieces
 from meanfield.execution.cluster import Submit, cluster
-from meanfield.execution.futures import result_of
 from meanfield.execution.interrupts import interrupts_held
+from meanfield.execution.processes import leave_import, pool
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
+from meanfield.signals import terminable
 
 
 def all_pieces(wanted: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:
@@ -25,8 +25,10 @@ def all_pieces(wanted: list[Chunk], workers: Workers, store: PieceStore | None) 
     found = [store.load(chunk.key) if store else None for chunk in wanted]
     missing = [index for index, piece in enumerate(found) if piece is None]
     done = len(wanted) - len(missing)
-    with tqdm(total=len(wanted), initial=done, unit="chunk", delay=2, disable=None, leave=False) as progress:
-        for index, piece in _computed([(index, wanted[index]) for index in missing], workers):
+    computed = closing(_computed([(index, wanted[index]) for index in missing], workers))
+    shown = tqdm(total=len(wanted), initial=done, unit="chunk", delay=2, disable=None, leave=False)
+    with shown as progress, computed as pieces:
+        for index, piece in pieces:
             if store:
                 store.save(wanted[index].key, piece)
             found[index] = piece
@@ -34,29 +36,25 @@ def all_pieces(wanted: list[Chunk], workers: Workers, store: PieceStore | None) 
     return [piece for piece in found if piece is not None]
 
 
-def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Iterator[tuple[int, Pieces]]:
+def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Generator[tuple[int, Pieces]]:
     """Yield (index, numbers) of every task as it is finished."""
     if not tasks or (workers.scheduler is None and (workers.here == 1 or len(tasks) == 1)):
         with threadpool_limits(1):
             for index, chunk in tasks:
                 yield index, chunks.compute_chunk(chunk)
         return
-    with ExitStack() as stack:
+    leave_import()
+    with terminable(), ExitStack() as stack:
         with interrupts_held():
             submit = stack.enter_context(_processes(workers, tasks) if workers.scheduler is None else cluster(workers))
             indices = {submit(chunk): index for index, chunk in tasks}
         for future in as_completed(indices):
             # Popped, so that a scheduler need not hold what has arrived here.
-            yield indices.pop(future), result_of(future)
+            yield indices.pop(future), future.result()
 
 
 @contextmanager
 def _processes(workers: Workers, tasks: list[tuple[int, Chunk]]) -> Iterator[Submit]:
     """Chunks go to processes of this machine."""
-    count = min(workers.here, len(tasks))
-    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=one_thread)
-    try:
-        yield lambda chunk: pool.submit(chunks.compute_chunk, chunk)
-    finally:
-        with interrupts_held():
-            pool.shutdown(cancel_futures=True)
+    with pool(min(workers.here, len(tasks)), one_thread) as executor:
+        yield lambda chunk: executor.submit(chunks.compute_chunk, chunk)

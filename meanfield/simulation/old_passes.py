@@ -22,8 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Layer, Sequential
+from meanfield.architectures import Sequential
 from meanfield.lattice import neighbours, reversed_neighbours
+from meanfield.layers import Layer, joins
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.weights import WeightMatrix
 
@@ -80,14 +81,14 @@ def backward(
 ) -> list[Array]:
     """Errors U_1 .. U_layer from the error (D, C, r B, S) at that layer, whose loss sees no layer above."""
     errors = {layer: error}
-    joins = {one.skip: place for place, one in enumerate(architecture.layers[:layer], start=1) if one.skip is not None}
+    joined_by = joins(architecture.layers[:layer])
     for below in range(layer - 1, 0, -1):
         arriving = _apply_transpose(architecture, weights[below], errors[below + 1], state.arrays)
         errors[below] = gated(architecture, state.hidden[below], arriving, state.arrays, out=arriving)
         if (multiplier := architecture.layers[below].multiplier) != 1.0:
             errors[below] *= multiplier
-        if below in joins:
-            errors[below] += errors[joins[below]]
+        if below in joined_by:
+            errors[below] += errors[joined_by[below]]
     return [errors[place] for place in range(1, layer + 1)]
 
 

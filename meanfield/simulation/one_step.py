@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.families import require_net
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import Arrays
-from meanfield.simulation.arrays.float_range import overflow_silent, require_range
+from meanfield.simulation.arrays.float_range import (
+    JUMP,
+    LEAST,
+    overflow_silent,
+    require_finite,
+    require_followed,
+    require_range,
+)
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
 from meanfield.simulation.weights import Dense, WeightMatrix
@@ -47,23 +55,24 @@ def one_step(
         grows as n l^3 / M^2 times the outputs at one site.
 
     Raises:
-        ValueError: an array of the wrong shape or with values that are not finite, or an unknown backend or precision.
-        ModuleNotFoundError, OSError: a backend without its library or its device. OverflowError: changes outside the
-            range of single precision.
+        TypeError, ValueError: what is no net (loops are not served), an array of the wrong shape, of other than real
+            numbers or with values that are not finite, or an unknown backend or precision. ModuleNotFoundError,
+            OSError: a backend without its library or its device. OverflowError: changes outside the range of floats.
 
     Source: P0 eq. 7.
     """
+    require_net(architecture)
     arrays = arrays_of(backend, precision)
     error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
+    _require_followed(arrays, "output_error", error)
     gradient = arrays.moved(_to_columns(error) / (architecture.output_units * architecture.inputs))
-    with overflow_silent(arrays):
+    with overflow_silent():
         matrices, state = _checked_forward(architecture, weights, inputs, arrays)
         top = passes.through_readout(architecture, matrices, state, gradient)
         errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
         changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
         found = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
-    if precision == "float32":
-        require_range({"a change": np.array([[np.abs(change).max() for change in found]])})
+    _require_range("a change", found, precision)
     return found
 
 
@@ -79,11 +88,15 @@ def pre_activations(
 
     Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3.
     """
+    require_net(architecture)
     arrays = arrays_of(backend, precision)
-    _, state = _checked_forward(architecture, weights, inputs, arrays)
+    with overflow_silent():
+        _, state = _checked_forward(architecture, weights, inputs, arrays)
     hidden = [arrays.fetched(z) for z in passes.at_unit_ends(architecture, state.hidden[1:])]
     outputs = _to_images(arrays.fetched(state.output), architecture.output_shape[2:])
-    return [*(_to_images(z, architecture.grid) for z in hidden), outputs]
+    found = [*(_to_images(z, architecture.grid) for z in hidden), outputs]
+    _require_range("a pre-activation", found, precision)
+    return found
 
 
 def _checked_forward(
@@ -100,9 +113,25 @@ def _checked_forward(
         require_array(f"weights[{index}]", weight, shape, layout)
         for index, (weight, shape) in enumerate(zip(weights, shapes, strict=True))
     ]
+    for index, array in enumerate(given):
+        _require_followed(arrays, f"weights[{index}]", array, JUMP)
     matrices: list[WeightMatrix] = [Dense(arrays.moved(array.reshape(1, len(array), -1))) for array in given]
-    batch = repeated_inputs(architecture, require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT), 1)
-    return matrices, passes.forward(architecture, matrices, arrays.moved(batch), arrays)
+    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    _require_followed(arrays, "inputs", batch)
+    values = arrays.moved(repeated_inputs(architecture, batch, 1))
+    return matrices, passes.forward(architecture, matrices, values, arrays)
+
+
+def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LEAST) -> None:
+    if arrays.precision == "float32":
+        require_followed(what, float(np.abs(given).max()), least)
+
+
+def _require_range(what: str, found: list[Array], precision: str) -> None:
+    """Raise OverflowError unless the precision holds these arrays of every layer."""
+    if precision == "float32":
+        require_range({what: np.array([[np.abs(values).max() for values in found]])})
+    require_finite(what, found)
 
 
 def _to_columns(images: Array) -> Array:

@@ -9,6 +9,7 @@ from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.batches import Batch, require_batch
 from meanfield.theory import mean_field
 from meanfield.theory.batch_mean_field import label_term
+from meanfield.theory.net_prediction import require_floats
 from meanfield.theory.softmax import mean_square_probability
 from meanfield.validation import require_array
 
@@ -19,7 +20,9 @@ def batch_values(architecture: Sequential, inputs: ArrayLike | None, batch: Batc
     """Terms of plain nets at leading order in 1/channels, those of the outputs where there is one site."""
     require_batch(batch, loss, inputs is not None)
     layers, rho = len(architecture.layers), batch.input_correlation
-    overlap, label = mean_field.overlap_and_label_terms(architecture, inputs, layers, rho)
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        overlap, label = mean_field.overlap_and_label_terms(architecture, inputs, layers, rho)
+    require_floats(architecture, overlap, label)
     classes = architecture.outputs
     output = _output_term(architecture, inputs, label, rho, loss)
     means = {} if output is None else {"output_error": _output_error(architecture, inputs, batch, loss)}

@@ -30,7 +30,7 @@ from meanfield.theory.block_closure import through_block
 from meanfield.theory.moments import Moment, canonical, parse_moment, set_partitions
 from meanfield.theory.recursion import Polynomial, Recursion
 from meanfield.theory.weight_average import Averaged, average_over_weights, legs_of
-from meanfield.validation import require_choice, require_count
+from meanfield.validation import require_choice, require_count, settle
 
 # Cumulants of a fair coin by order; a block of so many indices merges with this weight.
 COIN_CUMULANTS = [Fraction(c) for c in ("0", "1/2", "1/4", "0", "-1/8", "0", "1/4", "0", "-17/16")]
@@ -57,7 +57,7 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
         width and depth.
 
     Raises:
-        TypeError: a block_depth that is no whole number.
+        TypeError: a moment that is no text, a block_depth that is no whole number.
         ValueError: an unreadable moment, one with an odd number of vectors, or another activation: gates that know more
             of z than its sign leave no closed set of moments, and on a stream even signs are remembered.
 
@@ -77,9 +77,8 @@ class DepthUnit:
     def __post_init__(self) -> None:
         require_choice("activation of an exact recursion", self.activation, GATES)
         require_choice("direction", self.direction, DIRECTIONS)
-        require_count(
-            "block_depth", self.block_depth, minimum=0, why="layers of a residual branch, 0 for a plain layer"
-        )
+        why = "layers of a residual branch, 0 for a plain layer"
+        settle(self, block_depth=require_count("block_depth", self.block_depth, minimum=0, why=why))
         if self.block_depth and self.activation != "linear":
             raise ValueError(
                 f"activation of a residual block is {self.activation!r}; derive it for 'linear' alone: a unit of the "
@@ -132,6 +131,9 @@ def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recurs
 def _parsed(moments: tuple[str, ...]) -> list[Moment]:
     if not moments:
         raise ValueError("name at least one moment to derive, such as 'Theta_ij Theta_ij'")
+    for given in moments:
+        if not isinstance(given, str):
+            raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
     found = [parse_moment(moment) for moment in moments]
     for text, moment in zip(moments, found, strict=True):
         if sum(map(len, moment.marks)) % 2:

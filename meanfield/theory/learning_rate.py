@@ -17,8 +17,8 @@ from meanfield.residual import Residual
 from meanfield.theory.loop_laws import loop_exponent
 from meanfield.theory.loop_update import log_update_energies
 from meanfield.theory.mean_field import gate_energies, white_product
+from meanfield.theory.net_prediction import mean_field_profiles
 from meanfield.theory.pooled_labels import pooled_label_term
-from meanfield.theory.prediction import mean_field_profiles
 from meanfield.theory.residual_laws import residual_exponent
 
 Array = NDArray[np.float64]

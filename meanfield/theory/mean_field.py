@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from meanfield.activations import Activation
-from meanfield.architectures import INPUT_LAYOUT, Layer, Sequential
+from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.lattice import OUTSIDE, reversed_neighbours
+from meanfield.layers import Layer, joins
 from meanfield.memory import NUMBER_BYTES, require_bytes
 from meanfield.theory.transport import Displacements, SitePairs, Transport
 from meanfield.validation import require_array
@@ -117,12 +118,12 @@ def label_weights(architecture: Sequential, gates: list[Array], errors: Array | 
     the same constant at every layer and site: the top-layer reduction (P0 Lemma 1). With ``errors``, the second moment
     of what stands at every output site, it is that of J^T times them.
     """
-    joins = {layer.skip: place for place, layer in enumerate(architecture.layers, start=1)}
+    joined_by = joins(architecture.layers)
     conserved: dict[int, Array] = {}
     for place in range(len(architecture.layers), 0, -1):
         conserved[place] = gates[place - 1] * label_weight_above(architecture, place, conserved.get(place + 1), errors)
-        if place in joins:
-            conserved[place] = conserved[place] + conserved[joins[place]]
+        if place in joined_by:
+            conserved[place] = conserved[place] + conserved[joined_by[place]]
     widths = architecture.channels_by_layer
     return [conserved[place] / widths[place] for place in range(1, len(widths))]
 

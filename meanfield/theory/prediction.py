@@ -15,10 +15,13 @@ from scipy.special import logsumexp
 from meanfield.architectures import MLP, Sequential
 from meanfield.batches import PLAIN, Batch
 from meanfield.datasets import predicted_dataset
+from meanfield.digests import inputs_described
 from meanfield.directions import Pair, checked_pairs, pair_name
+from meanfield.families import require_net
+from meanfield.given_inputs import checked_inputs
 from meanfield.loops import TiedLoop
 from meanfield.residual import ResidualMLP
-from meanfield.theory import laws, mean_field, stream_mean_field
+from meanfield.theory import laws, mean_field
 from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.closure import GATES
 from meanfield.theory.exact import exact_terms, label_spread, relative_spread
@@ -26,12 +29,19 @@ from meanfield.theory.exact_residual import exact_residual_terms
 from meanfield.theory.gram_excess import thin_input_warning
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loop_prediction import loop_levels, loop_values
+from meanfield.theory.net_prediction import log_terms
 from meanfield.theory.pair_overlaps import pair_moments
-from meanfield.validation import PremiseWarning, require_choice
+from meanfield.validation import PremiseWarning, require_choice, require_flag
 
 Array = NDArray[np.float64]
 
 LEVELS = ("mean_field", "law")
+# The nets that have a level which not all have.
+WHOSE = {
+    "exact": "fully-connected nets with one input of their own law, of activation 'relu' or 'linear' (residual ones: "
+    "'linear') and without a weight_variance",
+    "law": "plain nets without a weight_variance",
+}
 
 
 def predict(
@@ -69,25 +79,31 @@ def predict(
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
-        convolutional readout (and for fully-connected nets) ``label_term`` and ``label_learning_rate_scale``. Under a
-        pooled readout labels reach all sites alike and the label term does not reduce to the overlap energy, so it is
-        left out. With ``batch`` (or cross-entropy) the terms are those of its labels and, of fully-connected nets,
-        ``output_term`` is added at leading order in outputs x depth / width, and what follows from it; under
-        cross-entropy for one sample. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``,
-        ``learning_rate_scale``, and log_NAME of every quantity, finite at depths where the quantity itself
-        overflows to infinity; and with ``pairs``, over ``pair`` and ``layer``, ``overlap`` (mean), ``squared_overlap``
-        and ``overlap_variance`` (of T_l given the layers below), the last two with their logarithms.
+        convolutional readout (and for fully-connected nets) ``label_term`` and ``label_learning_rate_scale``; with
+        log_NAME of each, finite at depths where the quantity itself overflows to infinity. Under a pooled readout
+        labels reach all sites alike and the label term does not reduce to the overlap energy, so it is left out. With
+        ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, and, of fully-connected
+        nets, ``output_term`` is added at leading order in outputs x depth / width, and what follows from it; under
+        cross-entropy for one sample. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``
+        and ``learning_rate_scale``, with logarithms; and with ``pairs``, over ``pair`` and ``layer``, ``overlap``
+        (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the last two with theirs.
 
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and
         ``feature_overlap``; with log_NAME of all but the cross term, finite where the energy overflows to infinity.
 
     Raises:
-        ValueError: a level that does not exist for this net, naming those that do; inputs of the wrong shape; options
-            of another family or level; labels that correlate samples where gates are neither ReLU's nor linear; a loop
-            whose stream leaves what averages of its smooth activation are computed for.
+        TypeError, ValueError: what is neither net nor loop; a level that does not exist for this net, naming those that
+            do; inputs of the wrong shape, that vanish or whose energies no float holds; options of another family or
+            level; labels that correlate samples where gates are neither ReLU's nor linear; a loop whose stream leaves
+            what averages of its smooth activation are computed for.
+        OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
+    require_net(architecture, loops=True)
+    asked = {"spread": spread, "correlations": correlations, "by_site": by_site}
+    for name, value in asked.items():
+        require_flag(name, value)
     if isinstance(architecture, TiedLoop):
         name = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
         require_choice(f"level for {name}", level, loop_levels(architecture))
@@ -100,32 +116,30 @@ def predict(
         return predicted_dataset(architecture, loop_values(architecture, level, correlations), {"level": level})
     if correlations:
         raise ValueError("correlations are those of the steps of a TiedLoop; nets have none: leave the option out")
-    require_choice(f"level for {type(architecture).__name__}", level, _levels(architecture, inputs))
-    attrs: dict[str, Any] = {"level": level}
+    inputs = checked_inputs(architecture, inputs)
+    _require_level(architecture, level, inputs)
+    attrs: dict[str, Any] = {"level": level, **inputs_described(inputs)}
+    if level != "exact" and (pairs is not None or spread):
+        raise ValueError(f"overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}")
     if by_site:
         _require_profile(architecture, level, batch, loss)
     if batch is not None or loss != "squared":
         return _under_batch(architecture, inputs, PLAIN if batch is None else batch, loss, attrs)
     if level == "exact":
         return _exact(cast(MLP, architecture), pairs, spread, attrs)
-    if pairs is not None or spread:
-        raise ValueError(f"overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}")
     if level == "law":
         return _law(architecture, inputs, attrs)
-    overlap, profile = mean_field_profiles(architecture, inputs)
+    return _mean_field(architecture, inputs, by_site, attrs)
+
+
+def _mean_field(architecture: Sequential, inputs: Array | None, by_site: bool, attrs: dict[str, Any]) -> xr.Dataset:
+    overlap, profile = log_terms(architecture, inputs)
     if inputs is None and (sentence := thin_input_warning(architecture)):
-        warnings.warn(sentence, PremiseWarning, stacklevel=2)
-    values = _with_label_term(architecture, overlap, profile.mean(axis=1))
+        warnings.warn(sentence, PremiseWarning, stacklevel=3)
+    values = _with_label_term(architecture, overlap, logsumexp(profile, axis=1) - np.log(profile.shape[1]))
     if by_site:
-        values["label_term_by_site"] = profile
+        values["label_term_by_site"] = np.exp(profile)
     return predicted_dataset(architecture, values, attrs)
-
-
-def mean_field_profiles(architecture: Sequential, inputs: ArrayLike | None = None) -> tuple[Array, Array]:
-    """F_l of every depth unit, and the label term at every site under a convolutional readout: (L,) and (L, S)."""
-    if architecture.has_skips:
-        return _stream_terms(architecture, inputs)
-    return mean_field.overlap_and_label_profiles(architecture, inputs, len(architecture.layers))
 
 
 def _require_profile(architecture: Sequential, level: str, batch: Batch | None, loss: str) -> None:
@@ -144,14 +158,20 @@ def _law(architecture: Sequential, inputs: ArrayLike | None, attrs: dict[str, An
     terms = mean_field.overlap_and_label_terms(architecture, inputs, anchor)
     overlap, label = (term[-1] * law / law[anchor - 1] for term in terms)
     attrs |= {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
-    return predicted_dataset(architecture, _with_label_term(architecture, overlap, label), attrs)
+    return predicted_dataset(architecture, _with_label_term(architecture, np.log(overlap), np.log(label)), attrs)
 
 
-def _with_label_term(architecture: Sequential, overlap: Array, label: Array) -> dict[str, Array]:
-    """The overlap energy and, where the readout has it, the label term with its scale."""
-    if architecture.is_pooled:
-        return {"overlap_energy": overlap}
-    return {"overlap_energy": overlap, "label_term": label, "label_learning_rate_scale": label.mean() ** -0.5}
+def _with_label_term(architecture: Sequential, log_overlap: Array, log_label: Array) -> dict[str, Array]:
+    """The overlap energy and, where the readout has it, the label term with its scale; with their logarithms."""
+    logs = {"overlap_energy": log_overlap}
+    if not architecture.is_pooled:
+        logs |= {"label_term": log_label, "label_learning_rate_scale": -0.5 * _log_mean(log_label)}
+    return with_logarithms(logs)
+
+
+def _log_mean(logs: Array) -> Array:
+    """ln of the mean over layers of what has these logarithms."""
+    return np.asarray(logsumexp(logs) - np.log(len(logs)))
 
 
 def _under_batch(
@@ -165,6 +185,15 @@ def _under_batch(
     values = batch_values(architecture, inputs, batch, loss)
     attrs |= {"batch": json.dumps(batch.describe()), "loss": loss}
     return predicted_dataset(architecture, values, attrs)
+
+
+def _require_level(architecture: Sequential, level: str, inputs: Array | None) -> None:
+    """Raise ValueError unless the net has this level, saying whose it is."""
+    levels, name = _levels(architecture, inputs), f"level for {type(architecture).__name__}"
+    if level in WHOSE and level not in levels:
+        known = ", ".join(map(repr, levels))
+        raise ValueError(f"{name} is {level!r}; choose one of {known}: {level!r} is for {WHOSE[level]}")
+    require_choice(name, level, levels)
 
 
 def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ...]:
@@ -213,7 +242,7 @@ def _exact_values(architecture: MLP) -> dict[str, Array]:
     """Every quantity by layer of the exact level, with its logarithm."""
     terms = exact_residual_terms(architecture) if isinstance(architecture, ResidualMLP) else exact_terms(architecture)
     update = np.logaddexp(terms.label_term, terms.output_term)
-    mean_update, mean_label = (logsumexp(log) - np.log(len(log)) for log in (update, terms.label_term))
+    mean_update, mean_label = _log_mean(update), _log_mean(terms.label_term)
     logs = {
         "overlap_energy": terms.overlap_energy,
         "label_term": terms.label_term,
@@ -232,16 +261,3 @@ def anchor_layer(architecture: Sequential) -> int:
     That is layer 1 if the input has as many channels as the layers, else layer 2.
     """
     return 1 if architecture.depth == 1 or len(set(architecture.channels_by_layer[:2])) == 1 else 2
-
-
-def _stream_terms(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Array, Array]:
-    """F_l and the label term by site for every depth unit of a net with skips; labels stand at a pair's second site."""
-    transport, product = mean_field.input_products(architecture, inputs)
-    units = (
-        architecture.inputs * architecture.sites * np.array(architecture.channels_by_layer)[[*architecture.unit_ends]]
-    )
-    outputs = architecture.output_units * architecture.inputs
-    terms = stream_mean_field.terms(architecture, transport, product)
-    found = [(transport.mean(pairs.overlap), transport.by_site(pairs.label)) for pairs in terms]
-    overlap, label = map(np.array, zip(*found, strict=True))
-    return overlap, units[:, None] * label / outputs**2

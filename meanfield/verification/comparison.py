@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import xarray as xr
+
+from meanfield.batches import PLAIN
 
 # Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare.
 ROUNDING = 1e-9
+
+# What must be the same in both, besides the net's spec, with the values that datasets take for granted. All else may
+# differ: the level of a prediction; of a measurement the seed, the draws, the kind of weights, backend and precision.
+SHARED = {"loss": "squared", "batch": json.dumps(PLAIN.describe()), "given_inputs": "none", "fixed_layers": 0}
 
 
 def score(measured: xr.DataArray, stderr: xr.DataArray, predicted: xr.DataArray) -> xr.DataArray:
@@ -19,18 +28,30 @@ def score(measured: xr.DataArray, stderr: xr.DataArray, predicted: xr.DataArray)
 def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
     """Differences in standard errors, and ratios, of every quantity that both datasets hold.
 
+    Args:
+        measured, predicted: datasets of `simulate` and `predict`, or alike, of the same net (or loop), loss, batch and
+            inputs, over the same layers.
+
     Returns:
         For every shared NAME: ``NAME_zscore`` = (measured - predicted) / standard error, ``NAME_ratio`` =
         measured / predicted and ``NAME_ratio_stderr``, over the quantity's dims. No allowance for finite width is
         made here.
 
     Raises:
-        ValueError: the datasets share no measured quantity.
+        TypeError: what is no dataset. ValueError: datasets of different nets or layers, saying in what they differ, or
+        without a measured quantity that both hold.
     """
+    for which, given in (("measured", measured), ("predicted", predicted)):
+        if not isinstance(given, xr.Dataset):
+            raise TypeError(
+                f"{which} is of type {type(given).__name__}; give a dataset, as simulate and predict return"
+            )
     shared = [name for name in predicted.data_vars if name in measured and f"{name}_stderr" in measured]
     if not shared:
         held = f"measured holds {list(measured.data_vars)}, predicted holds {list(predicted.data_vars)}"
         raise ValueError(f"nothing to compare: {held}")
+    _require_same_net(measured, predicted)
+    _require_same_places(measured[shared], predicted[shared])
     columns = {}
     for name in shared:
         error = measured[f"{name}_stderr"]
@@ -38,3 +59,31 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
         columns[f"{name}_ratio"] = measured[name] / predicted[name]
         columns[f"{name}_ratio_stderr"] = error / predicted[name]
     return xr.Dataset(columns)
+
+
+def _require_same_net(measured: xr.Dataset, predicted: xr.Dataset) -> None:
+    """Raise ValueError unless both are of one net, and of one loss, batch and inputs, as far as they say."""
+    first, second = (_said(dataset) for dataset in (measured, predicted))
+    if not (first and second):
+        return
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    if names:
+        apart = ", ".join(f"{name} ({first.get(name)} and {second.get(name)})" for name in names)
+        raise ValueError(f"measured and predicted differ in {apart}; predict what was drawn")
+
+
+def _said(dataset: xr.Dataset) -> dict[str, Any]:
+    """What a dataset says of its net and of how that was moved; nothing where its attributes are lost."""
+    if "architecture" not in dataset.attrs:
+        return {}
+    return json.loads(dataset.attrs["architecture"]) | {
+        name: dataset.attrs.get(name, usual) for name, usual in SHARED.items()
+    }
+
+
+def _require_same_places(measured: xr.Dataset, predicted: xr.Dataset) -> None:
+    """Raise ValueError unless both hold the same layers (or steps, pairs, sites), none left out and none added."""
+    for dim in set(measured.sizes) & set(predicted.sizes):
+        if not measured[dim].equals(predicted[dim]):
+            sizes = f"{measured.sizes[dim]} and {predicted.sizes[dim]} values"
+            raise ValueError(f"measured and predicted differ in {dim} ({sizes}); select the same of both")

@@ -92,7 +92,7 @@ def test_the_command_writes_the_same_dataset(running, tmp_path, monkeypatch):
 
 def test_workers_with_other_code_are_refused(running, monkeypatch):
     monkeypatch.setattr(cluster, "code_digest", lambda: "0123")
-    with pytest.raises(ValueError, match=r"has other code of meanfield .* than this process \(0123\)"):
+    with pytest.raises(ValueError, match=r"has other code of meanfield, .* than this process \(0123\)"):
         simulate_all([RUN], workers=mf.Workers(scheduler=running.scheduler_address))
 
 

@@ -1,11 +1,6 @@
 """`simulate`: the same numbers for any number of workers, chunks and interruptions, in one schema."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -161,27 +156,3 @@ def test_an_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"cannot write to the folder .*file"):
         require_writable(tmp_path / "file")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
-def test_ctrl_c_leaves_whole_pieces_and_the_same_command_continues(tmp_path):
-    command = [sys.executable, "-m", "sims.cnn_overlap", "--depth", "3", "--channels", "64", "--grid", "16", "16"]
-    command += ["--kernel", "3", "--draws", "480", "--workers", "2", "--out", str(tmp_path / "run.nc")]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".*/*.npz")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "the same command continues" in complaint
-    assert "Traceback" not in complaint
-    pieces = list(tmp_path.glob(".*/*.npz"))
-    assert pieces
-    assert not list(tmp_path.glob("*.nc"))
-    assert all(np.load(piece)["label_term"].size for piece in pieces)
-    continued = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Verdicts" in continued.stdout
-    assert not list(tmp_path.glob(".*.pieces"))

@@ -15,7 +15,8 @@ from meanfield.execution.runs import Run
 from sims._command import add_worker_options, worker_arguments
 
 MODULES = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[!_]*.py"))]
-DRAWING = [name for name in MODULES if hasattr(import_module(f"sims.{name}"), "PRESETS")]
+SIZED = [name for name in MODULES if hasattr(import_module(f"sims.{name}"), "PRESETS")]
+DRAWING = [name for name in SIZED if "workers" in import_module(f"sims.{name}").parse([])]
 SCHEDULER = "tcp://host:8786"
 
 

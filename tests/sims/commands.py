@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import xarray as xr
 
@@ -31,3 +32,20 @@ def unread(module, *arguments):
         command = [sys.executable, "-m", module, *map(str, arguments)]
         done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
     return done.returncode, done.stderr
+
+
+def assert_gone(processes, seconds=5.0):
+    """Within this time none of the processes with these numbers runs any more."""
+    deadline, left = time.monotonic() + seconds, list(processes)
+    while left and time.monotonic() < deadline:
+        left = [process for process in left if _runs(process)]
+        time.sleep(0.01)
+    assert not left
+
+
+def _runs(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -197,6 +197,27 @@ def test_unusable_images(run, tmp_path, values, message):
     assert message in complaint
 
 
+@pytest.mark.parametrize(("suffix", "writer"), [(".npy", "numpy.save"), (".npz", "numpy.savez")])
+def test_a_text_with_the_name_of_an_array_is_called_one(run, tmp_path, suffix, writer):
+    path = tmp_path / f"images{suffix}"
+    path.write_text("0.1 0.2 0.3\n")
+    status, _, complaint = run("--input", str(path))
+    assert status == 2
+    assert f"images{suffix} is no {suffix} file, whatever its name says" in complaint
+    assert complaint.endswith(f"write it with {writer}\n")
+    assert "pickle" not in complaint
+
+
+def test_a_file_that_breaks_off_is_not_readable(run, tmp_path):
+    for suffix, write in ((".npy", np.save), (".npz", np.savez)):
+        path = tmp_path / f"images{suffix}"
+        write(path, np.arange(600.0))
+        path.write_bytes(path.read_bytes()[:200])
+        status, _, complaint = run("--input", str(path))
+        assert status == 2
+        assert f"is not a readable {suffix} file" in complaint
+
+
 def test_unreadable_files(run, tmp_path):
     for suffix in (".npy", ".npz", ".nc", ".jpg"):
         path = tmp_path / f"broken{suffix}"

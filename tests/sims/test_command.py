@@ -11,12 +11,15 @@ import pytest
 import sims
 from meanfield.execution.team import Workers
 from meanfield.files import write_text_whole
+from sims import __main__ as commands
 from sims._command import check_command, preset_lines, run_command
 from sims._durations import COMPILING, DURATIONS
 from sims._results import Results
-from tests.sims.commands import unread
+from tests.sims.commands import assert_refused, unread
 
 SIMULATIONS = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[a-z]*.py"))]
+# What asks for a file or an optimizer, and so has nothing to start from.
+WITHOUT_PRESETS = {"hyperparameters", "sweep"}
 WITH_PRESETS = [name for name in SIMULATIONS if isinstance(getattr(import_module(f"sims.{name}"), "PRESETS", ()), dict)]
 
 
@@ -98,7 +101,16 @@ def test_a_folder_is_no_place_for_a_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
 
 
-@pytest.mark.parametrize("name", WITH_PRESETS)
+@pytest.mark.parametrize("name", sorted(set(SIMULATIONS) - WITHOUT_PRESETS))
+def test_every_simulation_takes_a_preset(name):
+    """As README says."""
+    simulation = import_module(f"sims.{name}")
+    assert {"smoke", "default", "paper"} <= set(simulation.PRESETS)
+    for preset in simulation.PRESETS:
+        assert simulation.parse(["--preset", preset]).preset == preset
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_PRESETS if "times" in import_module(f"sims.{name}").parse([])])
 def test_times_multiplies_the_draws(name):
     parse = import_module(f"sims.{name}").parse
     assert parse(["--preset", "smoke", "--times", "3"]).draws == 3 * parse(["--preset", "smoke"]).draws
@@ -110,3 +122,64 @@ def test_times_is_a_whole_number(times, capsys):
     with pytest.raises(SystemExit):
         import_module("sims.mlp_depth").parse(["--times", times])
     assert f"--times: {times} must be a whole number of at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", [".nc", "results/.nc"])
+def test_an_ending_is_no_name(path):
+    with pytest.raises(ValueError, match=rf"--out {path} is an ending without a name; give a file such as results/run"):
+        Results("name", "key", Namespace(out=Path(path), force=False, command=""))
+
+
+MANY = "100000000"
+TOO_MANY = [
+    ("cnn_overlap", ["--depth", MANY], "--depth is 100000000; it must be at most 1,000,000"),
+    ("cnn_finite_channels", ["--channels", "32", MANY], "--channels is 100000000; it must be at most 1,000,000"),
+    ("cnn_finite_channels", ["--depths", "2", MANY], "--depths is 100000000"),
+    ("cnn_finite_channels", ["--draws", "60000000"], "--draws is 60000000; it must be at most 50,000,000"),
+    ("cnn_padding", ["--depths", "2", "4", MANY], "--depths is 100000000"),
+    ("coordinate_check", ["--depths", "2", "4", MANY], "--depths is 100000000"),
+    ("cross_entropy", ["--depths", "2", MANY], "--depths is 100000000"),
+    ("learning_rate_scale", ["--depth", MANY], "--depth is 100000000"),
+    ("looped_energy", ["--loops", "2", "4", MANY], "--loops is 100000000"),
+    ("looped_energy", ["--far", MANY], "--far is 100000000"),
+    ("looped_update", ["--draws", MANY + "0"], "--draws is 1000000000; it must be at most 100,000,000"),
+    ("looped_update", ["--draws", MANY, "--times", "2"], "--draws with --times 2 is 200000000"),
+    ("residual_depth", ["--blocks", "2", MANY], "--blocks is 100000000"),
+    ("residual_depth", ["--far", MANY], "--far is 100000000"),
+    ("training_assumptions", ["--depths", "2", "4", MANY], "--depths is 100000000"),
+    ("mlp_depth", ["--depth", MANY], "depth is 100000000"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "words"), TOO_MANY)
+def test_what_is_too_large_is_named_as_it_was_given(name, arguments, words, tmp_path, capsys):
+    """Not by the sizes that a simulation makes of it: --depth 100000000 once said that depth is 12500000."""
+    assert_refused(import_module(f"sims.{name}"), arguments, words, tmp_path, capsys)
+
+
+def test_all_commands_are_listed_in_a_line_each(capsys):
+    assert set(commands.COMMANDS) == set(SIMULATIONS)
+    assert commands.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, words in commands.COMMANDS.items():
+        assert f"  {name:22}{words}" in lines
+    assert max(map(len, lines)) <= 100
+    assert commands.main(["--help"]) == 0
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize(("given", "said"), [("mlp_depth", "sims.mlp_depth"), ("mlp", "sims.NAME")])
+def test_the_list_runs_nothing(given, said, capsys):
+    assert commands.main([given, "--preset", "smoke"]) == 2
+    said = f"error: python -m sims lists the commands, and no more; run one as python -m {said}\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_list_is_a_command_without_heavy_imports():
+    heavy = "import sys; from sims.__main__ import main; main([]); print('numpy' in sys.modules)"
+    for arguments, last in (
+        (["-c", heavy], "False"),
+        (["-m", "sims"], f"  {'claims':22}{commands.COMMANDS['claims']}"),
+    ):
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == last

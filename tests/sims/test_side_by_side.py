@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from meanfield.files import write_whole
 from meanfield.memory import require_bytes
 from sims._side_by_side import side_by_side
+from tests.sims.commands import assert_gone
 
 
 def _double(number):
@@ -18,19 +20,44 @@ def _double(number):
     return 2 * number
 
 
-def _write_or_refuse(job):
-    """Write a file that is whole after minutes only; or refuse, once the other has begun to."""
-    path, refuse = job
-    if refuse:
-        while not path.exists():
-            time.sleep(0.01)
-        print("error: nothing to write to", file=sys.stderr)
-        raise SystemExit(2)
-    try:
+def _write_slowly(folder):
+    """A file named by this process, in two halves with a marker beside once it is begun; then work for minutes."""
+
+    def write(path):
         path.write_text("half")
-        time.sleep(100)
-    finally:
-        path.unlink()
+        (folder / f"begun-{os.getpid()}").touch()
+        time.sleep(0.5)
+        path.write_text("whole")
+
+    write_whole(folder / f"file-{os.getpid()}", write)
+    time.sleep(100)
+
+
+def _write_or_refuse(job):
+    """Write slowly; or refuse, once the other has begun to."""
+    folder, refuse = job
+    if not refuse:
+        _write_slowly(folder)
+    while not list(folder.glob("begun-*")):
+        time.sleep(0.01)
+    print("error: nothing to write to", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _begun(folder, count):
+    """The processes that write there, once there are so many."""
+    deadline = time.monotonic() + 60
+    while len(found := list(folder.glob("begun-*"))) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(found) == count
+    return [int(path.name.removeprefix("begun-")) for path in found]
+
+
+def _assert_only_whole_files(folder, processes):
+    for process in processes:
+        assert (folder / f"file-{process}").read_text() == "whole"
+        (folder / f"begun-{process}").unlink()
+    assert len(list(folder.iterdir())) == len(processes)
 
 
 def test_every_outcome_comes_with_what_was_said(capfd):
@@ -42,11 +69,11 @@ def test_every_outcome_comes_with_what_was_said(capfd):
 def test_a_refusal_stops_the_others_and_is_said(tmp_path: Path, capfd):
     started = time.monotonic()
     with pytest.raises(SystemExit) as leaving:
-        list(side_by_side(_write_or_refuse, [(tmp_path / "half", False), (tmp_path / "half", True)], 2))
+        list(side_by_side(_write_or_refuse, [(tmp_path, False), (tmp_path, True)], 2))
     assert leaving.value.code == 2
     assert capfd.readouterr().err == "error: nothing to write to\n"
     assert time.monotonic() - started < 60
-    assert not list(tmp_path.iterdir())
+    _assert_only_whole_files(tmp_path, _begun(tmp_path, 1))
 
 
 def _be_killed(_):
@@ -83,38 +110,23 @@ def test_memory_is_granted_by_shares():
         list(side_by_side(_ask_for_memory, [0.6], 2))
 
 
-def _write_for_long(folder):
-    """Hold a file named by this process, half written, for minutes."""
-    half = folder / str(os.getpid())
-    try:
-        half.write_text("half")
-        time.sleep(100)
-    finally:
-        half.unlink()
-
-
 TWO = """
 import sys
 from pathlib import Path
 from sims._side_by_side import side_by_side
-from tests.sims.test_side_by_side import _write_for_long
-list(side_by_side(_write_for_long, [Path(sys.argv[1])] * 2, 2))
+from tests.sims.test_side_by_side import _write_slowly
+list(side_by_side(_write_slowly, [Path(sys.argv[1])] * 2, 2))
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_command_leaves_neither_processes_nor_half_files(tmp_path, number):
+    """Nor does one that is killed: its processes finish the file that they write, and go."""
     root = Path(__file__).parent.parent.parent
     command = subprocess.Popen([sys.executable, "-c", TWO, str(tmp_path)], cwd=root, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    children = [int(path.name) for path in tmp_path.iterdir()]
-    assert len(children) == 2
+    children = _begun(tmp_path, 2)
     command.send_signal(number)
     assert command.wait(timeout=60) != 0
-    assert not list(tmp_path.iterdir())
-    for child in children:
-        with pytest.raises(ProcessLookupError):
-            os.kill(child, 0)
+    assert_gone(children)
+    _assert_only_whole_files(tmp_path, children)

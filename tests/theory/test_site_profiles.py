@@ -25,6 +25,7 @@ def ratios():
 def _ratio(net, theory_of, draws=DRAWS):
     measured = mf.simulate(net, draws=draws, seed=5, by_site=True)
     predicted = mf.predict(replace(theory_of, channels=net.channels), level="mean_field", by_site=True)
+    predicted.attrs["architecture"] = measured.attrs["architecture"]  # the negative control is of another net
     compared = mf.compare(measured, predicted)
     return compared["label_term_by_site_ratio"].values, compared["label_term_by_site_ratio_stderr"].values
 

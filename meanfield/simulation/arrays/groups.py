@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from meanfield.architectures import Sequential
 from meanfield.memory import require_bytes
-from meanfield.simulation.arrays.float_range import overflow_silent, require_range
+from meanfield.simulation.arrays.float_range import overflow_silent, require_energies, require_range
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.update_energy import LARGEST, draw_energies
@@ -43,12 +43,12 @@ def draw_energies_on(
 ) -> dict[str, Array]:
     """`draw_energies` by the arrays of that name: of these draws alone on the host, by whole groups on a device.
 
-    Raises OverflowError where single precision does not reach.
+    Raises OverflowError where the precision does not reach.
     """
     arrays = arrays_of(backend, precision)
 
     def energies(wanted: range) -> dict[str, Array]:
-        with overflow_silent(arrays):
+        with overflow_silent():
             return draw_energies(architecture, seed, wanted, weights=weights, arrays=arrays, **options)
 
     if arrays.normals is None:
@@ -58,6 +58,8 @@ def draw_energies_on(
     if precision == "float32":
         changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
         require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
+    # Gates that are shut on one side can all be so at once.
+    require_energies(found, may_vanish=not architecture.sigma.gate(np.array(-1.0)))
     return found
 
 

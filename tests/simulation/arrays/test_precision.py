@@ -71,7 +71,7 @@ def test_dependent_columns_are_found_in_single_precision():
     np.testing.assert_allclose(answers[..., 8:16], -3 * answers[..., :8], atol=1e-5)
 
 
-GROWING = mf.MLP(depth=40, width=8, weight_variance=60.0)
+GROWING = mf.MLP(depth=40, width=8, weight_variance=30.0)
 FADING = mf.MLP(depth=40, width=8, weight_variance=0.02)
 
 
@@ -113,3 +113,79 @@ def test_one_step_in_single_precision_says_where_it_ends():
     assert np.isfinite(mf.one_step(net, *given)[-1]).all()
     with pytest.raises(OverflowError, match="take precision 'float64'"):
         mf.one_step(net, *given, precision="float32")
+
+
+FAINT = {"weight_variance": 1e-60}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cupy"])
+@pytest.mark.parametrize("net", [mf.MLP(depth=3, width=8, **FAINT), mf.ConvNet(depth=3, channels=8, **FAINT)])
+def test_what_would_be_lost_in_one_step_is_refused(cupy, net, backend):
+    """Nothing near the smallest number is ever seen: the first layer is zero, and eta* was infinite."""
+    with pytest.raises(OverflowError, match=r"weight matrix 1 has size .*; float32 would lose in one step what passes"):
+        mf.simulate(net, draws=2, seed=0, precision="float32", backend=backend)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("factor", [1e-50, 1e35])
+def test_given_arrays_that_single_precision_loses_are_refused(which, factor):
+    net = mf.MLP(depth=2, width=3)
+    given = [np.ones(shape) for shape in net.weight_shapes], np.ones(net.input_shape), np.ones(net.output_shape)
+    scaled = [[factor * one for one in array] if place == which else array for place, array in enumerate(given)]
+    name = (r"weights\[0\]", "inputs", "output_error")[which]
+    with pytest.raises(OverflowError, match=f"{name} has size .*; float32 would lose .*; take precision 'float64'"):
+        mf.one_step(net, *scaled, precision="float32")
+    assert np.isfinite(mf.one_step(net, *scaled)[-1]).all()
+    if which < 2:
+        with pytest.raises(OverflowError, match=f"{name} has size"):
+            mf.pre_activations(net, *scaled[:2], precision="float32")
+
+
+def test_zeros_are_no_loss():
+    net = mf.MLP(depth=2, width=3)
+    zeros = [np.zeros(shape) for shape in net.weight_shapes]
+    for change in mf.one_step(net, zeros, np.zeros((1, 3)), np.zeros((1, 10)), precision="float32"):
+        assert not change.any()
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_one_step_and_pre_activations_beyond_floats_are_refused(precision):
+    """1e10 a layer: within what can be followed in one step, and out of range after 34 layers, or in a change."""
+    net = mf.MLP(depth=34, width=3)
+    weights = [1e10 * np.ones(shape) for shape in net.weight_shapes]
+    words = "outside the range of float32" if precision == "float32" else "leaves the range of floats; give smaller"
+    with pytest.raises(OverflowError, match=f"a pre-activation .*{words}"):
+        mf.pre_activations(net, weights, np.ones((1, 3)), precision=precision)
+    with pytest.raises(OverflowError, match=f"a change .*{words}"):
+        mf.one_step(net, weights, np.ones((1, 3)), np.ones((1, 10)), precision=precision)
+
+
+@pytest.mark.parametrize(("variance", "depth"), [(4.0, 2000), (1.0, 2000), (4.0, 145), (1.0, 217)])
+def test_nets_that_no_float_can_follow_are_refused_before_any_draw(variance, depth):
+    with pytest.raises(OverflowError, match=r"draw nets of depth (144|216) or less, or take predict, which has logar"):
+        mf.simulate(mf.MLP(depth=depth, width=8, weight_variance=variance), draws=2, seed=0)
+
+
+@pytest.mark.parametrize(("variance", "depth"), [(4.0, 144), (1.0, 216), (2.0, 300)])
+def test_the_deepest_nets_that_floats_can_follow_are_drawn(variance, depth):
+    net = mf.MLP(depth=depth, width=256, weight_variance=variance)
+    found = mf.simulate(net, draws=4, seed=0)
+    for name in ("label_term", "output_term", "learning_rate_scale"):
+        assert (np.isfinite(found[name]) & (found[name] > 0) & np.isfinite(found[f"{name}_stderr"])).all()
+
+
+@pytest.mark.parametrize(("activation", "variance"), [("tanh", 4.0), ("gelu", 1.0)])
+def test_smooth_nets_that_leave_the_floats_are_refused_when_drawn(activation, variance):
+    net = mf.MLP(depth=2000, width=32, activation=activation, weight_variance=variance)
+    with pytest.raises(
+        OverflowError, match=r"label_term is .* beyond what floats can hold and square; lower the depth"
+    ):
+        mf.simulate(net, draws=2, seed=0)
+
+
+def test_where_no_draw_moves_the_scale_is_infinite_without_a_warning():
+    """Nets of one unit a layer, all of them off somewhere; their energies are 0 exactly."""
+    found = mf.simulate(mf.MLP(depth=50, width=1), draws=4, seed=0)
+    assert not found.update_energy.any()
+    assert np.isinf(found.learning_rate_scale)
+    assert np.isnan(found.learning_rate_scale_stderr)

@@ -1,0 +1,23 @@
+"""What stands for a net in this library, and the refusal of whatever else is given for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meanfield.architectures import Sequential
+from meanfield.loops import TiedLoop
+
+NETS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
+
+
+def require_net(architecture: Any, *, loops: bool = False) -> None:
+    """Raise TypeError unless this is a net of this library or, where they are served, a loop."""
+    if isinstance(architecture, (Sequential, TiedLoop) if loops else Sequential):
+        return
+    kind = architecture if isinstance(architecture, type) else type(architecture)
+    what = f"the class {kind.__name__}" if kind is architecture else f"of type {kind.__module__}.{kind.__qualname__}"
+    served = f"{NETS}{', or a TiedLoop' if loops else ''}"
+    raise TypeError(
+        f"architecture is {what}; give {served} of this library, which says a net's sizes and no more, such as "
+        "meanfield.MLP(depth=8, width=512)"
+    )

@@ -1,0 +1,55 @@
+"""Inputs that a user gives in place of a net's own law."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from meanfield.architectures import INPUT_LAYOUT, Sequential
+from meanfield.loops import TiedLoop
+from meanfield.validation import require_array
+
+Array = NDArray[np.float64]
+
+# Of the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and their
+# squares are summed over draws.
+LARGEST, SMALLEST = 1e20, 1e-20
+
+
+def checked_inputs(architecture: Sequential, inputs: ArrayLike | None) -> Array | None:
+    """A given batch as floats, (samples, channels, *grid), or None.
+
+    Raises:
+        TypeError, ValueError: no real numbers, another shape, values that are not finite, or a batch that leaves the
+            first layer nothing to see, or nothing that floats can carry to the energies.
+    """
+    if inputs is None:
+        return None
+    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    seen, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
+    if not seen.any():
+        raise ValueError(
+            f"inputs are 0 everywhere{where}, so that no layer sees anything and no step moves anything: eta* would be "
+            "infinite; give others"
+        )
+    _require_size(seen, where)
+    return batch
+
+
+def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:
+    """A given h_0 as floats, (width,), or None; raises as `checked_inputs` does."""
+    if inputs is None:
+        return None
+    start = require_array("inputs", inputs, (loop.width,), "one start for all draws, (width,)")
+    if not start.any():
+        raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
+    _require_size(start, "")
+    return start
+
+
+def _require_size(values: Array, where: str) -> None:
+    if not SMALLEST <= (size := float(np.abs(values).max())) <= LARGEST:
+        raise ValueError(
+            f"inputs are of size {size:.3g}{where}; energies go as the fourth to sixth power, beyond what floats can "
+            f"hold: scale them to between {SMALLEST:g} and {LARGEST:g}"
+        )

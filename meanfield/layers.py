@@ -1,0 +1,40 @@
+"""How the output of one weight matrix joins the net, and who joins what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Layer:
+    """How the output of one weight matrix joins the net: z = z_skip + multiplier * W patches(sigma(z_below)).
+
+    Attributes:
+        skip: layer whose pre-activation is added (0 is the input), or None.
+        multiplier: factor on the branch.
+        variance_factor: factor on the fan-in variance of the weights.
+    """
+
+    skip: int | None = None
+    multiplier: float = 1.0
+    variance_factor: float = 1.0
+
+
+def joins(layers: Sequence[Layer]) -> dict[int, int]:
+    """The layer that every skip connection leads to, by the layer that it starts from.
+
+    Raises:
+        ValueError: two that start from one layer; what comes back through them is sent back through one alone.
+    """
+    found: dict[int, int] = {}
+    for place, layer in enumerate(layers, start=1):
+        if layer.skip is None:
+            continue
+        if layer.skip in found:
+            raise ValueError(
+                f"layers {found[layer.skip]} and {place} both skip from layer {layer.skip}; errors and labels are "
+                "sent back through one skip connection of a layer: let every skip start from a layer of its own"
+            )
+        found[layer.skip] = place
+    return found

@@ -1,0 +1,52 @@
+"""The list of all commands, `python -m sims`, a line each."""
+
+from __future__ import annotations
+
+import sys
+
+from meanfield.pipes import while_read
+from sims._command import REFUSED
+
+COMMANDS = {
+    "cnn_overlap": "how the terms and eta* of convolutional nets grow with depth",
+    "cnn_finite_channels": "what finite channels, stencils and grids change in convolutional nets",
+    "cnn_padding": "what zero padding costs convolutional nets, over grid size and depth",
+    "mlp_depth": "fully-connected nets against the exact expectation at finite width",
+    "residual_depth": "which depth law holds under which residual scaling",
+    "residual_overlap": "overlaps of parameter directions in residual nets, from block to block",
+    "overlap_recursion": "overlaps of parameter directions: what is conserved, and what grows",
+    "looped_energy": "whether weight-tied loops keep their energy as they get longer",
+    "looped_update": "how far one update of a loop's weights moves its stream",
+    "batch_size": "how the one-step change and eta* depend on the batch",
+    "cross_entropy": "what cross-entropy changes against the squared loss",
+    "activation_drift": "how activation and weight variance bend the depth law",
+    "learning_rate_scale": "eta*(L) of every family in theory; --transfer carries a rate to a depth",
+    "spectral_condition": "P1's spectral conditions, measured in width and depth",
+    "update_orders": "the change of a stream by orders of a block's own updates",
+    "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",
+    "training_assumptions": "what P1 assumes of training, measured on images",
+    "identities": "statements that hold to rounding, or do not",
+    "hyperparameters": "the hyperparameters of a large net from those of a small one",
+    "sweep": "any of these over grids of its parameters, into one dataset",
+    "claims": "every published claim with its verdict, from runs of all these",
+}
+
+
+def listed() -> str:
+    """What each command asks, below how to ask it."""
+    lines = [f"  {name:22}{words}" for name, words in COMMANDS.items()]
+    return "\n".join(["python -m sims.NAME runs one; with --help it says all of itself\n", *lines])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the list; the exit status."""
+    given = sys.argv[1:] if argv is None else argv
+    if not given or given[0] in ("-h", "--help"):
+        return while_read(lambda: print(listed()) or 0)
+    name = given[0] if given[0] in COMMANDS else "NAME"
+    print(f"error: python -m sims lists the commands, and no more; run one as python -m sims.{name}", file=sys.stderr)
+    return REFUSED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""What the key of a piece holds: whatever its numbers depend on, and nothing else."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.block_net import BlockNet
+from meanfield.execution import chunks, provenance
+from meanfield.execution.chunks import Chunk
+from meanfield.execution.provenance import code_digest, digest, sources_digest
+
+OPTIONS = {
+    "inputs": np.ones((1, 4)),
+    "batch": mf.Batch(),
+    "loss": "squared",
+    "by_site": False,
+    "backend": "numpy",
+    "precision": "float64",
+}
+CHUNK = Chunk(mf.MLP(depth=2, width=4), "energies", OPTIONS, 0, 0, 8, "dense", 4)
+OTHERS = {
+    "architecture": mf.MLP(depth=2, width=5),
+    "measure": "activation statistics",
+    "options": {},
+    "seed": 1,
+    "start": 4,
+    "stop": 7,
+    "weights": "lazy",
+}
+OTHER_OPTIONS = {
+    "inputs": 2 * np.ones((1, 4)),
+    "batch": mf.Batch(label_mean=1),
+    "loss": "cross_entropy",
+    "by_site": True,
+    "backend": "cupy",
+    "precision": "float32",
+}
+
+
+@pytest.fixture(autouse=True)
+def digests_made_anew():
+    """Digests are kept for a process's life; here code changes under them."""
+    yield
+    code_digest.cache_clear()
+    sources_digest.cache_clear()
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Chunk) if field.name != "together"])
+def test_every_part_of_a_piece_is_in_its_key(name):
+    assert replace(CHUNK, **{name: OTHERS[name]}).key != CHUNK.key
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_of_a_piece_is_in_its_key(name):
+    assert replace(CHUNK, options=OPTIONS | {name: OTHER_OPTIONS[name]}).key != CHUNK.key
+
+
+def test_how_many_draws_are_carried_at_once_is_not():
+    assert replace(CHUNK, together=1).key == CHUNK.key
+
+
+SPECS = [
+    (mf.MLP(depth=2, width=4), {"depth": 3, "width": 5, "activation": "linear", "outputs": 1, "head": "mup"}),
+    (mf.MLP(depth=2, width=4), {"inputs": 2, "input_width": 3, "weight_variance": 1.0}),
+    (mf.ConvNet(depth=2, channels=4), {"depth": 3, "channels": 5, "grid": (8,), "kernel": (1,), "padding": "zero"}),
+    (mf.ConvNet(depth=2, channels=4), {"activation": "tanh", "outputs": 1, "head": "mup", "readout": "convolution"}),
+    (mf.ConvNet(depth=2, channels=4), {"input_channels": 3, "inputs": 2, "weight_variance": 1.0}),
+    (mf.ResidualMLP(depth=2, width=4), {"block_depth": 2, "scaling": "none", "stem": 1, "tail": 1}),
+    (mf.TiedLoop(depth=2, width=4), {"depth": 3, "width": 5, "alpha": 0.5, "weight_variance": 1, "tied": False}),
+    (mf.TiedLoop(depth=2, width=4), {"activation": "linear"}),
+    (mf.Batch(), {"input_correlation": 0.5, "labels": "teacher", "label_mean": 1}),
+    (BlockNet(width=4, depth=2), {"width": 5, "depth": 3, "block_depth": 1, "block_width": 3, "input_width": 3}),
+    (BlockNet(width=4, depth=2), {"samples": 3, "activation": "relu", "biases": True, "bias_variance": 1.0}),
+    (BlockNet(width=4, depth=2), {"multipliers": (1, 2, 1), "variances": (1, 2, 1)}),
+]
+CHANGES = [(spec, name, value) for spec, changes in SPECS for name, value in changes.items()]
+
+
+@pytest.mark.parametrize(("spec", "name", "value"), CHANGES)
+def test_every_field_of_a_spec_is_in_its_digest(spec, name, value):
+    assert digest(spec=replace(spec, **{name: value})) != digest(spec=spec)
+
+
+def test_no_field_of_a_spec_is_left_out_above():
+    changed = {(type(spec), name) for spec, name, _ in CHANGES}
+    for family in {type(spec) for spec, _ in SPECS} - {mf.ResidualMLP}:
+        assert {name for kind, name in changed if kind is family} == {field.name for field in fields(family)}
+
+
+def test_families_differ_even_where_their_fields_do_not():
+    assert digest(spec=mf.ResidualMLP(depth=2, width=4)) != digest(spec=mf.MLP(depth=2, width=4))
+
+
+def test_arrays_differ_by_values_layout_and_type():
+    array = np.arange(6.0).reshape(2, 3)
+    assert digest(array=array) == digest(array=array.copy(order="F"))
+    for other in (array + 1, array.reshape(3, 2), array.view(np.int64)):
+        assert digest(array=other) != digest(array=array)
+
+
+@pytest.mark.parametrize("package", ["numpy", "scipy", "numba"])
+def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkeypatch):
+    before, known = CHUNK.key, provenance.version
+    monkeypatch.setattr(provenance, "version", lambda name: "0.0" if name == package else known(name))
+    code_digest.cache_clear()
+    assert CHUNK.key != before
+
+
+def test_the_key_holds_the_library_and_no_simulation(monkeypatch):
+    """Of the sources of meanfield/: `sources_digest` is asked for that folder alone."""
+    before, asked = CHUNK.key, []
+    monkeypatch.setattr(provenance, "sources_digest", lambda root: asked.append(root.name) or "edited")
+    code_digest.cache_clear()
+    assert CHUNK.key != before
+    assert asked == ["meanfield"]
+
+
+def test_every_source_counts_wherever_it_lies(tmp_path):
+    def digested():
+        sources_digest.cache_clear()
+        return sources_digest(tmp_path)
+
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "one.py").write_text("x = 1")
+    (tmp_path / "inner" / "two.py").write_text("x = 2")
+    found = [digested()]
+    (tmp_path / "inner" / "two.py").write_text("x = 3")
+    found.append(digested())
+    (tmp_path / "inner" / "two.py").rename(tmp_path / "inner" / "three.py")
+    found.append(digested())
+    assert len(set(found)) == 3
+    (tmp_path / "notes.txt").write_text("x = 1")
+    assert digested() == found[-1]
+
+
+def test_a_piece_of_other_code_is_computed_again(monkeypatch, tmp_path):
+    net, computed, real = mf.MLP(depth=2, width=4), [], chunks.compute_chunk
+    monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: computed.append(chunk) or real(chunk))
+
+    def computations():
+        computed.clear()
+        mf.simulate(net, draws=4, seed=0, resume_in=tmp_path)
+        return len(computed)
+
+    assert (computations(), computations()) == (1, 0)
+    monkeypatch.setattr(chunks, "code_digest", lambda: "edited")
+    assert computations() == 1

@@ -1,0 +1,142 @@
+"""A finished run is read back by the very same run alone: every option, and every line of code, is in its key."""
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sims
+from meanfield.execution import provenance
+from meanfield.execution.runs import Run
+from sims import looped_update
+from sims._results import Results, run_key
+from tests.sims.commands import finished_run
+
+# Simulations with a dataset of their own; `sweep` and `claims` gather those of others.
+NAMES = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[a-z]*.py"))]
+NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
+# What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
+BESIDE = {"help", "preset", "times", "out", "force", "workers", "scheduler"}
+BESIDE |= {"transfer", "start", "end", "family", "labels"}
+OTHER_WORDS = {
+    "activation": ["linear"],
+    "backend": ["cupy"],
+    "biases": [],
+    "head": ["mup"],
+    "image_grid": ["7", "7"],
+    "optimizers": ["lion"],
+    "padding": ["zero"],
+    "pair": ["1,1:2,2"],
+    "precision": ["float32"],
+    "readout": ["pooled"],
+    "scaling": ["none"],
+    "tables": ["many"],
+}
+# Where the general rule below gives what a simulation refuses, or what it has already.
+OWN_WORDS = {
+    ("cnn_overlap", "input"): ["photo"],
+    ("cnn_overlap", "input_channels"): ["5"],
+    ("cnn_overlap", "samples"): ["2"],
+    ("coordinate_check", "activation"): ["relu"],
+    ("overlap_recursion", "fixed"): ["3"],
+    ("training_assumptions", "batch"): ["8"],
+    ("training_assumptions", "classes"): ["3", "4"],
+}
+
+
+@pytest.fixture
+def keys(monkeypatch):
+    """The keys of the runs that follow, none of which begins its work, nor looks for a device."""
+    found = []
+    monkeypatch.setattr(Run, "require_memory", lambda self, workers: None)
+    monkeypatch.setattr(Results, "deliver", lambda self, *_: found.append(self.run_key) or 0)
+    return found
+
+
+def _arguments(name):
+    return ["--preset", "smoke"] if hasattr(import_module(f"sims.{name}"), "PRESETS") else []
+
+
+def _altered(name, action, value):
+    """Other words for an option of that value."""
+    if (name, action.dest) in OWN_WORDS:
+        return OWN_WORDS[name, action.dest]
+    if action.dest in OTHER_WORDS:
+        return OTHER_WORDS[action.dest]
+    if action.type is float:
+        return [str(0.5 * (value or 0.02))]
+    return [*map(str, value[:-1]), str(2 * value[-1])] if isinstance(value, list) else [str(value + 1)]
+
+
+def _cases():
+    for name in NAMES:
+        options = import_module(f"sims.{name}").parse(_arguments(name))
+        for action in options.parser._actions:
+            if action.dest not in BESIDE and (name, action.dest) not in {
+                ("training_assumptions", "input"),
+                ("training_assumptions", "grid"),
+                ("batch_size", "images"),
+            }:
+                yield pytest.param(name, action, getattr(options, action.dest), id=f"{name}-{action.dest}")
+
+
+@pytest.mark.parametrize(("name", "action", "value"), list(_cases()))
+def test_every_option_is_in_the_key(name, action, value, keys):
+    simulation, arguments = import_module(f"sims.{name}"), _arguments(name)
+    words = [action.option_strings[-1], *_altered(name, action, value)]
+    for given in (arguments, arguments, [*arguments, *words]):
+        assert simulation.main([*given]) == 0
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("edited", ["meanfield", "sims"])
+def test_all_code_is_in_the_key(name, edited, keys, monkeypatch):
+    simulation, real = import_module(f"sims.{name}"), provenance.sources_digest
+    assert simulation.main(_arguments(name)) == 0
+    with monkeypatch.context() as patched:
+        provenance.code_digest.cache_clear()
+        patched.setattr(provenance, "sources_digest", lambda root: "edited" if root.name == edited else real(root))
+        assert simulation.main(_arguments(name)) == 0
+    provenance.code_digest.cache_clear()
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("cnn_overlap", ["--input", "images.npy", "--grid", "8", "8"]),
+        ("batch_size", ["--images", "images.npy", "--image-grid", "8", "8"]),
+        ("training_assumptions", ["--input", "images.npy", "--labels", "labels.npy", "--grid", "8", "8"]),
+    ],
+)
+def test_images_are_in_the_key_by_their_contents(name, given, keys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    simulation, random = import_module(f"sims.{name}"), np.random.default_rng(0)
+    classes = ["--classes", "0", "1"] if "--labels" in given else []
+    np.save("labels.npy", np.arange(40) % 2)
+    for images in (random.normal(size=(2, 40, 1, 8, 8)), random.normal(size=(1, 40, 1, 8, 8))):
+        np.save("images.npy", images[0])
+        assert simulation.main([*_arguments(name), *given, *classes]) == 0
+    assert simulation.main([*_arguments(name), *given, *classes]) == 0
+    assert keys[0] != keys[1] == keys[2]
+
+
+def test_a_result_of_other_simulations_is_not_read_back(tmp_path, monkeypatch, capsys):
+    """As after an edit of a theory column in sims/, which used to leave the old numbers standing as finished."""
+    arguments = ["--loops", "2", "4", "--width", "8", "--draws", "4", "--workers", "1"]
+    finished_run(looped_update, arguments, tmp_path / "run.nc")
+    assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    assert "reading the finished run" in capsys.readouterr().out
+    real = provenance.sources_digest
+    monkeypatch.setattr(provenance, "sources_digest", lambda root: "edited" if root.name == "sims" else real(root))
+    assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 2
+    assert "was not written by this run" in capsys.readouterr().err
+
+
+def test_pieces_of_other_simulations_are_not_taken(tmp_path):
+    """Unfinished pieces lie in a folder that the key names."""
+    options = looped_update.parse(["--out", str(tmp_path / "run.nc")])
+    folders = {Results("looped_update", run_key(draws=draws), options).pieces.folder for draws in (4, 5)}
+    assert len(folders) == 2
