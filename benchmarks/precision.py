@@ -14,8 +14,10 @@ import argparse
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architectures import MLP, ConvNet, Sequential
-from meanfield.residual import ResidualMLP
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.layered import Sequential
+from meanfield.nets.mlp import MLP
+from meanfield.nets.residual import ResidualMLP
 from meanfield.simulation.arrays.groups import draw_energies_on
 from meanfield.simulation.cost import chosen_weights, draws_per_batch
 

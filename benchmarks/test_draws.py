@@ -12,11 +12,13 @@ from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, products, random_numbers, random_numbers_by_numpy
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.architectures import MLP, ConvNet, Sequential
-from meanfield.loops import TiedLoop
 from meanfield.memory import require_bytes
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.layered import Sequential
+from meanfield.nets.mlp import MLP
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.seeds import stream
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.limits import memory, random_words
 from benchmarks.race import Race, Sizes
-from meanfield.lattice import neighbours, reversed_neighbours
+from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.seeds import stream
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.autodiff import LIBRARIES
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.architectures import MLP
 from meanfield.memory import require_bytes
+from meanfield.nets.mlp import MLP
 from meanfield.seeds import stream
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs

@@ -20,9 +20,9 @@ from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, memory, products, random_numbers, reading
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, loop_demands
 from benchmarks.race import Race, Sizes
-from meanfield.block_net import BlockNet
 from meanfield.execution.chunks import Chunk, compute_chunk
-from meanfield.loops import TiedLoop
+from meanfield.nets.block_net import BlockNet
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.cost import draw_operations
 
 # What simulations hand to the workers goes through this function, which they look up when they come to it.

@@ -7,9 +7,10 @@ import numpy as np
 import meanfield as mf
 from benchmarks.limits import chained, log_sums, logarithms, memory, reading
 from benchmarks.race import Race, Sizes
-from meanfield.architectures import MLP, ConvNet
-from meanfield.loops import TiedLoop
-from meanfield.residual import ResidualMLP
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.mlp import MLP
+from meanfield.nets.residual import ResidualMLP
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.closure import derive
 from meanfield.theory.exact import OVERLAP, overlap_energies
 from meanfield.theory.exact_residual import exact_residual_terms

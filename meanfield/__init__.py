@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from meanfield.version import __version__
 
 if TYPE_CHECKING:
-    from meanfield.architectures import MLP as MLP
-    from meanfield.architectures import ConvNet as ConvNet
-    from meanfield.batches import Batch as Batch
     from meanfield.estimates import fit_power_law as fit_power_law
     from meanfield.execution.loop_update_runs import simulate_loop_update as simulate_loop_update
     from meanfield.execution.overlap_runs import simulate_overlaps as simulate_overlaps
     from meanfield.execution.runs import simulate as simulate
     from meanfield.execution.team import Workers as Workers
-    from meanfield.lattice import boundary_fraction as boundary_fraction
-    from meanfield.loops import TiedLoop as TiedLoop
+    from meanfield.nets.batches import Batch as Batch
+    from meanfield.nets.conv_net import ConvNet as ConvNet
+    from meanfield.nets.lattice import boundary_fraction as boundary_fraction
+    from meanfield.nets.mlp import MLP as MLP
+    from meanfield.nets.residual import ResidualConvNet as ResidualConvNet
+    from meanfield.nets.residual import ResidualMLP as ResidualMLP
+    from meanfield.nets.tied_loop import TiedLoop as TiedLoop
     from meanfield.quantities import QUANTITIES as QUANTITIES
-    from meanfield.residual import ResidualConvNet as ResidualConvNet
-    from meanfield.residual import ResidualMLP as ResidualMLP
     from meanfield.simulation.one_step import one_step as one_step
     from meanfield.simulation.one_step import pre_activations as pre_activations
     from meanfield.theory.closure import derive as derive
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from meanfield.verification.comparison import compare as compare
 
 _HOME = {
-    "MLP": "architectures",
-    "ConvNet": "architectures",
-    "ResidualMLP": "residual",
-    "ResidualConvNet": "residual",
-    "TiedLoop": "loops",
-    "Batch": "batches",
+    "MLP": "nets.mlp",
+    "ConvNet": "nets.conv_net",
+    "ResidualMLP": "nets.residual",
+    "ResidualConvNet": "nets.residual",
+    "TiedLoop": "nets.tied_loop",
+    "Batch": "nets.batches",
     "QUANTITIES": "quantities",
-    "boundary_fraction": "lattice",
+    "boundary_fraction": "nets.lattice",
     "pre_activations": "simulation.one_step",
     "one_step": "simulation.one_step",
     "simulate": "execution.runs",

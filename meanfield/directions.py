@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import nan, prod
 from typing import Any, NamedTuple
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.validation import require_count
 
 Direction = tuple[int, int]

@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.activations import Activation, activation_named
-from meanfield.architectures import MLP, ConvNet
 from meanfield.gaussian_averages import mean_square
+from meanfield.nets.activations import Activation, activation_named
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.mlp import MLP
 from meanfield.theory.energy_fluctuation import chain_corrections, mean_field_chain
 from meanfield.theory.learning_rate import scales_by_depth
 from meanfield.verification.published import COMMON_SWEEP

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from meanfield.architectures import MLP, ConvNet
-from meanfield.batches import Batch
+from meanfield.nets.batches import Batch
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.mlp import MLP
 
 if TYPE_CHECKING:
     import argparse
 
-    from meanfield.architectures import Sequential
+    from meanfield.nets.layered import Sequential
 
 # Grid of the convolutional nets on white noise.
 NOISE_GRID = (8,)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import MLP
-from meanfield.batches import Batch
+from meanfield.nets.batches import Batch
+from meanfield.nets.mlp import MLP
 from meanfield.theory.batch_prediction import correlated_term, label_covariance
 from meanfield.theory.prediction import predict
 from meanfield.verification.finite_width import finite_width_allowance
 
 if TYPE_CHECKING:
-    from meanfield.architectures import Sequential
+    from meanfield.nets.layered import Sequential
     from sims._batch_cases import Case
 
 # A batch from which theory reads what is left as B grows.

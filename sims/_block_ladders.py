@@ -12,8 +12,8 @@ from sims._block_nets import RATES, block_net, hyperparameters
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.block_net import BlockNet
     from meanfield.execution.block_runs import BlockRun
+    from meanfield.nets.block_net import BlockNet
     from sims._results import Results
 
 DIRECTIONS = ("width", "depth")

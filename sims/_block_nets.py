@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from meanfield.block_net import BlockNet
+    from meanfield.nets.block_net import BlockNet
 
 # P1's tables for blocks of k >= 2 layers (condition 3.1), of one layer (condition B.1), and none: nothing scales.
 TABLES = {"many": "k >= 2 table", "one": "k = 1 table", "standard": "standard"}
@@ -61,7 +61,7 @@ def hyperparameters(
 
 def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int, **options: Any) -> BlockNet:
     """The net whose multipliers and variances these hyperparameters give."""
-    from meanfield.block_net import ROLES, BlockNet
+    from meanfield.nets.block_net import ROLES, BlockNet
 
     multipliers, variances = (
         tuple(by_role[role][name] for role in ROLES) for name in ("block_multiplier", "initial_variance")

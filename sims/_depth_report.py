@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory.gram_excess import thin_input_warning
 from meanfield.verification import depth_growth
 from meanfield.verification.comparison import score

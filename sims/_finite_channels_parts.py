@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.architectures import ConvNet
 from meanfield.execution.overlap_runs import OverlapRun
+from meanfield.nets.conv_net import ConvNet
 from meanfield.quantities import QUANTITIES
 from meanfield.theory.depth_scan import finite_width_excess
 from sims._pairs import chosen_pairs, open_seed

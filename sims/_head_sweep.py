@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import HEADS
 from meanfield.execution.runs import Run
+from meanfield.nets.layered import HEADS
 from meanfield.seeds import derived_seed
 from meanfield.theory.exact import label_spread
 from meanfield.verification.convergence import LABEL_SPREAD
@@ -18,7 +18,7 @@ from meanfield.verification.output_share import share_row
 from sims._beside import predictions
 
 if TYPE_CHECKING:
-    from meanfield.architectures import MLP
+    from meanfield.nets.mlp import MLP
 
 WIDTH = 256
 DEPTHS = (2, 8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import MLP
+from meanfield.nets.mlp import MLP
 from meanfield.simulation.minibatches import all_batches, drawn_population, random_batches
 
 # Populations out of which batches are enumerated and sampled, sizes of those, and how many are sampled.

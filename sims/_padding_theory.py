@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.architectures import ConvNet
-from meanfield.lattice import neighbours, offsets, rectangle_boundary_fraction
 from meanfield.missing_terms import missing_terms
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fraction
 from meanfield.theory.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
 
 # Families that the mean field follows far: activation, taps along each axis, axes.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from meanfield.architectures import Sequential
     from meanfield.directions import Pair
+    from meanfield.nets.layered import Sequential
 
 MOST_SEEDS = 1000
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from meanfield.architectures import MLP, ConvNet
-from meanfield.loops import TiedLoop
-from meanfield.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.mlp import MLP
+from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.tied_loop import TiedLoop
 
 BLOCK_DEPTHS = (1, 2, 3)
 SHOWN_RESIDUAL = (

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.architectures import MLP
 from meanfield.execution.provenance import provenance
+from meanfield.nets.mlp import MLP
 from meanfield.theory.depth_scan import energies_by_depth
 from meanfield.theory.learning_rate import learning_rate_exponent, scales_at
 from meanfield.verification.depth_laws import local_slopes

@@ -21,8 +21,8 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import MLP
     from meanfield.execution.activation_runs import ActivationRun
+    from meanfield.nets.mlp import MLP
 
 NAME = "activation_drift"
 

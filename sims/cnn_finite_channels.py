@@ -19,8 +19,8 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import ConvNet
     from meanfield.execution.runs import Plannable
+    from meanfield.nets.conv_net import ConvNet
 
 NAME = "cnn_finite_channels"
 
@@ -108,7 +108,7 @@ def _checked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _net(depth: int, channels: int, grid: tuple[int, ...], kernel: tuple[int, ...]) -> ConvNet:
-    from meanfield.architectures import ConvNet
+    from meanfield.nets.conv_net import ConvNet
 
     return ConvNet(depth=depth, channels=channels, grid=grid, kernel=kernel, readout="convolution")
 

@@ -25,7 +25,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import ConvNet
+    from meanfield.nets.conv_net import ConvNet
 
 NAME = "cnn_overlap"
 
@@ -163,7 +163,7 @@ def _inputs(options: argparse.Namespace) -> Any:
 
 
 def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
-    from meanfield.architectures import ConvNet
+    from meanfield.nets.conv_net import ConvNet
 
     kernel = options.kernel * len(options.grid) if len(options.kernel) == 1 else options.kernel
     return ConvNet(

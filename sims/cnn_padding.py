@@ -25,7 +25,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import ConvNet
+    from meanfield.nets.conv_net import ConvNet
 
 NAME = "cnn_padding"
 
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _nets(options: argparse.Namespace) -> list[ConvNet]:
     """Grid by grid, padding by padding, depth by depth."""
-    from meanfield.architectures import ConvNet
+    from meanfield.nets.conv_net import ConvNet
 
     grids = [*((n,) for n in options.lines), *((n, n) for n in options.squares)]
     return [

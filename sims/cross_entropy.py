@@ -27,8 +27,8 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import Sequential
     from meanfield.execution.runs import Run
+    from meanfield.nets.layered import Sequential
 
 NAME = "cross_entropy"
 
@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _nets(options: argparse.Namespace) -> dict[str, Sequential]:
     """The nets at depth 1, by name."""
-    from meanfield.architectures import MLP, ConvNet
+    from meanfield.nets.conv_net import ConvNet
+    from meanfield.nets.mlp import MLP
 
     shared = {"depth": 1, "outputs": options.classes}
     return {
@@ -92,9 +93,9 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     import numpy as np
     import xarray as xr
 
-    from meanfield.batches import LOSSES
     from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import Run, simulate_all
+    from meanfield.nets.batches import LOSSES
     from meanfield.seeds import derived_seed
 
     runs = [

@@ -45,7 +45,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Compute (or read what an equal run has computed), print, and write."""
     from figures import identities as figure
-    from meanfield.architectures import MLP
+    from meanfield.nets.mlp import MLP
     from meanfield.validation import require_count
     from sims import _identity_report as report
 

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _loop(options: argparse.Namespace, depth: int, model: str = "looped", alpha: str = "linear", **more: Any) -> Any:
     """One loop, or one deep stack, with the options' other numbers."""
-    from meanfield.loops import TiedLoop
+    from meanfield.nets.tied_loop import TiedLoop
 
     shared = {"width": options.width, "activation": options.activation, "weight_variance": options.weight_variance}
     return TiedLoop(depth=depth, alpha=alpha, tied=model == "looped", **(shared | more))

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _loop(options: argparse.Namespace, depth: int, alpha: float, width: int) -> Any:
-    from meanfield.loops import TiedLoop
+    from meanfield.nets.tied_loop import TiedLoop
 
     shared = {"activation": options.activation, "weight_variance": options.weight_variance}
     return TiedLoop(depth=depth, alpha=alpha, width=width, **shared)

@@ -27,8 +27,8 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import MLP
     from meanfield.execution.runs import Run
+    from meanfield.nets.mlp import MLP
 
 NAME = "mlp_depth"
 
@@ -68,8 +68,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import mlp_depth as figure
-    from meanfield.architectures import MLP
     from meanfield.execution.runs import Run
+    from meanfield.nets.mlp import MLP
     from sims import _mlp_report as report
 
     net = MLP(
@@ -117,7 +117,7 @@ def _exact_only(net: MLP) -> list[xr.Dataset]:
     """What needs no draws: energies by depth, the finite-width correction, the output term's share."""
     from dataclasses import replace
 
-    from meanfield.architectures import HEADS
+    from meanfield.nets.layered import HEADS
     from meanfield.theory.depth_scan import energies_by_depth, finite_width_excess, output_share
 
     wide = replace(net, depth=1, width=SHARE_WIDTH)

@@ -19,8 +19,8 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.architectures import MLP
     from meanfield.directions import Pair
+    from meanfield.nets.mlp import MLP
 
 NAME = "overlap_recursion"
 
@@ -50,7 +50,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import overlap_recursion as figure
-    from meanfield.architectures import MLP
+    from meanfield.nets.mlp import MLP
     from meanfield.theory.closure import GATES
     from meanfield.validation import require_choice
     from sims import _overlap_report as report

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
 
-    from meanfield.residual import ResidualMLP
+    from meanfield.nets.residual import ResidualMLP
 
 NAME = "residual_depth"
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _nets(width: int, outputs: int) -> list[ResidualMLP]:
     """One net for each activation, branch depth and scaling, of a single block."""
-    from meanfield.residual import SCALINGS, ResidualMLP
+    from meanfield.nets.residual import SCALINGS, ResidualMLP
 
     return [
         ResidualMLP(depth=1, width=width, outputs=outputs, activation=activation, block_depth=k, scaling=scaling)
@@ -92,7 +92,7 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
 
     from meanfield.execution.provenance import provenance
     from meanfield.execution.runs import Run, simulate_all
-    from meanfield.residual import SCALINGS
+    from meanfield.nets.residual import SCALINGS
     from meanfield.seeds import derived_seed
     from sims import _residual_theory as theory
 

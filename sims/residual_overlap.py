@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from meanfield.directions import Pair
-    from meanfield.residual import ResidualMLP
+    from meanfield.nets.residual import ResidualMLP
 
 NAME = "residual_overlap"
 
@@ -56,7 +56,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import residual_overlap as figure
-    from meanfield.residual import ResidualMLP
+    from meanfield.nets.residual import ResidualMLP
     from meanfield.theory.stream_overlaps import FOLLOWED
     from meanfield.validation import require_choice
     from sims import _residual_overlap_report as report

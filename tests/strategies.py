@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from meanfield.activations import ACTIVATIONS
-from meanfield.architectures import HEADS, MLP, READOUTS, ConvNet
-from meanfield.lattice import PADDINGS
-from meanfield.loops import TiedLoop
-from meanfield.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.lattice import PADDINGS
+from meanfield.nets.layered import HEADS, READOUTS
+from meanfield.nets.mlp import MLP
+from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.tied_loop import TiedLoop
 
 activations = st.sampled_from(tuple(ACTIVATIONS))
 weight_variances = st.sampled_from((None, 1.5, 3.0))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 
-from meanfield.activations import ACTIVATIONS, RELU, activation_named
+from meanfield.nets.activations import ACTIVATIONS, RELU, activation_named
 
 
 @pytest.mark.parametrize("name", ["relu", "linear"])

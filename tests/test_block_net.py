@@ -2,7 +2,7 @@
 
 import pytest
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 
 
 def test_shapes_and_roles():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.integrate import dblquad, quad
 from scipy.special import ndtr
 
-from meanfield.activations import activation_named
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square, pair_average
+from meanfield.nets.activations import activation_named
 from tests import naive
 
 AVERAGES = {

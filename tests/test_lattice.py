@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.lattice import OUTSIDE, neighbours, offsets, reversed_neighbours
+from meanfield.nets.lattice import OUTSIDE, neighbours, offsets, reversed_neighbours
 from tests.naive import reached
 
 lengths = st.integers(1, 6)

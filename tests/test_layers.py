@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.layers import Layer, joins
+from meanfield.nets.layers import Layer, joins
 from meanfield.seeds import stream
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.weights import draw_weights
 from meanfield.theory import mean_field

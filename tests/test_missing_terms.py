@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.lattice import neighbours, offsets, rectangle_boundary_fraction
 from meanfield.missing_terms import missing_terms
+from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fraction
 
 ROUNDING = 1e-9
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import MLP
 from meanfield.datasets import measured_dataset
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
 from meanfield.execution.energy_estimates import energy_estimates
+from meanfield.nets.mlp import MLP
 from meanfield.simulation.cost import chosen_weights, draw_operations, draws_per_batch, require_memory
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.block_net import BlockNet
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
 from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.block_net import BlockNet
 from meanfield.quantities import QUANTITIES
 from meanfield.validation import require_choice
 

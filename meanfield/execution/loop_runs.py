@@ -14,8 +14,8 @@ from meanfield.digests import inputs_described
 from meanfield.estimates import Means, summarise_each
 from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
-from meanfield.given_inputs import checked_start
-from meanfield.loops import TiedLoop
+from meanfield.nets.given_inputs import checked_start
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.loop_cost import LoopCost, residual_energy_cost
 from meanfield.simulation.residual_energy import POWERS
 from meanfield.validation import require_flag, settle

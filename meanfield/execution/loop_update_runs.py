@@ -17,7 +17,7 @@ from meanfield.execution.loop_runs import LoopDraws
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.loop_cost import LoopCost, stream_update_cost
 from meanfield.simulation.loop_update import UPDATES
 from meanfield.simulation.weights import KINDS

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import Sequential
 from meanfield.datasets import measured_dataset
 from meanfield.directions import Pair, checked_pairs, pair_name
 from meanfield.estimates import summarise_each
@@ -20,7 +19,8 @@ from meanfield.execution.draws import Draws
 from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
-from meanfield.families import require_net
+from meanfield.nets.families import require_net
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.cost import draws_per_batch, require_memory
 from meanfield.simulation.pair_overlaps import cheaper_weights, overlap_operations
 from meanfield.simulation.weights import KINDS

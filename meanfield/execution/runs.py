@@ -13,8 +13,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.architectures import Sequential
-from meanfield.batches import PLAIN, Batch, require_batch
 from meanfield.datasets import measured_dataset
 from meanfield.digests import inputs_described
 from meanfield.execution.chunks import Chunk, Pieces, plan
@@ -24,9 +22,11 @@ from meanfield.execution.loop_runs import LoopRun
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
-from meanfield.families import require_net
-from meanfield.given_inputs import checked_inputs
-from meanfield.loops import TiedLoop
+from meanfield.nets.batches import PLAIN, Batch, require_batch
+from meanfield.nets.families import require_net
+from meanfield.nets.given_inputs import checked_inputs
+from meanfield.nets.layered import Sequential
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
 from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
 from meanfield.simulation.arrays.groups import DEVICE_SPEED, draws_per_group, require_device_memory

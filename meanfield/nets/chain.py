@@ -7,7 +7,7 @@ from typing import Any
 
 from meanfield.nets.net import INPUT_LAWS, Net
 from meanfield.nets.units import Unit, channels_by_value
-from meanfield.validation import require_choice, require_count, require_counts
+from meanfield.validation import require_choice, require_count, require_counts, settle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class Chain(Net):
 
     Args:
         units: from the input up, at least one.
-        readout: the unit that makes outputs; if not given, the last value is the output.
+        readout_unit: the unit that makes outputs; if not given, the last value is the output.
         input_channels: channels of the input.
         grid: lengths of the axes, none for one site.
         inputs: samples in the batch.
@@ -26,8 +26,8 @@ class Chain(Net):
         TypeError, ValueError: units that do not fit each other, counts that are not whole or below 1, an unknown law.
     """
 
-    units: tuple[Unit, ...]  # type: ignore[assignment]
-    readout: Unit | None = None  # type: ignore[assignment]
+    units: tuple[Unit, ...]
+    readout_unit: Unit | None = None
     input_channels: int = 1
     grid: tuple[int, ...] = ()
     inputs: int = 1
@@ -35,26 +35,21 @@ class Chain(Net):
 
     def __post_init__(self) -> None:
         for name, why in (("input_channels", "channels of the input"), ("inputs", "samples in the batch")):
-            self._set(name, require_count(name, getattr(self, name), why=why))
-        self._set("grid", require_counts("grid", self.grid, why="sites along an axis"))
+            settle(self, **{name: require_count(name, getattr(self, name), why=why)})
+        settle(self, grid=require_counts("grid", self.grid, why="sites along an axis"))
         require_choice("input_law", self.input_law, INPUT_LAWS)
-        self._set("units", tuple(self.units))
+        settle(self, units=tuple(self.units))
         if not self.units:
             raise ValueError("units is empty; a net has one depth unit or more")
         top = channels_by_value(self.units, self.input_channels)[-1]
-        if self.readout is not None:
-            if self.readout.skip is not None:
+        if self.readout_unit is not None:
+            if self.readout_unit.skip is not None:
                 raise ValueError("the readout skips from a value; it reads the last one alone")
-            channels_by_value([self.readout], top)
+            channels_by_value([self.readout_unit], top)
         self.weights  # noqa: B018  # names that stand for two weights are refused here
 
     @property
-    def depth(self) -> int:
-        """Depth units."""
-        return len(self.units)
-
-    @property
-    def first_channels(self) -> int:
+    def first_channels(self) -> int:  # type: ignore[override]
         return self.input_channels
 
     def describe(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from meanfield.activations import ACTIVATIONS
+from meanfield.nets.activations import ACTIVATIONS
 from meanfield.validation import require_choice, require_count
 
 PADDINGS = ("circular", "zero")
@@ -22,8 +22,8 @@ POOLINGS = ("mean", "last")
 class Weight:
     """A Gaussian tensor of i.i.d. N(0, variance) elements, by its name: what bears one name is one tensor.
 
-    ``shape`` is (channels out, channels in / groups, *kernel), or (channels,) of a bias. With several groups, group g of
-    the channels out sees group g of the channels in alone.
+    ``shape`` is (channels out, channels in / groups, *kernel), or (channels,) of a bias. With several groups, group g
+    of the channels out sees group g of the channels in alone.
     """
 
     name: str
@@ -60,8 +60,9 @@ class Linear:
             taken = weight.shape[1] * weight.groups
             if taken != below or weight.shape[0] % weight.groups or weight.shape[2:] != self.kernel:
                 raise ValueError(
-                    f"weight {weight.name!r} of shape {weight.shape} in {weight.groups} group(s) takes {taken} channels "
-                    f"and a kernel {weight.shape[2:]}; {below} channels and a kernel {self.kernel} stand below it"
+                    f"weight {weight.name!r} of shape {weight.shape} in {weight.groups} group(s) takes {taken} "
+                    f"channels and a kernel {weight.shape[2:]}; {below} channels and a kernel {self.kernel} stand "
+                    "below it"
                 )
         return sum(weight.shape[0] for weight in self.weights)
 
@@ -78,7 +79,9 @@ class Bias:
 
     def channels_above(self, below: int) -> int:
         if self.weight.shape != (below,):
-            raise ValueError(f"bias {self.weight.name!r} has shape {self.weight.shape}; {below} channels stand below it")
+            raise ValueError(
+                f"bias {self.weight.name!r} has shape {self.weight.shape}; {below} channels stand below it"
+            )
         return below
 
 
@@ -128,8 +131,8 @@ class Attention:
     """softmax(Q^T K / size^p) V over the sites of a sample, head by head, of channels Q, K and V stacked in thirds.
 
     Head h owns the channels h size .. (h + 1) size - 1 of each third; p is 1/2 ("inverse_sqrt") or 1 ("inverse").
-    ``causal`` sites look at those before them and at themselves alone. ``rotary`` turns pairs of channels (i, i + size/2)
-    of Q and K at site t by the angle t 10000^(-2 i / size).
+    ``causal`` sites look at those before them and at themselves alone. ``rotary`` turns pairs of channels
+    (i, i + size/2) of Q and K at site t by the angle t 10000^(-2 i / size).
     """
 
     heads: int
@@ -142,11 +145,13 @@ class Attention:
         require_choice("attention scale", self.scale, ATTENTION_SCALES)
         if below % 3 or (below // 3) % self.heads:
             raise ValueError(
-                f"attention of {self.heads} heads takes queries, keys and values of equally many channels, a multiple of "
-                f"the heads; {below} channels stand below it, {below / 3:g} for each: change width or heads"
+                f"attention of {self.heads} heads takes queries, keys and values of equally many channels, a "
+                f"multiple of the heads; {below} channels stand below it, {below / 3:g} for each: change width or heads"
             )
         if self.rotary and (below // 3 // self.heads) % 2:
-            raise ValueError(f"rotary positions turn pairs of channels; a head has {below // 3 // self.heads}: make it even")
+            raise ValueError(
+                f"rotary positions turn pairs of channels; a head has {below // 3 // self.heads}: make it even"
+            )
         return below // 3
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import cached_property
 from math import prod
@@ -12,48 +11,38 @@ from meanfield.memory import Drawable
 from meanfield.nets.maps import Pooling, Weight
 from meanfield.nets.units import Unit, channels_by_value, named_weights
 
-
 INPUT_LAWS = ("white", "normalised", "sphere")
 
 
-class Net(Drawable, ABC):
+class Net(Drawable):
     """A chain of depth units and a readout (`meanfield.nets.units`), on a batch of samples over a grid of sites.
 
     Attributes:
+        units: the depth units, from the input up.
+        readout_unit: the unit that makes outputs of the last value; None if that value is the output.
+        first_channels: channels of the input.
         inputs: samples B of a batch.
         grid: lengths of the axes; the empty grid has one site.
         input_law: how inputs are drawn where none are given: "white" Gaussian of unit variance over channels and sites,
             "normalised" to a first layer of variance 1, or uniform on the "sphere" |x|^2 = channels.
     """
 
+    units: tuple[Unit, ...]
+    readout_unit: Unit | None
+    first_channels: int
     inputs: int
     grid: tuple[int, ...]
     input_law: ClassVar[str] = "white"
 
-    @property
-    @abstractmethod
-    def first_channels(self) -> int:
-        """Channels of the input."""
-
     @cached_property
-    @abstractmethod
-    def units(self) -> tuple[Unit, ...]:
-        """The depth units, from the input up."""
-
-    @cached_property
-    @abstractmethod
-    def readout(self) -> Unit | None:
-        """The unit that makes outputs of the last value; None if that value is the output."""
-
-    @cached_property
-    def channels(self) -> tuple[int, ...]:
+    def value_channels(self) -> tuple[int, ...]:
         """Channels of value_0 .. value_D."""
         return channels_by_value(self.units, self.first_channels)
 
     @cached_property
     def weights(self) -> dict[str, Weight]:
         """All weights by name, in the order of their first use, those of the readout last."""
-        return named_weights([*self.units, *([] if self.readout is None else [self.readout])])
+        return named_weights([*self.units, *([] if self.readout_unit is None else [self.readout_unit])])
 
     @property
     def weight_shapes(self) -> list[tuple[int, ...]]:
@@ -78,17 +67,13 @@ class Net(Drawable, ABC):
     @property
     def output_shape(self) -> tuple[int, ...]:
         """(samples, outputs, *grid), without the grid behind a pooling readout; of the last value, if there is none."""
-        if self.readout is None:
-            return (self.inputs, self.channels[-1], *self.grid)
-        channels = channels_by_value([self.readout], self.channels[-1])[-1]
-        pooled = any(isinstance(one, Pooling) for one in self.readout.branch)
+        if self.readout_unit is None:
+            return (self.inputs, self.value_channels[-1], *self.grid)
+        channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
+        pooled = any(isinstance(one, Pooling) for one in self.readout_unit.branch)
         return (self.inputs, channels, *(() if pooled else self.grid))
 
     def describe(self) -> dict[str, Any]:
         """The full spec as plain values, for records that outlive the process."""
         spec = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {"family": type(self).__name__, **{k: list(v) if isinstance(v, tuple) else v for k, v in spec.items()}}
-
-    def _set(self, name: str, value: Any) -> None:
-        """Store a normalised value on the frozen spec (construction only)."""
-        object.__setattr__(self, name, value)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
-from meanfield.simulation.passes import through_readout
+from meanfield.nets.layered import Sequential
+from meanfield.simulation.old_passes import through_readout
 from meanfield.simulation.update_energy import column_energies, drawn_passes
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.factored import Factored
 from meanfield.seeds import stream

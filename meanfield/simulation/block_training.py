@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers import ELEMENTWISE, FIRST_STEPS, OPTIMIZERS
 from meanfield.optimizers.base import Direction, Gradient, Place, move
 from meanfield.simulation.block_passes import Batch, Parameters, Pass, draw_batch, draw_parameters, forward, gradients

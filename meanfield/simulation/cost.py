@@ -6,12 +6,12 @@ from math import prod
 
 from numpy import dtype
 
-from meanfield.architectures import Sequential
 from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.kernels.reveal import TOGETHER
+from meanfield.simulation.old_passes import own_update_operations
 from meanfield.simulation.overlap import unit_counts
-from meanfield.simulation.passes import own_update_operations
 from meanfield.simulation.update_energy import error_columns, overlap_method
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.

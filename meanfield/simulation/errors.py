@@ -14,8 +14,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
-from meanfield.batches import Batch
+from meanfield.nets.batches import Batch
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.inputs import Streams
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers.base import Direction, scaled, times
 from meanfield.optimizers.spectrum import rms_operator_norm
 from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from meanfield.architectures import Sequential
-from meanfield.loops import TiedLoop
+from meanfield.nets.layered import Sequential
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.cost import batch_bytes, chosen_weights
 from meanfield.simulation.gram_process import require_gram_process
 from meanfield.simulation.loop_cost import residual_energy_cost

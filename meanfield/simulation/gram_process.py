@@ -23,7 +23,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.seeds import stream
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS, column_energies
 
@@ -35,7 +35,7 @@ NUMBERS_PER_LAYER = 1 + CHI_SQUARES + NORMALS + 2
 
 def has_gram_process(architecture: Sequential) -> bool:
     """Whether `draw_gram_energies` serves this net: fully connected, without skips, one input, ReLU or linear."""
-    one_input = architecture.normalised_inputs and architecture.inputs == 1
+    one_input = architecture.input_law == "normalised" and architecture.inputs == 1
     return one_input and architecture.sigma.homogeneous and not architecture.has_skips
 
 

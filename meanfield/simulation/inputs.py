@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def draw_inputs(
     if correlation:
         common = np.stack([generator.standard_normal((channels, 1, sites)) for generator in shared])
         inputs = np.sqrt(1 - correlation) * inputs + np.sqrt(correlation) * common
-    if architecture.normalised_inputs:
+    if architecture.input_law == "normalised":
         inputs = _normalised(architecture, inputs)
     return inputs
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from meanfield.loops import TiedLoop
 from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
 from meanfield.simulation.weights import NormalSource
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.seeds import stream
 from meanfield.simulation.loop_walk import Step, draw_start, step_matrices, times, transpose_times, walk
 from meanfield.simulation.residual_energy import require_finite

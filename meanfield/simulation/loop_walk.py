@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.slabs import Slabs
 from meanfield.simulation.weights import Lazy, NormalSource, WeightMatrix, draw_dense
 

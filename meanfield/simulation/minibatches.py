@@ -18,7 +18,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import MLP
+from meanfield.nets.mlp import MLP
 from meanfield.seeds import stream
 from meanfield.simulation.one_step import one_step, pre_activations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from meanfield.lattice import neighbours
-from meanfield.nets.maps import Bias, Linear, Map, Weight, weights_of
+from meanfield.nets.lattice import neighbours
+from meanfield.nets.maps import Bias, Linear, Weight, weights_of
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import patches_of
@@ -34,7 +34,7 @@ class GradientMoves:
             self._made |= dict(zip(places, self._moved(places), strict=True))
         return self._made.pop(place)
 
-    def _map(self, place: Place) -> Map:
+    def _map(self, place: Place) -> Any:
         return self._state.net.units[place[0]].maps[place[1]]
 
     def _moved(self, places: list[Place]) -> list[Any]:
@@ -100,7 +100,9 @@ def site_gram(one: Linear, features: Any, setting: Setting) -> Any:
     gram = flat.swapaxes(1, 2) @ flat.copy()
     if one.taps == 1:
         return gram
-    return setting.arrays.sum_over_shifts(gram, neighbours(setting.grid, one.kernel, one.padding, one.dilation), samples)
+    return setting.arrays.sum_over_shifts(
+        gram, neighbours(setting.grid, one.kernel, one.padding, one.dilation), samples
+    )
 
 
 def _by_groups(one: Linear, groups: int, error: Any, features: Any, setting: Setting) -> Any:

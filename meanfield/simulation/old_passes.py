@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
-from meanfield.lattice import neighbours, reversed_neighbours
-from meanfield.layers import Layer, joins
+from meanfield.nets.lattice import neighbours, reversed_neighbours
+from meanfield.nets.layered import Sequential
+from meanfield.nets.layers import Layer, joins
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.weights import WeightMatrix
 

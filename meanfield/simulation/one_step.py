@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import INPUT_LAYOUT, Sequential
-from meanfield.families import require_net
-from meanfield.simulation import passes
+from meanfield.nets.families import require_net
+from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.arrays.float_range import (
     JUMP,

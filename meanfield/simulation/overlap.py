@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.arrays import Arrays
-from meanfield.simulation.passes import Forward, apply_layer, at_unit_ends, features_of, gated, site_gram
+from meanfield.simulation.old_passes import Forward, apply_layer, at_unit_ends, features_of, gated, site_gram
 from meanfield.simulation.weights import WeightMatrix
 
 Array = NDArray[np.float64]

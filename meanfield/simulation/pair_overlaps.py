@@ -15,10 +15,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
 from meanfield.directions import Direction, Pair, UnitShares, unit_shares
+from meanfield.nets.layered import Sequential
 from meanfield.seeds import stream
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.weights import WeightMatrix, draw_weights

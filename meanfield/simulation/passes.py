@@ -35,7 +35,7 @@ Place = tuple[int, int]
 
 @dataclass
 class Passage:
-    """What the way through one unit leaves: inputs of its maps, None where one is made again, and what maps kept."""
+    """What the way through one unit leaves: inputs of its maps, None where one is made again, and what they kept."""
 
     unit: Unit
     inputs: list[Any]
@@ -80,8 +80,8 @@ def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> 
         state.values.append(value)
         state.passages.append(passage)
     state.output = state.values[-1]
-    if net.readout is not None:
-        state.output, state.readout = through(net.readout, state.values, state.setting)
+    if net.readout_unit is not None:
+        state.output, state.readout = through(net.readout_unit, state.values, state.setting)
     return state
 
 
@@ -117,13 +117,15 @@ def _along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting)
 
 
 def through_readout(state: Forward, output_error: Any) -> tuple[Any, dict[Place, Any]]:
-    """Errors of value_D, and of the readout's maps with weights, from errors (D, outputs, r B, sites) at the outputs."""
+    """Errors of value_D and of the readout's maps with weights, from errors (D, outputs, r B, sites) at the outputs."""
     if state.readout is None:
         return output_error, {}
     errors: dict[Place, Any] = {}
     unit = state.readout.unit
     arriving = output_error if unit.multiplier == 1.0 else unit.multiplier * output_error
-    found = _back_along(state.readout, range(len(unit.branch)), arriving, len(state.net.units), errors, state.setting, True)
+    found = _back_along(
+        state.readout, range(len(unit.branch)), arriving, len(state.net.units), errors, state.setting, True
+    )
     return found, errors
 
 
@@ -156,7 +158,7 @@ def _added(below: Any, others: Any, above: Any) -> Any:
 def _back_along(
     passage: Passage, places: range, error: Any, number: int, errors: dict[Place, Any], setting: Setting, to_input: bool
 ) -> Any:
-    """Errors through maps from the top down, kept at those with weights; to the input, or to the lowest weight alone."""
+    """Errors through maps from the top down, kept at those with weights; to the input, or only to the lowest weight."""
     maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
     for place in reversed(places):
         one, operation = maps[place], operation_of(maps[place])

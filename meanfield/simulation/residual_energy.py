@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.seeds import stream
 from meanfield.simulation.loop_walk import Step, draw_start, step_matrices, walk
 

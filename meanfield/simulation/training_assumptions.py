@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers.base import Direction, scaled
 from meanfield.optimizers.factored import Factored
 from meanfield.optimizers.spectrum import rms_operator_norm

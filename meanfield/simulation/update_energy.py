@@ -10,10 +10,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
-from meanfield.batches import PLAIN, Batch
+from meanfield.nets.batches import PLAIN, Batch
+from meanfield.nets.layered import Sequential
 from meanfield.seeds import stream
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.simulation.block_passes import Parameters
 
 Array = NDArray[np.float64]

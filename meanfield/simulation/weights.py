@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.slabs import Slabs

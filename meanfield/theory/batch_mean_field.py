@@ -26,7 +26,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory import mean_field
 from meanfield.theory.transport import SitePairs, Transport
 

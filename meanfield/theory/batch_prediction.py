@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import INPUT_LAYOUT, Sequential
-from meanfield.batches import Batch, require_batch
+from meanfield.nets.batches import Batch, require_batch
+from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.theory import mean_field
 from meanfield.theory.batch_mean_field import label_term
 from meanfield.theory.net_prediction import require_floats

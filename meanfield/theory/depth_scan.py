@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from meanfield.architectures import MLP
+from meanfield.nets.mlp import MLP
 from meanfield.theory.exact import ExactTerms, exact_terms_by_depth, overlap_energies
 from meanfield.theory.laws import single_site_overlap, sum_of_minima
 

@@ -24,8 +24,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import ConvNet
-from meanfield.lattice import OUTSIDE, neighbours, require_same_dimension
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
 from meanfield.theory import mean_field
 from meanfield.validation import require_counts
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import MLP
+from meanfield.nets.mlp import MLP
 
 Array = NDArray[np.float64]
 

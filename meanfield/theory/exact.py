@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import MLP
+from meanfield.nets.mlp import MLP
 from meanfield.theory.closure import derive
 from meanfield.theory.layers import log_moments
 

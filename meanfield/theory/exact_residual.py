@@ -18,7 +18,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.residual import ResidualMLP
+from meanfield.nets.residual import ResidualMLP
 from meanfield.theory.closure import DepthUnit, derive_together
 from meanfield.theory.exact import OUTPUT_MOMENTS, OVERLAP, ExactTerms
 from meanfield.theory.kernels.iteration import iterate

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field import forward_moments, white_input
 from meanfield.theory.transport import Transport
 
@@ -42,7 +42,7 @@ def thin_input_warning(architecture: Sequential) -> str:
     One number per sample of a fully-connected net with one input is fixed: there is nothing to say.
     """
     channels, hidden = architecture.channels_by_layer[:2]
-    if channels >= hidden or (architecture.normalised_inputs and architecture.inputs == 1):
+    if channels >= hidden or (architecture.input_law == "normalised" and architecture.inputs == 1):
         return ""
     excess = gram_excess(architecture, *white_input(architecture), channels)
     if excess <= NOTABLE:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
-from meanfield.loops import TiedLoop
-from meanfield.residual import Residual
+from meanfield.nets.layered import Sequential
+from meanfield.nets.residual import Residual
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_laws import loop_exponent
 from meanfield.theory.loop_update import log_update_energies
 from meanfield.theory.mean_field import gate_energies, white_product

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.activations import LINEAR, Activation
-from meanfield.loops import TiedLoop
+from meanfield.nets.activations import LINEAR, Activation
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.step_averages import StepAverages
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.gaussian_averages import LARGEST_VARIANCE
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_averages import Averages, pair_averages
 
 Array = NDArray[np.float64]

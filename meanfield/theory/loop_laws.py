@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_covariance import increment_scale
 
 Array = NDArray[np.float64]

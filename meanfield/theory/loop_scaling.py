@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import brentq
 
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_covariance import log_correlation_terms
 from meanfield.theory.loop_laws import has_closed_energy, log_correlation_law
 

@@ -16,7 +16,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_covariance import increment_scale, log_correlation_terms, pair_sum, steps
 
 Array = NDArray[np.float64]

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from meanfield.activations import Activation
-from meanfield.architectures import INPUT_LAYOUT, Sequential
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
-from meanfield.lattice import OUTSIDE, reversed_neighbours
-from meanfield.layers import Layer, joins
 from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.activations import Activation
+from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
+from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.layers import Layer, joins
 from meanfield.theory.transport import Displacements, SitePairs, Transport
 from meanfield.validation import require_array
 
@@ -160,7 +160,7 @@ def white_input(architecture: Sequential, correlation: float = 0.0) -> tuple[Tra
 def input_variance(architecture: Sequential) -> float:
     """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
     sigma = architecture.sigma
-    if not architecture.normalised_inputs:
+    if architecture.input_law != "normalised":
         return 1.0
     if sigma.homogeneous:
         return 1.0 / architecture.variance_factor

@@ -8,7 +8,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory import mean_field, stream_mean_field
 
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ def powers_of_variance(architecture: Sequential, inputs: Array | None) -> tuple[
     L - l matrices above and, if it follows the variance, the readout. Inputs that give z^(1) variance 1 go as 1/f.
     """
     layer = np.arange(1, architecture.depth + 1, dtype=np.float64)
-    overlap = 2.0 * (layer - 1 - (inputs is None and architecture.normalised_inputs))
+    overlap = 2.0 * (layer - 1 - (inputs is None and architecture.input_law == "normalised"))
     return overlap, overlap + architecture.depth - layer + (architecture.head == "he")
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from meanfield.architectures import MLP
 from meanfield.directions import Pair
+from meanfield.nets.mlp import MLP
 from meanfield.theory.closure import derive, gate_average
 from meanfield.theory.layers import log_moments
 from meanfield.theory.moments import Moment, parse_moment

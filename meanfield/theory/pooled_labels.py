@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field import input_products, layer_moments
 from meanfield.theory.transport import Transport
 

@@ -12,15 +12,16 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from meanfield.architectures import MLP, Sequential
-from meanfield.batches import PLAIN, Batch
 from meanfield.datasets import predicted_dataset
 from meanfield.digests import inputs_described
 from meanfield.directions import Pair, checked_pairs, pair_name
-from meanfield.families import require_net
-from meanfield.given_inputs import checked_inputs
-from meanfield.loops import TiedLoop
-from meanfield.residual import ResidualMLP
+from meanfield.nets.batches import PLAIN, Batch
+from meanfield.nets.families import require_net
+from meanfield.nets.given_inputs import checked_inputs
+from meanfield.nets.layered import Sequential
+from meanfield.nets.mlp import MLP
+from meanfield.nets.residual import ResidualMLP
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory import laws, mean_field
 from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.closure import GATES

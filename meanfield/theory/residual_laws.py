@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
-from meanfield.residual import SCALINGS
+from meanfield.nets.residual import SCALINGS
 from meanfield.validation import require_choice, require_count
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.lattice import axis_offsets
+from meanfield.nets.lattice import axis_offsets
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
 from meanfield.directions import Pair, unit_shares
+from meanfield.nets.layered import Sequential
 from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
-from meanfield.lattice import OUTSIDE, neighbours, reversed_neighbours
+from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
+from meanfield.nets.layered import Sequential
 from meanfield.theory.shifts import sum_over_shifts
 
 Array = NDArray[np.float64]

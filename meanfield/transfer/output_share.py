@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import log1p, nan
 
-from meanfield.architectures import Sequential
-from meanfield.loops import TiedLoop
+from meanfield.nets.layered import Sequential
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.laws import single_site_terms
 
 

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import xarray as xr
 
-from meanfield.architectures import MLP, Sequential
 from meanfield.execution.runs import simulate
-from meanfield.loops import TiedLoop
+from meanfield.nets.layered import Sequential
+from meanfield.nets.mlp import MLP
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.gram_process import has_gram_process
 from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
 from meanfield.theory.pooled_labels import pooled_theory_refusal

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field import forward_moments, input_products, white_input
 from meanfield.theory.transport import Transport
 
@@ -42,7 +42,7 @@ def log_energy_noise(architecture: Sequential, inputs: ArrayLike | None = None) 
     noise = np.array([_arriving_noise(architecture, transport, covariance) for covariance in covariances])
     noise /= np.array(architecture.channels_by_layer[1:])[:, None]
     first = np.zeros_like(noise[:1])
-    if inputs is None and not architecture.normalised_inputs:
+    if inputs is None and architecture.input_law != "normalised":
         first[:] = _arriving_noise(architecture, *white_input(architecture)) / architecture.channels_by_layer[0]
     arriving = np.concatenate([first, noise[:-1]])
     bright = np.flatnonzero(np.all(energies > SMALLEST, axis=0))

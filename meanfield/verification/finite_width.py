@@ -22,7 +22,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.theory.gram_excess import gram_excess, layer_excesses
 from meanfield.theory.mean_field import input_products, white_input
 from meanfield.verification.energy_responses import log_energy_noise

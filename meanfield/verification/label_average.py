@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.architectures import MLP
+from meanfield.nets.mlp import MLP
 from meanfield.seeds import stream
 from meanfield.simulation.one_step import one_step, pre_activations
 from meanfield.verification.verdicts import Finding, judge_computed

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.estimates import fit_power_law
-from meanfield.loops import TiedLoop
-from meanfield.residual import Residual
+from meanfield.nets.residual import Residual
+from meanfield.nets.tied_loop import TiedLoop
 
 # P0's exponent, for every net that it treats.
 P0_EXPONENT = -1.5

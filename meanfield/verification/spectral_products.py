@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.theory.spectral_conditions import branch_products
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
 from meanfield.verification.verdicts import Deviation, Finding, weigh

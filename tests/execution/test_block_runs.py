@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meanfield.block_net import BlockNet
 from meanfield.execution.block_runs import BlockRun
 from meanfield.execution.runs import simulate_all
+from meanfield.nets.block_net import BlockNet
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}

@@ -7,10 +7,10 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.block_net import BlockNet
 from meanfield.execution.activation_runs import ActivationRun
 from meanfield.execution.block_runs import BlockRun
 from meanfield.execution.runs import simulate_all
+from meanfield.nets.block_net import BlockNet
 from sims import identities, looped_update
 from tests.sims.commands import finished_run
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.block_net import BlockNet
 from meanfield.execution import chunks, provenance
 from meanfield.execution.chunks import Chunk
 from meanfield.execution.provenance import code_digest, digest, sources_digest
+from meanfield.nets.block_net import BlockNet
 
 OPTIONS = {
     "inputs": np.ones((1, 4)),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward, gradients, loss
 from meanfield.simulation.update_orders import split_by_order
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
 from meanfield.simulation.block_passes import forward, gradients, loss
 from meanfield.simulation.block_training import begin, draw_trained_streams

@@ -6,7 +6,8 @@ from scipy.special import logsumexp
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import errors, passes
+from meanfield.simulation import errors
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.update_energy import draw_energies
 from meanfield.simulation.weights import draw_weights

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.activations import ACTIVATIONS
-from meanfield.simulation import overlap, passes, update_energy
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.simulation import old_passes as passes
+from meanfield.simulation import overlap, update_energy
 from meanfield.simulation.weights import Dense
 from tests import naive
 from tests.draws import given_draw

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.weights import Dense, draw_weights
 from tests.strategies import architectures

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.lattice import neighbours, reversed_neighbours
+from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.arrays.stencils import Stencils
 from meanfield.simulation.kernels import patches
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.activations import ACTIVATIONS
+from meanfield.nets.activations import ACTIVATIONS
 from meanfield.simulation.update_energy import draw_energies
 from tests.draws import given_draw
 from tests.strategies import architectures

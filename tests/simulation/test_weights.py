@@ -11,7 +11,8 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import passes, update_energy, weights
+from meanfield.simulation import old_passes as passes
+from meanfield.simulation import update_energy, weights
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
 from meanfield.simulation.kernels.normals import fill_normal

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent, excess
 
@@ -145,7 +145,7 @@ def test_another_input_law_is_seen(monkeypatch):
     net = mf.MLP(depth=2, width=64, activation="tanh")
     measured = _measure(net)
     assert _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
-    monkeypatch.setattr(mf.MLP, "normalised_inputs", False)
+    monkeypatch.setattr(mf.MLP, "input_law", "white")
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
 

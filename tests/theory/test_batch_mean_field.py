@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.activations import RELU
+from meanfield.nets.activations import RELU
 from meanfield.simulation import errors
 from meanfield.theory import batch_mean_field, mean_field
 from meanfield.theory.batch_prediction import label_covariance

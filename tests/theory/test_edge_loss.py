@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.lattice import OUTSIDE, neighbours
+from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.theory.edge_loss import edge_loss, transport_eigenvalue
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.activations import activation_named
 from meanfield.execution.activation_runs import ActivationRun
 from meanfield.execution.runs import simulate_all
 from meanfield.gaussian_averages import mean_square
+from meanfield.nets.activations import activation_named
 from meanfield.theory.energy_fluctuation import chain_corrections, mean_field_chain
 from meanfield.theory.mean_field import forward_moments, gate_energies, white_product
 from tests.statistics import consistent

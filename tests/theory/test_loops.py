@@ -10,7 +10,7 @@ from scipy.integrate import dblquad
 from scipy.special import i0
 
 import meanfield as mf
-from meanfield.loops import TiedLoop
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_covariance import log_correlation_terms, steps
 from meanfield.theory.loop_laws import (
     log_correlation_law,

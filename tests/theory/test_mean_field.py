@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.activations import ACTIVATIONS
+from meanfield.nets.activations import ACTIVATIONS
 from meanfield.theory import laws, mean_field
 from meanfield.theory.transport import Displacements, SitePairs
 
@@ -81,7 +81,7 @@ def test_transport_is_its_definition(seed, padding):
 
 
 def _shift_matrices(net):
-    from meanfield.lattice import OUTSIDE, neighbours
+    from meanfield.nets.lattice import OUTSIDE, neighbours
 
     matrices = []
     for row in neighbours(net.grid, net.kernel, net.padding):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.lattice import OUTSIDE, neighbours
+from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.theory import mean_field
 from meanfield.theory.laws import single_site_terms
 from meanfield.theory.pooled_labels import pooled_label_term

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meanfield import activations
-from meanfield.lattice import OUTSIDE, neighbours
+from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.theory.shifts import sum_over_shifts
 
 

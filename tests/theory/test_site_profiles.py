@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation import passes
+from meanfield.simulation import old_passes as passes
 from tests.statistics import consistent
 
 DRAWS, FEW = 3072, 512

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from meanfield.activations import activation_named
 from meanfield.gaussian_averages import pair_average
+from meanfield.nets.activations import activation_named
 from meanfield.theory.step_averages import StepAverages
 
 

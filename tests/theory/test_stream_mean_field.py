@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.residual import SCALINGS
+from meanfield.nets.residual import SCALINGS
 from meanfield.theory import mean_field, stream_mean_field
 from meanfield.theory.transport import SitePairs
 from tests.statistics import consistent

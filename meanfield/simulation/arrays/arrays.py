@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from meanfield.activations import ON_NUMPY, Pointwise
+from meanfield.nets.activations import ON_NUMPY, Pointwise
 from meanfield.simulation.kernels import patches
 
 PRECISIONS = ("float64", "float32")

@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.architectures import Sequential
 from meanfield.memory import require_bytes
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.float_range import overflow_silent, require_energies, require_range
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.cost import draw_bytes

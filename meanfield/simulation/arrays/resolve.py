@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
-from meanfield.activations import Pointwise
+from meanfield.nets.activations import Pointwise
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.arrays.normals import GroupNormals
 from meanfield.simulation.arrays.stencils import Stencils

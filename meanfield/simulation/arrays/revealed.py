@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architectures import Sequential
+from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.kernels.reveal import ROUNDING_POWER
 from meanfield.simulation.weights import Dense, WeightMatrix

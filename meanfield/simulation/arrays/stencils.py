@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.lattice import OUTSIDE, Table
+from meanfield.nets.lattice import OUTSIDE, Table
 
 
 class Stencils:

@@ -1,6 +1,6 @@
 """Loops that move values between sites: gather a stencil, its transpose, and its effect on a Gram matrix.
 
-Arrays carry a leading axis of draws. ``table`` is a neighbour table of `meanfield.lattice`; -1 stands for the
+Arrays carry a leading axis of draws. ``table`` is a neighbour table of `meanfield.nets.lattice`; -1 stands for the
 zero outside the grid. (A cached kernel and everything it calls stay in this one file: Numba does not notice an
 edited callee elsewhere.)
 

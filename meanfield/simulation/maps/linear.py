@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.lattice import Table, neighbours, reversed_neighbours
+from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
 from meanfield.nets.maps import Linear
 from meanfield.simulation.maps.base import Operation, Setting
 
@@ -18,7 +18,8 @@ class LinearOperation(Operation):
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         draws, channels, rows, sites = errors.shape
         flat = errors.reshape(draws, channels, rows * sites)
-        pulled, first = None, 0
+        pulled: Any = None
+        first = 0
         for weight in one.weights:
             last = first + weight.shape[0]
             part = setting.weights[weight.name].transpose_times(flat[:, first:last])

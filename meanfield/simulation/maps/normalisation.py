@@ -23,7 +23,9 @@ class NormalisationOperation(Operation):
         normalised = centred * inverse
         return normalised, (normalised, inverse)
 
-    def backward(self, one: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+    def backward(
+        self, one: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
+    ) -> Any:
         return self.tangent(one, values, kept, errors, setting)
 
     def tangent(self, one: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:

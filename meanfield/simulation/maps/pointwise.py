@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.activations import activation_named
+from meanfield.nets.activations import activation_named
 from meanfield.nets.maps import Gate, Pointwise
 from meanfield.simulation.maps.base import Operation, Setting
 
@@ -59,7 +59,7 @@ def _halves(values: Any) -> tuple[Any, Any]:
 
 
 def _slopes(one: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
-    """Derivatives of the product by its two factors' inputs, with an axis for columns: sigma'(X_1) X_2 and sigma(X_1)."""
+    """Derivatives of the product by its two halves, with an axis for columns: sigma'(X_1) X_2 and sigma(X_1)."""
     sigma, on = activation_named(one.activation), setting.arrays.pointwise
     gating, gated = _halves(values)
     return (sigma.gate(gating, on) * gated)[:, :, None], sigma.function(gating, on)[:, :, None]

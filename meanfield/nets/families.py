@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.architectures import Sequential
-from meanfield.loops import TiedLoop
+from meanfield.nets.layered import Sequential
+from meanfield.nets.tied_loop import TiedLoop
 
 NETS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 

@@ -7,12 +7,15 @@ With ``tied=False`` every step has a matrix of its own: the deep stack that loop
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from math import log
-from typing import Any
+from typing import ClassVar
 
-from meanfield.activations import ACTIVATIONS, Activation, activation_named
-from meanfield.memory import Drawable
+from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
+from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.net import Net
+from meanfield.nets.units import Unit
 from meanfield.validation import require_choice, require_count, require_finite, require_flag, require_positive, settle
 
 # The papers' names of residual scalings, by their exponent alpha.
@@ -23,7 +26,7 @@ LARGEST_LOG_STEP = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TiedLoop(Drawable):
+class TiedLoop(Net):
     """L steps of one residual layer of width N, with the same weights at every step (P2 eq. 1).
 
     Args:
@@ -45,6 +48,11 @@ class TiedLoop(Drawable):
     weight_variance: float = 2.0
     activation: str = "relu"
     tied: bool = True
+
+    # One vector on one site, and the stream itself as the output. Fixed for the family, not fields.
+    inputs: ClassVar[int] = 1  # type: ignore[misc]
+    grid: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    readout_unit: ClassVar[None] = None  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         alpha = self.alpha
@@ -82,6 +90,14 @@ class TiedLoop(Drawable):
         """Variance of one element of W: sigma_W^2 / N."""
         return self.weight_variance / self.width
 
-    def describe(self) -> dict[str, Any]:
-        """The full spec as plain values, for records that outlive the process."""
-        return {"family": type(self).__name__, **asdict(self)}
+    @property
+    def first_channels(self) -> int:  # type: ignore[override]
+        return self.width
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
+        """h + eps W phi(h), step by step; tied steps share the weight W, others have W1 .. WL."""
+        names = ["W"] * self.depth if self.tied else [f"W{step}" for step in range(1, self.depth + 1)]
+        shape, phi = (self.width, self.width), Pointwise(self.activation)
+        maps = ((phi, Linear((Weight(name, shape, self.element_variance),))) for name in names)
+        return tuple(Unit(branch, step, self.step_size) for step, branch in enumerate(maps))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.architectures import INPUT_LAYOUT, Sequential
-from meanfield.loops import TiedLoop
+from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.tied_loop import TiedLoop
 from meanfield.validation import require_array
 
 Array = NDArray[np.float64]

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.architectures import MLP, ConvNet, Sequential
-from meanfield.layers import Layer
+from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.layered import Sequential
+from meanfield.nets.layers import Layer
+from meanfield.nets.mlp import MLP
 from meanfield.validation import require_choice, require_count, settle
 
 SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
@@ -113,7 +115,7 @@ class ResidualMLP(Residual, MLP):
         depth: blocks K, at least 1.
         width: n, one number.
         block_depth: layers k of a branch.
-        scaling: "init", "multiplier_sqrt", "multiplier_linear" or "none" (`meanfield.residual`).
+        scaling: "init", "multiplier_sqrt", "multiplier_linear" or "none" (`meanfield.nets.residual`).
         stem, tail: plain layers below and above the blocks.
         activation, outputs, head, inputs, input_width: as for `MLP`; without a stem the stream starts from the input.
 

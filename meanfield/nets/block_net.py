@@ -4,15 +4,20 @@
     h_l = h_{l-1} + a_l phi(W_l^(k) ... phi(W_l^(1) h_{l-1} + b_l^(1)) ... + b_l^(k)),   l = 1 .. L
     f   = a_{L+1} W_{L+1} h_L
 
-Unlike in `meanfield.residual`, the activation follows each matrix, multipliers and variances are free for input,
+Unlike in `meanfield.nets.residual`, the activation follows each matrix, multipliers and variances are free for input,
 hidden and output weights, and nets are meant to be trained for several steps by any optimizer.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar
 
+from meanfield.nets.maps import Bias, Linear, Map, Pointwise, Weight
+from meanfield.nets.net import Net
+from meanfield.nets.units import Unit
 from meanfield.validation import MOST_LAYERS, require_choice, require_count, require_finite, require_flag, settle
 
 ROLES = ("input", "hidden", "output")
@@ -20,7 +25,7 @@ BLOCK_ACTIVATIONS = ("linear", "relu")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockNet:
+class BlockNet(Net):
     """L residual blocks of k transformations between an input and an output matrix, with one output (P1 eq. 2, 28).
 
     Args:
@@ -55,6 +60,10 @@ class BlockNet:
     multipliers: tuple[float, float, float] = (1.0, 1.0, 1.0)
     variances: tuple[float, float, float] = (1.0, 1.0, 1.0)
     bias_variance: float = 0.0
+
+    # Vectors on one site. Fixed for the family, not fields.
+    grid: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    input_law: ClassVar[str] = "sphere"
 
     def __post_init__(self) -> None:
         for name, why in (
@@ -95,9 +104,40 @@ class BlockNet:
         """The multiplier or variance ("multipliers", "variances") of one role."""
         return float(getattr(self, name)[ROLES.index(role)])
 
-    def describe(self) -> dict[str, Any]:
-        """The full spec as plain values, for records that outlive the process."""
-        return {"family": type(self).__name__, **asdict(self)}
+    @property
+    def inputs(self) -> int:  # type: ignore[override]
+        return self.samples
+
+    @property
+    def first_channels(self) -> int:  # type: ignore[override]
+        return self.input_width
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
+        """The input's matrix, then the blocks on the stream; W0, b0, and W3.2, b3.2 for block 3's second matrix."""
+        shapes = iter(self.shapes)
+        found = [Unit(self._maps("0", "input", next(shapes)), None, self.multipliers[0])]
+        for block in range(1, self.depth + 1):
+            names = (f"{block}.{place}" for place in range(1, self.block_depth + 1))
+            branch = tuple(chain(*(self._maps(name, "hidden", next(shapes)) for name in names)))
+            found.append(Unit(branch, block, self.multipliers[1]))
+        return tuple(found)
+
+    def _maps(self, name: str, role: str, shape: tuple[int, int]) -> tuple[Map, ...]:
+        """phi(W x [+ b])."""
+        linear = Linear((Weight(f"W{name}", shape, self.of_role("variances", role)),))
+        bias = (Bias(Weight(f"b{name}", shape[:1], self.bias_variance)),) if self.biases else ()
+        return (linear, *bias, *(() if self.activation == "linear" else (Pointwise(self.activation),)))
+
+    def role_of(self, weight: str) -> str:
+        """The role of a weight by its name; of a bias, that of its matrix followed by "_bias"."""
+        role = {"W0": "input", "b0": "input", "readout": "output"}.get(weight, "hidden")
+        return f"{role}_bias" if weight.startswith("b") else role
+
+    @cached_property
+    def readout_unit(self) -> Unit:  # type: ignore[override]
+        """W_{L+1}, without a bias."""
+        return Unit((Linear((Weight("readout", self.shapes[-1], self.variances[2]),)),), None, self.multipliers[2])
 
 
 def _three(name: str, values: Any) -> tuple[float, float, float]:

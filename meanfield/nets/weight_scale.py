@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.activations import Activation, activation_named
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
+from meanfield.nets.activations import Activation, activation_named
 from meanfield.validation import require_positive, settle
 
 
@@ -16,8 +16,7 @@ class WeightScale:
     activation: str
     weight_variance: float | None
 
-    # Whether default inputs are scaled so that z^(1) has variance 1, sample by sample, or left white of unit variance.
-    normalised_inputs: ClassVar[bool] = False
+    input_law: ClassVar[str]
 
     @cached_property
     def sigma(self) -> Activation:
@@ -42,7 +41,7 @@ class WeightScale:
         )
         settle(self, weight_variance=given)
         reached = mean_square(self.sigma.function, LARGEST_VARIANCE)
-        if self.normalised_inputs and not self.sigma.homogeneous and self.input_energy >= reached:
+        if self.input_law == "normalised" and not self.sigma.homogeneous and self.input_energy >= reached:
             raise ValueError(
                 f"weight_variance is {given:g}: inputs are scaled so that z^(1) has variance 1, which takes "
                 f"E[sigma(x)^2] = {self.input_energy:g}, and {self.activation} reaches {reached:.4g}; "

@@ -1,0 +1,174 @@
+"""What nets of layers share: one layer map repeated, of one activation and one stencil, as numbers from a spec.
+
+A fully-connected net is a convolutional net on the empty grid: one site, one tap.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from itertools import chain, pairwise
+from math import prod
+
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.layers import Layer
+from meanfield.nets.maps import Linear, Map, Pointwise, Pooling, Weight
+from meanfield.nets.net import Net
+from meanfield.nets.units import Unit
+from meanfield.nets.weight_scale import WeightScale
+from meanfield.validation import MOST_LAYERS, require_choice, require_count, require_counts, settle
+
+HEADS = ("he", "fan_in", "mup")
+READOUTS = ("pooled", "convolution")
+INPUT_LAYOUT = "(samples, channels, *grid)"
+
+
+class Sequential(WeightScale, Net):
+    """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
+
+    Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
+    channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil, q the activation's gain,
+    M output coordinates of one sample.
+    """
+
+    depth: int
+    outputs: int
+    head: str
+    inputs: int
+    grid: tuple[int, ...]
+    kernel: tuple[int, ...]
+    padding: str
+    readout: str
+
+    @property
+    @abstractmethod
+    def channels_by_layer(self) -> tuple[int, ...]:
+        """C_0 .. C_N."""
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """How layers 1 .. N join the net: in plain nets one after the other."""
+        return (Layer(variance_factor=self.variance_factor),) * (len(self.channels_by_layer) - 1)
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
+        """Every depth unit: its layers sigma and W one after the other, joined as its last layer is."""
+        ends, maps = (0, *self.unit_ends), list(map(self._layer_maps, self.hidden_weights))
+        joins = [self.layers[end - 1] for end in ends[1:]]
+        return tuple(
+            Unit(tuple(chain(*maps[start:end])), None if join.skip is None else ends.index(join.skip), join.multiplier)
+            for (start, end), join in zip(pairwise(ends), joins, strict=True)
+        )
+
+    @cached_property
+    def readout_unit(self) -> Unit:  # type: ignore[override]
+        """One more layer, or the mean over sites of the features and a linear map."""
+        weight = Weight("readout", self.weight_shapes[-1], self.head_variance)
+        activation, *linear = self._layer_maps(weight)
+        return Unit((activation, *([Pooling()] if self.is_pooled else []), *linear))
+
+    @cached_property
+    def hidden_weights(self) -> list[Weight]:
+        """W1 .. WN."""
+        sizes = zip(self.weight_shapes[:-1], self.weight_variances[:-1], strict=True)
+        return [Weight(f"W{number}", shape, variance) for number, (shape, variance) in enumerate(sizes, start=1)]
+
+    def _layer_maps(self, weight: Weight) -> tuple[Map, ...]:
+        return Pointwise(self.activation), Linear((weight,), self.padding)
+
+    @property
+    def first_channels(self) -> int:  # type: ignore[override]
+        return self.channels_by_layer[0]
+
+    @property
+    def reduces_to_top(self) -> bool:
+        """Whether labels reach every layer with the same energy, so that one column measures overlaps at all of them.
+
+        The top-layer reduction (P0 Lemma 1): no signal is lost at edges, gates keep their mean square at any variance,
+        and weights make up for it exactly.
+        """
+        return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
+
+    @cached_property
+    def unit_ends(self) -> tuple[int, ...]:
+        """The layer at which each depth unit ends; what datasets hold by ``layer`` is read off there."""
+        return tuple(range(1, len(self.layers) + 1))
+
+    @property
+    def has_skips(self) -> bool:
+        """Whether some layer adds an earlier one to its own branch."""
+        return any(layer.skip is not None for layer in self.layers)
+
+    @cached_property
+    def taps(self) -> int:
+        """k."""
+        return prod(self.kernel)
+
+    @property
+    def covers_evenly(self) -> bool:
+        """Whether every site is visited by every offset, so that no signal is lost at an edge."""
+        return self.padding == "circular" or self.taps == 1
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the readout averages over sites before its linear map."""
+        return self.readout == "pooled"
+
+    @property
+    def output_units(self) -> int:
+        """M = output channels times output sites."""
+        return self.outputs * (1 if self.is_pooled else self.sites)
+
+    @property
+    def head_fan_in(self) -> int:
+        return self.channels_by_layer[-1] * (1 if self.is_pooled else self.taps)
+
+    @property
+    def head_variance(self) -> float:
+        """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (P0 sections 3.1, 3.3)."""
+        fan_in = self.head_fan_in
+        if self.head == "he":
+            return self.variance_factor / (self.sigma.gain * fan_in)
+        return 1.0 / {"fan_in": fan_in, "mup": fan_in**2}[self.head]
+
+    @property
+    def weight_variances(self) -> list[float]:
+        """s = 1/(q fan_in) of W^(1) .. W^(N) (P0 eq. 1), times the layer's factor, then the readout's."""
+        below = zip(self.layers, self.channels_by_layer, strict=False)
+        hidden = [layer.variance_factor / (self.sigma.gain * self.taps * width) for layer, width in below]
+        return [*hidden, self.head_variance]
+
+    @property
+    def weight_shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of W^(1) .. W^(N), then the readout's: (channels out, channels in, *kernel)."""
+        channels = self.channels_by_layer
+        hidden = [(above, below, *self.kernel) for below, above in pairwise(channels)]
+        return [*hidden, (self.outputs, channels[-1], *(() if self.is_pooled else self.kernel))]
+
+    def _check_counts_and_names(self) -> None:
+        settle(
+            self,
+            depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers"),
+            outputs=require_count("outputs", self.outputs, why="coordinates of the readout"),
+            inputs=require_count("inputs", self.inputs, why="samples in the batch"),
+        )
+        require_choice("activation", self.activation, ACTIVATIONS)
+        require_choice("head", self.head, HEADS)
+        self._check_weight_variance()
+
+    def _check_width(self, name: str) -> None:
+        counts = require_counts(name, getattr(self, name), why="one number, or one per layer")
+        if len(counts) not in (1, self.depth):
+            raise ValueError(
+                f"{name} has {len(counts)} entries for depth {self.depth}; give one number, or one per layer"
+            )
+        settle(self, **{name: counts[0] if len(set(counts)) == 1 else counts})
+
+    def _check_input_width(self, name: str) -> None:
+        if getattr(self, name) is not None:
+            settle(self, **{name: require_count(name, getattr(self, name), why="channels of the input")})
+
+
+def with_input(width: int | tuple[int, ...], depth: int, input_width: int | None) -> tuple[int, ...]:
+    hidden = width if isinstance(width, tuple) else (width,) * depth
+    return (input_width or hidden[0], *hidden)
