@@ -215,11 +215,11 @@ def _premises_in_one_line() -> Iterator[None]:
     """A warning that a prediction's premise fails is meant for the reader of the report: one line, no source code."""
     from meanfield.validation import PremiseWarning
 
-    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, PremiseWarning):
             print(f"warning: {message}", file=sys.stderr)
         else:
-            shown(message, category, *place)
+            shown(message, category, *place, **options)
 
     with warnings.catch_warnings():
         shown, warnings.showwarning = warnings.showwarning, show
