@@ -29,7 +29,7 @@ def require_same(energies: Callable[..., np.ndarray]) -> None:
     """A small dense draw by this library and by ours agree to rounding, or they would race on different things."""
     net = MLP(depth=6, width=50, outputs=3)
     ours = draw_energies(net, 0, range(1), weights="dense")
-    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense")]  # type: ignore
+    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense").values()]  # type: ignore
     inputs = draw_inputs(net, [stream(0, "inputs", 0)]).ravel()
     labels = stream(0, "labels", 0).standard_normal(net.outputs)
     theirs = np.asarray(energies(net, weights, inputs, labels))

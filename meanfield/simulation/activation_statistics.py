@@ -10,25 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.nets.layered import Sequential
-from meanfield.simulation.old_passes import through_readout
+from meanfield.simulation.passes import through_readout
 from meanfield.simulation.update_energy import column_energies, drawn_passes
 
 Array = NDArray[np.float64]
 
 
 def draw_activation_statistics(
-    architecture: Sequential, seed: int, draws: range, inputs: Array | None = None, weights: str = "dense"
+    net: Sequential, seed: int, draws: range, inputs: Array | None = None, weights: str = "dense"
 ) -> dict[str, Array]:
     """pre_activation_energy, gate_energy, label_term and output_term of every draw, each (D, L)."""
-    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights)
-    layers = [state.hidden[place] for place in architecture.unit_ends]
-    gate = architecture.sigma.gate
+    state, gradient = drawn_passes(net, seed, draws, inputs, weights)
+    gate = net.sigma.gate
     found = {
-        "pre_activation_energy": np.stack([_mean_square(values) for values in layers], axis=1),
-        "gate_energy": np.stack([_mean_square(gate(values)) for values in layers], axis=1),
+        "pre_activation_energy": np.stack([_mean_square(values) for values in state.values[1:]], axis=1),
+        "gate_energy": np.stack([_mean_square(gate(values)) for values in state.values[1:]], axis=1),
     }
-    top = through_readout(architecture, matrices, state, gradient)
-    energies, _ = column_energies(architecture, matrices, state, top, by_site=False)
+    top, _ = through_readout(state, gradient)
+    energies, _ = column_energies(state, top, by_site=False)
     return found | {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
 
 

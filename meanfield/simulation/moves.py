@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
-from meanfield.nets.lattice import neighbours
 from meanfield.nets.maps import Bias, Linear, Weight, weights_of
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import patches_of
-from meanfield.simulation.passes import Forward, Place
+from meanfield.simulation.maps.linear import patches_of, stencil
+from meanfield.simulation.passes import Forward, Place, backward, tangent, through_readout
 from meanfield.simulation.weights import WeightMatrix
+
+
+def gradient_changes(state: Forward, output_error: Any) -> Iterator[Any]:
+    """T_1 .. T_D, (D, C, r B, S), under plain gradients of every column r of errors (D, outputs, r B, sites)."""
+    top, _ = through_readout(state, output_error)
+    units = len(state.net.units)
+    moves = GradientMoves(state, backward(state, top, units))
+    return tangent(state, moves, units, top.shape[2] // state.setting.samples)
 
 
 class GradientMoves:
@@ -100,9 +108,7 @@ def site_gram(one: Linear, features: Any, setting: Setting) -> Any:
     gram = flat.swapaxes(1, 2) @ flat.copy()
     if one.taps == 1:
         return gram
-    return setting.arrays.sum_over_shifts(
-        gram, neighbours(setting.grid, one.kernel, one.padding, one.dilation), samples
-    )
+    return setting.arrays.sum_over_shifts(gram, stencil(one, setting), samples)
 
 
 def _by_groups(one: Linear, groups: int, error: Any, features: Any, setting: Setting) -> Any:

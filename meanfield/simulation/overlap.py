@@ -1,88 +1,127 @@
-"""The overlap energy F_l = |Theta^(l)|_F^2 / n_l^2: exactly from the tangent kernel, or in mean from one column.
+"""The overlap energy F_u = |Theta^(u)|_F^2 / n_u^2: exactly from the tangent kernel, or in mean from one column.
 
-n_l = channels x samples x sites. The exact road costs O(n_l^2) memory. The top-layer reduction costs one error
-column: let a white error stand at z^(L); the layers above l turn it into an error at z^(l) that is white in mean
-(ReLU gates are fair coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l
-times as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and gates that
-know only the sign, those of homogeneous activations.
+n_u = channels x samples x sites of value u. The exact road costs O(n_u^2) memory. The top-layer reduction costs one
+error column: let a white error stand at z^(L); the layers above l turn it into an error at z^(l) that is white in mean
+(ReLU gates are fair coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l times
+as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and gates that know only
+the sign, those of homogeneous activations.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.layered import Sequential
-from meanfield.simulation.arrays.arrays import Arrays
-from meanfield.simulation.old_passes import Forward, apply_layer, at_unit_ends, features_of, gated, site_gram
-from meanfield.simulation.weights import WeightMatrix
+from meanfield.nets.maps import Bias, weights_of
+from meanfield.nets.net import Net
+from meanfield.simulation.maps import operation_of
+from meanfield.simulation.moves import site_gram
+from meanfield.simulation.passes import Forward, Passage
 
 Array = NDArray[np.float64]
 
 
-def tangent_kernels(architecture: Sequential, weights: list[WeightMatrix], state: Forward):  # type: ignore[no-untyped-def]
-    """Yield Theta^(1) .. Theta^(L) as (D, n_l, n_l), units ordered (channel, sample, site).
+def tangent_kernels(state: Forward) -> Iterator[Any]:
+    """Yield Theta^(1) .. Theta^(L) of the values, (D, n_u, n_u), units ordered (channel, sample, site).
 
-    Theta <- M Theta M^T + (X^T X) x identity over channels, M = W patches(sigma' .) the layer's linear part. Where a
-    layer joins a stream z_j by z_j + a z, the kernel is Theta_jj + a (Theta_jb + Theta_bj) + a^2 Theta_bb, b standing
-    for the branch.
+    Up to a map with weights Theta <- J Theta J^T, J the linear part of the maps, and the weights' own (X^T X) x
+    identity over channels is added. Where a unit joins a value s by s + a b, b its branch, the kernel is
+    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
+
+    Raises:
+        ValueError: a weight is used in several places, so that the kernel is no sum over them.
     """
-    kernels: list[Any] = [None]
-    sources = {layer.skip for layer in architecture.layers}
-    carry = partial(_carry_columns, architecture, state.arrays)
-    cross: Array | None = None  # Theta_bj between the branch and the stream that it left
-    for place, (weight, layer) in enumerate(zip(weights, architecture.layers, strict=False)):
-        below, kernel = state.hidden[place], kernels[place]
-        gram = site_gram(architecture, features_of(architecture, below, state.arrays), state.arrays)
-        own = _identity_over_channels(gram, architecture.channels_by_layer[place + 1], state.arrays)
-        if place in sources:
-            cross = kernel
-        if kernel is not None:
-            half = carry(weight, below, kernel)
-            own += carry(weight, below, half.swapaxes(1, 2))
-        if cross is not None:
-            cross = carry(weight, below, cross)
-        own *= layer.multiplier**2
-        if layer.skip is not None and cross is not None:
-            own += kernels[layer.skip] + layer.multiplier * (cross + cross.swapaxes(1, 2))
-            cross = None
-        kernels.append(own)
+    if state.net.is_tied:
+        raise ValueError("a weight is used in several places of this net; its tangent kernel is no sum over layers")
+    units = state.net.units
+    last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
+    own: Any = None  # Theta of the value at hand, and between it and those that a skip still asks for
+    beside: dict[int, Any] = {}
+    between: dict[tuple[int, int], Any] = {}  # and between those
+    for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
+        if number in last_use:
+            beside[number] = own
+            between |= {(number, other): kernel for other, kernel in beside.items()}
+        own, beside = _along(range(len(unit.branch)), passage, own, beside, state)
+        own *= unit.multiplier**2
+        if unit.skip:
+            cross = beside[unit.skip]
+            own += between[unit.skip, unit.skip] + unit.multiplier * (cross + cross.swapaxes(1, 2))
+        beside = {
+            other: unit.multiplier * kernel + (_between(between, unit.skip, other) if unit.skip else 0.0)
+            for other, kernel in beside.items()
+            if last_use[other] > number
+        }
+        if unit.after:
+            own, beside = _along(range(len(unit.branch), len(unit.maps)), passage, own, beside, state)
         yield own
 
 
-def dense_overlap_energy(architecture: Sequential, weights: list[WeightMatrix], state: Forward) -> Array:
-    """F_1 .. F_L of every draw, exactly: (D, L)."""
-    kernels = at_unit_ends(architecture, tangent_kernels(architecture, weights, state))
-    arrays = state.arrays
-    squares = (arrays.squared_norms(kernel.reshape(len(kernel), -1)) / kernel.shape[1] ** 2 for kernel in kernels)
-    return arrays.xp.stack(list(squares), axis=1)
+def _between(found: dict[tuple[int, int], Any], one: int, other: int) -> Any:
+    """Theta between two values, (n_one, n_other)."""
+    return found[one, other] if one >= other else found[other, one].swapaxes(1, 2)
 
 
-def unit_counts(architecture: Sequential) -> list[int]:
-    """n_1 .. n_L at the ends of the depth units: channels x samples x sites."""
-    channels = architecture.channels_by_layer
-    return [channels[end] * architecture.inputs * architecture.sites for end in architecture.unit_ends]
+def _along(
+    places: Sequence[int], passage: Passage, own: Any, beside: dict[int, Any], state: Forward
+) -> tuple[Any, dict[int, Any]]:
+    """Kernels through maps: that of the value on both sides, those between it and others on its side."""
+    start = 0
+    for end, place in enumerate(places, start=1):
+        holds = bool(weights_of(passage.unit.maps[place]))
+        if not holds and end < len(places):
+            continue
+        run = places[start:end]
+        start = end
+        if own is not None:
+            own = _carried(run, passage, _carried(run, passage, own, state).swapaxes(1, 2), state)
+        if holds:
+            kernel = _own_kernel(place, passage, state)
+            if own is not None:
+                kernel += own
+            own = kernel
+        beside = {source: _carried(run, passage, kernel, state) for source, kernel in beside.items()}
+    return own, beside
 
 
-def _identity_over_channels(gram: Array, channels: int, arrays: Arrays) -> Array:
-    draws, pairs, _ = gram.shape
-    kernel = arrays.xp.zeros((draws, channels, pairs, channels, pairs), dtype=arrays.precision)
+def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
+    """What a map's own weights give: (X^T X) x identity over channels, (D, n, n)."""
+    one: Any = passage.unit.maps[place]
+    xp = state.arrays.xp
+    features = passage.input_of(place, state.setting)
+    draws, channels = len(features), sum(weight.shape[0] for weight in one.weights)
+    pairs = features.shape[2] * features.shape[3]
+    gram = 1.0 if isinstance(one, Bias) else site_gram(one, features, state.setting)
+    kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
     for channel in range(channels):
         kernel[:, channel, :, channel] = gram
     return kernel.reshape(draws, channels * pairs, channels * pairs)
 
 
-def _carry_columns(
-    architecture: Sequential, arrays: Arrays, weight: WeightMatrix, below: Array, kernel: Array
-) -> Array:
-    """M applied to every column of a kernel: (D, n_l, m) -> (D, n_{l+1}, m)."""
-    draws, channels, samples, sites = below.shape
-    columns = kernel.reshape(draws, channels, samples, sites, -1)
-    columns = arrays.xp.moveaxis(columns, 4, 2).reshape(draws, channels, -1, sites)
-    carried = apply_layer(architecture, weight, gated(architecture, below, columns, arrays), arrays)
-    above = carried.shape[1]
-    carried = arrays.xp.moveaxis(carried.reshape(draws, above, -1, samples, sites), 2, 4)
+def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) -> Any:
+    """Every column of a kernel through maps: (D, n below, m) -> (D, n above, m)."""
+    moveaxis, setting = state.arrays.xp.moveaxis, state.setting
+    draws, channels, samples, sites = passage.input_of(run[0], setting).shape
+    columns = moveaxis(kernel.reshape(draws, channels, samples, sites, -1), 4, 2).reshape(draws, channels, -1, sites)
+    for place in run:
+        one, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
+        values = passage.input_of(place, setting) if operation.reads else None
+        columns = operation.tangent(one, values, passage.kept[place], columns, setting)
+    above = columns.shape[1]
+    carried = moveaxis(columns.reshape(draws, above, -1, samples, sites), 2, 4)
     return carried.reshape(draws, above * samples * sites, -1)
+
+
+def dense_overlap_energy(state: Forward) -> Array:
+    """F_1 .. F_D of every draw, exactly: (D, values)."""
+    arrays, kernels = state.arrays, tangent_kernels(state)
+    squares = [arrays.squared_norms(one.reshape(len(one), -1)) / one.shape[1] ** 2 for one in kernels]
+    return arrays.xp.stack(squares, axis=1)
+
+
+def unit_counts(net: Net) -> list[int]:
+    """n_1 .. n_D of the values: channels x samples x sites."""
+    return [channels * net.inputs * net.sites for channels in net.value_channels[1:]]

@@ -9,19 +9,21 @@ n_h = channels x samples x sites.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.directions import Direction, Pair, UnitShares, unit_shares
 from meanfield.nets.layered import Sequential
+from meanfield.nets.units import named_weights
 from meanfield.seeds import stream
-from meanfield.simulation import old_passes as passes
+from meanfield.simulation import passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.weights import WeightMatrix, draw_weights
+from meanfield.simulation.moves import site_gram
+from meanfield.simulation.weights import draw_weights
 
 Array = NDArray[np.float64]
 
@@ -54,13 +56,12 @@ def draw_overlaps(
     ``overlap_excess`` T_h - r T_l, r the growth since the overlap began at unit l if gates average to q. Inputs and the
     weights of the first ``fixed_layers`` depth units are those of draw 0 in every draw.
     """
-    matrices, state = _drawn(architecture, seed, draws, weights, fixed_layers)
+    state = _drawn(architecture, seed, draws, weights, fixed_layers)
     directions = _directions(pairs)
     places = [(directions.index(first), directions.index(second)) for first, second in pairs]
-    overlap, through_gates = np.full((2, len(draws), len(pairs), len(architecture.unit_ends)), np.nan)
-    for unit, tangents in enumerate(_tangents(architecture, matrices, state, directions)):
-        here = state.hidden[architecture.unit_ends[unit]]
-        gates = np.square(architecture.sigma.gate(here)) / architecture.sigma.gain
+    overlap, through_gates = np.full((2, len(draws), len(pairs), len(state.net.units)), np.nan)
+    for unit, tangents in enumerate(_tangents(state, directions)):
+        gates = np.square(architecture.sigma.gate(state.values[unit + 1])) / architecture.sigma.gain
         for pair, ends in enumerate(places):
             if max(ends) < len(tangents):
                 product = tangents[ends[0]] * tangents[ends[1]]
@@ -69,46 +70,25 @@ def draw_overlaps(
     return _read_off(architecture, overlap, through_gates)
 
 
-def _drawn(
-    architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int
-) -> tuple[list[WeightMatrix], passes.Forward]:
-    """Weights and pre-activations of the draws, the lowest depth units and the inputs shared if asked for."""
+def _drawn(architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int) -> passes.Forward:
+    """The forward pass of the draws, inputs and the weights of the lowest depth units shared if asked for."""
     matrices = draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], weights)
     inputs = draw_inputs(architecture, [stream(seed, "inputs", 0 if fixed_layers else draw) for draw in draws])
     if fixed_layers:
-        shared = architecture.unit_ends[fixed_layers - 1]
-        same = [stream(seed, "weights below", 0) for _ in draws]
-        matrices[:shared] = draw_weights(architecture, same, weights)[:shared]
-    return matrices, passes.forward(architecture, matrices, inputs)
+        same = draw_weights(architecture, [stream(seed, "weights below", 0) for _ in draws], weights)
+        matrices |= {name: same[name] for name in named_weights(architecture.units[:fixed_layers])}
+    return passes.forward(architecture, matrices, inputs)
 
 
-def _tangents(
-    architecture: Sequential, matrices: list[WeightMatrix], state: passes.Forward, directions: list[Direction]
-) -> Iterator[list[Array]]:
+def _tangents(state: passes.Forward, directions: list[Direction]) -> Iterator[list[Array]]:
     """At the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun by then, in order."""
     tangents: list[Array] = []
-    for unit, (start, end) in enumerate(pairwise((0, *architecture.unit_ends)), start=1):
+    for unit in range(1, len(state.net.units) + 1):
         if tangents:
-            columns = _through_unit(architecture, matrices, state, start, end, np.concatenate(tangents, axis=2))
+            columns = passes.carried(state, unit, np.concatenate(tangents, axis=2))
             tangents = np.split(columns, len(tangents), axis=2)
-        tangents += [_begun(architecture, state, end, row) for own, row in directions if own == unit]
+        tangents += [_begun(state, unit, row) for own, row in directions if own == unit]
         yield tangents
-
-
-def _through_unit(
-    architecture: Sequential,
-    matrices: list[WeightMatrix],
-    state: passes.Forward,
-    start: int,
-    end: int,
-    columns: Array,
-) -> Array:
-    """Tangents (D, C, r B, S) at layer ``start`` carried through the matrices of one depth unit, and joined."""
-    moved = columns
-    for place in range(start, end):
-        moved = passes.gated(architecture, state.hidden[place], moved)
-        moved = passes.apply_layer(architecture, matrices[place], moved)
-    return passes.joined(architecture.layers[end - 1], moved, {start: columns})
 
 
 def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) -> dict[str, Array]:
@@ -142,13 +122,14 @@ def _directions(pairs: tuple[Pair, ...]) -> list[Direction]:
     return sorted({direction for pair in pairs for direction in pair})
 
 
-def _begun(architecture: Sequential, state: passes.Forward, end: int, row: int) -> Array:
-    """A direction's tangent at layer ``end``, its own: (D, C, B, S), only its row moving; 0 if its features vanish."""
-    below, here = state.hidden[end - 1 : end + 1]
-    gram = passes.site_gram(architecture, architecture.sigma.function(below))
+def _begun(state: passes.Forward, unit: int, row: int) -> Array:
+    """A direction's tangent at value ``unit``, its own: (D, C, B, S), only its row moving; 0 if its features vanish."""
+    passage, here = state.passages[unit - 1], state.values[unit]
+    last = len(passage.unit.branch) - 1
+    linear: Any = passage.unit.branch[last]
+    gram = site_gram(linear, passage.input_of(last, state.setting), state.setting)
     length = np.sqrt(gram[:, :1, 0])
     profile = np.divide(gram[:, :, 0], length, out=np.zeros_like(gram[:, :, 0]), where=length > 0)
     tangent = np.zeros(here.shape)
-    multiplier = architecture.layers[end - 1].multiplier
-    tangent[:, row - 1] = multiplier * profile.reshape(len(here), *here.shape[2:])
+    tangent[:, row - 1] = passage.unit.multiplier * profile.reshape(len(here), *here.shape[2:])
     return tangent

@@ -83,6 +83,6 @@ def test_weights_are_numpys_own_numbers():
     from meanfield.simulation.weights import draw_weights
 
     net = mf.ConvNet(depth=2, channels=3, grid=(4,))
-    (first, *_) = draw_weights(net, [stream(5, "weights", 2)], "dense")
+    (first, *_) = draw_weights(net, [stream(5, "weights", 2)], "dense").values()
     numbers = stream(5, "weights", 2).standard_normal(first.matrix.size)
     np.testing.assert_array_equal(first.matrix.ravel(), np.sqrt(net.weight_variances[0]) * numbers)
