@@ -9,6 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,14 @@ def draw_inputs(
     return inputs
 
 
+def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -> Array:
+    """h_0 of every draw, (D, C, B, S): white Gaussian of unit variance, or the given batch."""
+    if inputs is not None:
+        return repeated_inputs(net, inputs, len(generators))
+    shape = (net.first_channels, net.inputs, net.sites)
+    return np.stack([generator.standard_normal(shape) for generator in generators])
+
+
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
     """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
     sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
@@ -57,7 +66,7 @@ def _normalised(architecture: Sequential, inputs: Array) -> Array:
     return np.asarray(2**high * inputs)
 
 
-def repeated_inputs(architecture: Sequential, batch: Array, draws: int) -> Array:
+def repeated_inputs(architecture: Net, batch: Array, draws: int) -> Array:
     """A given batch (B, C_0, *grid) in the passes' layout, the same for every draw."""
     flat = batch.reshape(architecture.inputs, -1, architecture.sites).swapaxes(0, 1)
     return np.ascontiguousarray(np.broadcast_to(flat, (draws, *flat.shape)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from meanfield.nets.lattice import neighbours
 from meanfield.nets.maps import Bias, Linear, Weight, weights_of
+from meanfield.nets.units import uses
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import patches_of
@@ -14,17 +18,13 @@ from meanfield.simulation.passes import Forward, Place
 from meanfield.simulation.weights import WeightMatrix
 
 
-class GradientMoves:
-    """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
+class WeightMoves(ABC):
+    """What the weights of these places do there. Each is moved when it is first asked for, at all of its uses."""
 
-    At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
-    whichever is less work. A weight of one use is moved when it is asked for, a tied one at all of its uses at once.
-    """
-
-    def __init__(self, state: Forward, errors: dict[Place, Any]) -> None:
-        self._state, self._errors = state, errors
+    def __init__(self, state: Forward, places: Iterable[Place]) -> None:
+        self._state = state
         self._uses: dict[tuple[Weight, ...], list[Place]] = defaultdict(list)
-        for place in sorted(errors):
+        for place in places:
             self._uses[weights_of(self._map(place))].append(place)
         self._made: dict[Place, Any] = {}
 
@@ -37,6 +37,25 @@ class GradientMoves:
     def _map(self, place: Place) -> Any:
         return self._state.net.units[place[0]].maps[place[1]]
 
+    def _input(self, place: Place) -> Any:
+        return self._state.passages[place[0]].input_of(place[1], self._state.setting)
+
+    @abstractmethod
+    def _moved(self, places: list[Place]) -> list[Any]:
+        """Delta W X at all uses of one weight, or of one stack of them."""
+
+
+class GradientMoves(WeightMoves):
+    """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
+
+    At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
+    whichever is less work.
+    """
+
+    def __init__(self, state: Forward, errors: dict[Place, Any]) -> None:
+        super().__init__(state, sorted(errors))
+        self._errors = errors
+
     def _moved(self, places: list[Place]) -> list[Any]:
         one, setting = self._map(places[0]), self._state.setting
         errors = [self._errors[place] for place in places]
@@ -45,27 +64,53 @@ class GradientMoves:
             shapes = [setting.by_sample(error).shape for error in errors]
             ones = setting.arrays.xp.ones((1, 1, 1, *shapes[0][3:]), dtype=errors[0].dtype)
             return [(total * ones).reshape(error.shape) for error in errors]
-        features = [self._state.passages[number].input_of(place, setting) for number, place in places]
+        features = [self._input(place) for place in places]
         if len(places) == 1:
             return [own_update(one, errors[0], features[0], setting)]
         return _tied_updates([self._map(place) for place in places], errors, features, setting)
 
 
-class MatrixMoves:
-    """Weights moved by given matrices, by name: Delta W X at every use."""
+class MatrixMoves(WeightMoves):
+    """Weights moved by matrices: Delta W X at every use. ``move_of`` gives that of a weight, and is asked once."""
 
-    def __init__(self, state: Forward, moves: dict[str, WeightMatrix]) -> None:
-        net, setting = state.net, state.setting
-        self._state, self._setting = state, Setting(net.grid, setting.samples, moves, setting.arrays)
+    def __init__(self, state: Forward, move_of: Callable[[Weight], WeightMatrix]) -> None:
+        super().__init__(state, [(number, place) for number, place, _ in uses(state.net.units)])
+        self._move_of = move_of
 
-    def of(self, place: Place) -> Any:
-        number, position = place
-        passage = self._state.passages[number]
-        values = passage.input_of(position, self._state.setting)
-        one = passage.unit.maps[position]
-        if isinstance(one, Bias):
-            return operation_of(one).forward(one, 0 * values, self._setting)[0]
-        return operation_of(one).forward(one, values, self._setting)[0]
+    def _moved(self, places: list[Place]) -> list[Any]:
+        moves = {weight.name: self._move_of(weight) for weight in weights_of(self._map(places[0]))}
+        setting = replace(self._state.setting, weights=moves)
+        alike: dict[Any, list[Place]] = defaultdict(list)
+        for place in places:
+            alike[self._map(place)].append(place)
+        found: dict[Place, Any] = {}
+        for one, these in alike.items():
+            found |= zip(these, self._moved_alike(one, these, setting), strict=True)
+        return [found[place] for place in places]
+
+    def _moved_alike(self, one: Any, places: list[Place], setting: Setting) -> list[Any]:
+        """All uses of one map, as rows of one array."""
+        inputs = [self._input(place) for place in places]
+        rows = inputs[0] if len(inputs) == 1 else setting.arrays.xp.concatenate(inputs, axis=2)
+        moved = operation_of(one).forward(one, 0 * rows if isinstance(one, Bias) else rows, setting)[0]
+        count = setting.samples
+        return [moved[:, :, use * count : (use + 1) * count].copy() for use in range(len(places))]
+
+
+def gradient_of(state: Forward, errors: dict[Place, Any], weight: Weight) -> Any:
+    """The gradient of a weight of one group, sum over its uses of U X^T, (D, rows, columns), for one error column."""
+    xp, setting = state.arrays.xp, state.setting
+    sides: tuple[list[Any], list[Any]] = ([], [])
+    for (number, place), error in sorted(errors.items()):
+        one = state.net.units[number].maps[place]
+        if weight not in weights_of(one):
+            continue
+        first = sum(other.shape[0] for other in weights_of(one)[: weights_of(one).index(weight)])
+        own = error[:, first : first + weight.shape[0]]
+        sides[0].append(own.reshape(len(own), weight.shape[0], -1))
+        sides[1].append(patches_of(one, state.passages[number].input_of(place, setting), setting))
+    rows, patches = (xp.concatenate(side, axis=2) for side in sides)
+    return rows @ patches.swapaxes(1, 2)
 
 
 def own_update(one: Linear, error: Any, features: Any, setting: Setting) -> Any:

@@ -174,14 +174,14 @@ def _back_along(
     return error
 
 
-def tangent(state: Forward, moves: Moves, last: int, columns: int) -> Iterator[Any]:
-    """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 = 0.
+def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = None) -> Iterator[Any]:
+    """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 is ``start``, or 0.
 
     Once T_u is out, unit u is not looked at again, so the caller may drop what it holds.
     """
     units = state.net.units[:last]
     sources = {unit.skip for unit in units}
-    moved: list[Any] = [None]  # T_0, and those that a skip may still ask for
+    moved: list[Any] = [start]  # T_0, and those that a skip may still ask for
     for number, unit in enumerate(units):
         passage = state.passages[number]
         change = _tangent_along(unit.branch, 0, moved[-1], number, passage, moves, state.setting)

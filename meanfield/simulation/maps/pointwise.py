@@ -15,6 +15,9 @@ class PointwiseOperation(Operation):
     remade = True
     reads = True
 
+    def degree(self, one: Pointwise) -> int | None:
+        return 1 if activation_named(one.activation).homogeneous else None
+
     def forward(self, one: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
         return activation_named(one.activation).function(values, setting.arrays.pointwise), None
 
@@ -36,6 +39,9 @@ class GateOperation(Operation):
     """sigma(X_1) X_2 of the two halves of the channels."""
 
     reads = True
+
+    def degree(self, one: Gate) -> int | None:
+        return 2 if activation_named(one.activation).homogeneous else None
 
     def forward(self, one: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
         gating, gated = _halves(values)
