@@ -7,6 +7,7 @@ Values have channels (or units), samples and sites; a map acts on every sample a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from meanfield.nets.activations import ACTIVATIONS
@@ -48,7 +49,7 @@ class Linear:
     def kernel(self) -> tuple[int, ...]:
         return self.weights[0].shape[2:]
 
-    @property
+    @cached_property
     def taps(self) -> int:
         return prod(self.kernel)
 
@@ -171,4 +172,4 @@ Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling
 
 def weights_of(one: Map) -> tuple[Weight, ...]:
     """The weights that a map holds."""
-    return one.weights if isinstance(one, Linear | Bias) else ()
+    return getattr(one, "weights", ())

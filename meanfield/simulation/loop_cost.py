@@ -1,4 +1,4 @@
-"""What a draw of a residual stream costs, before it is made: memory, arithmetic, and how many draws to carry together."""
+"""What a draw of a residual stream costs, before it is made: memory, arithmetic, how many draws to carry together."""
 
 from __future__ import annotations
 

@@ -12,19 +12,17 @@ residual stream is served (`meanfield.simulation.walk`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.seeds import stream
 from meanfield.simulation.in_turn import DrawnInTurn
 from meanfield.simulation.inputs import stream_starts
-from meanfield.simulation.moves import GradientMoves, MatrixMoves, gradient_of
+from meanfield.simulation.moves import GradientMoves, MatrixMoves
 from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
 from meanfield.simulation.residual_energy import energy, require_finite
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
@@ -36,26 +34,30 @@ Array = NDArray[np.float64]
 Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]
 
 
-def random_signs(rows: int, columns: int, generator: Generator) -> Array:
-    """A matrix (rows, columns) of independent fair signs."""
-    octets = np.frombuffer(generator.bytes(-(-rows * columns // 8)), dtype=np.uint8)
-    return np.asarray(2.0 * np.unpackbits(octets, count=rows * columns).reshape(rows, columns) - 1.0)
+def random_signs(rows: int, columns: int, generators: list[Generator], size: float = 1.0) -> Array:
+    """Matrices (D, rows, columns) of independent fair signs, times ``size``, one per generator."""
+    found = np.empty((len(generators), rows, columns))
+    for generator, one in zip(generators, found, strict=True):
+        octets = np.frombuffer(generator.bytes(-(-one.size // 8)), dtype=np.uint8)
+        np.multiply(np.unpackbits(octets, count=one.size).reshape(one.shape), 2 * size, out=one)
+        one -= size
+    return found
 
 
 def _isotropic(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
-    def signs(weight: Weight) -> Dense:
-        rows, columns = weight.shape[0], prod(weight.shape[1:])
-        drawn = np.stack([random_signs(rows, columns, generator) for generator in generators])
-        drawn /= np.sqrt(columns)
-        return Dense(drawn)
+    def signs(places: list[Place], patches: Array) -> Dense:
+        rows, columns = errors[places[0]].shape[1], patches.shape[1]
+        return Dense(random_signs(rows, columns, generators, columns**-0.5))
 
     return MatrixMoves(state, signs)
 
 
 def _aligned(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
-    def signs(weight: Weight) -> Dense:
-        found = np.sign(gradient_of(state, errors, weight))
-        found /= np.sqrt(found.shape[2])
+    def signs(places: list[Place], patches: Array) -> Dense:
+        rows = [errors[place].reshape(*errors[place].shape[:2], -1) for place in places]
+        found = np.concatenate(rows, axis=2) @ patches.swapaxes(1, 2)
+        np.sign(found, out=found)
+        found *= patches.shape[1] ** -0.5
         return Dense(found)
 
     return MatrixMoves(state, signs)

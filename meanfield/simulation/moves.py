@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from meanfield.nets.lattice import neighbours
 from meanfield.nets.maps import Bias, Linear, Weight, weights_of
 from meanfield.nets.units import uses
-from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import patches_of
 from meanfield.simulation.passes import Forward, Place
@@ -70,47 +68,34 @@ class GradientMoves(WeightMoves):
         return _tied_updates([self._map(place) for place in places], errors, features, setting)
 
 
-class MatrixMoves(WeightMoves):
-    """Weights moved by matrices: Delta W X at every use. ``move_of`` gives that of a weight, and is asked once."""
+# The matrix by which the weights of these places move, stacked as they are, given what all of the places see.
+MatrixOf = Callable[[list[Place], Any], WeightMatrix]
 
-    def __init__(self, state: Forward, move_of: Callable[[Weight], WeightMatrix]) -> None:
+
+class MatrixMoves(WeightMoves):
+    """Weights moved by matrices: Delta W X at every use, all uses of a weight in one product.
+
+    ``matrix_of`` is asked once for every weight, or stack of them, when it is first used: with its places, and their
+    patches side by side, (D, columns, places B S), of which a bias has rows of ones.
+    """
+
+    def __init__(self, state: Forward, matrix_of: MatrixOf) -> None:
         super().__init__(state, [(number, place) for number, place, _ in uses(state.net.units)])
-        self._move_of = move_of
+        self._matrix_of = matrix_of
 
     def _moved(self, places: list[Place]) -> list[Any]:
-        moves = {weight.name: self._move_of(weight) for weight in weights_of(self._map(places[0]))}
-        setting = replace(self._state.setting, weights=moves)
-        alike: dict[Any, list[Place]] = defaultdict(list)
-        for place in places:
-            alike[self._map(place)].append(place)
-        found: dict[Place, Any] = {}
-        for one, these in alike.items():
-            found |= zip(these, self._moved_alike(one, these, setting), strict=True)
-        return [found[place] for place in places]
-
-    def _moved_alike(self, one: Any, places: list[Place], setting: Setting) -> list[Any]:
-        """All uses of one map, as rows of one array."""
-        inputs = [self._input(place) for place in places]
-        rows = inputs[0] if len(inputs) == 1 else setting.arrays.xp.concatenate(inputs, axis=2)
-        moved = operation_of(one).forward(one, 0 * rows if isinstance(one, Bias) else rows, setting)[0]
-        count = setting.samples
-        return [moved[:, :, use * count : (use + 1) * count].copy() for use in range(len(places))]
+        setting, inputs = self._state.setting, [self._input(place) for place in places]
+        maps = [self._map(place) for place in places]
+        patches = _side_by_side([_seen(one, x, setting) for one, x in zip(maps, inputs, strict=True)], setting)
+        moved = self._matrix_of(places, patches).times(patches)
+        return _by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), inputs[0].shape[2:], setting)
 
 
-def gradient_of(state: Forward, errors: dict[Place, Any], weight: Weight) -> Any:
-    """The gradient of a weight of one group, sum over its uses of U X^T, (D, rows, columns), for one error column."""
-    xp, setting = state.arrays.xp, state.setting
-    sides: tuple[list[Any], list[Any]] = ([], [])
-    for (number, place), error in sorted(errors.items()):
-        one = state.net.units[number].maps[place]
-        if weight not in weights_of(one):
-            continue
-        first = sum(other.shape[0] for other in weights_of(one)[: weights_of(one).index(weight)])
-        own = error[:, first : first + weight.shape[0]]
-        sides[0].append(own.reshape(len(own), weight.shape[0], -1))
-        sides[1].append(patches_of(one, state.passages[number].input_of(place, setting), setting))
-    rows, patches = (xp.concatenate(side, axis=2) for side in sides)
-    return rows @ patches.swapaxes(1, 2)
+def _seen(one: Any, values: Any, setting: Setting) -> Any:
+    """Patches (D, C k, B S) of a linear map's input, and ones (D, 1, B S) of a bias's."""
+    if isinstance(one, Bias):
+        return setting.arrays.xp.ones((len(values), 1, values.shape[2] * values.shape[3]), dtype=values.dtype)
+    return patches_of(one, values, setting)
 
 
 def own_update(one: Linear, error: Any, features: Any, setting: Setting) -> Any:
@@ -165,7 +150,7 @@ def _by_groups(one: Linear, groups: int, error: Any, features: Any, setting: Set
 def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
     """sum_uses U (X^T X_here) at every use of one weight, all at once."""
     xp = setting.arrays.xp
-    patches = xp.concatenate([patches_of(one, x, setting) for one, x in zip(maps, features, strict=True)], axis=2)
+    patches = _side_by_side([patches_of(one, x, setting) for one, x in zip(maps, features, strict=True)], setting)
     draws, channels, places = len(patches), errors[0].shape[1], patches.shape[2] // len(maps)
     columns = xp.concatenate([error.reshape(draws, channels, -1, places) for error in errors], axis=3)
     rows = columns.reshape(draws, -1, patches.shape[2])
@@ -173,5 +158,14 @@ def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setti
         moved = rows @ (patches.swapaxes(1, 2) @ patches.copy())
     else:
         moved = (rows @ patches.swapaxes(1, 2)) @ patches
-    by_use = moved.reshape(draws, channels, -1, len(maps), places)
-    return [xp.ascontiguousarray(by_use[:, :, :, use]).reshape(error.shape) for use, error in enumerate(errors)]
+    return _by_use(moved.reshape(draws, channels, -1, len(maps), places), errors[0].shape[2:], setting)
+
+
+def _by_use(moved: Any, rows_and_sites: tuple[int, ...], setting: Setting) -> list[Any]:
+    """(D, C', r, uses, B S) as an array (D, C', r B, S) for every use, each in a piece of memory."""
+    uses_first = setting.arrays.xp.ascontiguousarray(moved.transpose(3, 0, 1, 2, 4))
+    return list(uses_first.reshape(len(uses_first), *moved.shape[:2], *rows_and_sites))
+
+
+def _side_by_side(parts: list[Any], setting: Setting) -> Any:
+    return parts[0] if len(parts) == 1 else setting.arrays.xp.concatenate(parts, axis=2)

@@ -30,9 +30,11 @@ class PointwiseOperation(Operation):
 
 def _gated(one: Pointwise, values: Any, columns: Any, setting: Setting, out: Any = None) -> Any:
     """sigma'(X) times every column, written to ``out``, if given."""
-    gate = activation_named(one.activation).gate(values, setting.arrays.pointwise)[:, :, None]
+    gate = activation_named(one.activation).gate(values, setting.arrays.pointwise)
+    if columns.shape == values.shape:
+        return setting.arrays.xp.multiply(gate, columns, out=out)
     target = None if out is None else setting.by_sample(out)
-    return setting.arrays.xp.multiply(gate, setting.by_sample(columns), out=target).reshape(columns.shape)
+    return setting.arrays.xp.multiply(gate[:, :, None], setting.by_sample(columns), out=target).reshape(columns.shape)
 
 
 class GateOperation(Operation):
