@@ -104,8 +104,8 @@ def draw_stream_updates(
 
 def _require_plain(state: Forward) -> None:
     """Changes are carried in plain floats: refuse streams that are not."""
-    largest = max(max(value.max(), -value.min()) for value in state.values[:-1])
-    if not largest < 2.0**LARGEST_EXPONENT:
+    values = np.concatenate([value.reshape(len(value), -1) for value in state.values[:-1]], axis=1)
+    if not max(values.max(), -values.min()) < 2.0**LARGEST_EXPONENT:
         raise OverflowError(
             f"the stream grows beyond 2^{LARGEST_EXPONENT}, too far for its change to be followed in floats; take a "
             "larger alpha, a smaller depth or a smaller weight_variance"

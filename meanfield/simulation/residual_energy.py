@@ -72,6 +72,8 @@ def _read_off(start: Array, step: Step, found: dict[str, Array], index: int) -> 
 
 def _overlaps(vectors: list[Array]) -> Array:
     """<v_s, v_t> / N of all pairs of steps, (D, L, L)."""
+    if len(sizes := {vector.shape[1] for vector in vectors}) > 1:
+        raise ValueError(f"correlations overlap increments, and features, of one size; sizes here are {sorted(sizes)}")
     rows = np.stack(vectors, axis=1)
     return np.asarray(rows @ rows.swapaxes(1, 2) / rows.shape[2])
 
