@@ -26,7 +26,6 @@ from meanfield.simulation.moves import GradientMoves, MatrixMoves
 from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
 from meanfield.simulation.residual_energy import energy, require_finite
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
-from meanfield.simulation.weights import Dense
 
 Array = NDArray[np.float64]
 
@@ -34,33 +33,32 @@ Array = NDArray[np.float64]
 Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]
 
 
-def random_signs(rows: int, columns: int, generators: list[Generator], size: float = 1.0) -> Array:
-    """Matrices (D, rows, columns) of independent fair signs, times ``size``, one per generator."""
+def random_signs(rows: int, columns: int, generators: list[Generator]) -> Array:
+    """Matrices (D, rows, columns) of independent fair signs, one per generator."""
     found = np.empty((len(generators), rows, columns))
     for generator, one in zip(generators, found, strict=True):
         octets = np.frombuffer(generator.bytes(-(-one.size // 8)), dtype=np.uint8)
-        np.multiply(np.unpackbits(octets, count=one.size).reshape(one.shape), 2 * size, out=one)
-        one -= size
+        np.multiply(np.unpackbits(octets, count=one.size).reshape(one.shape), 2.0, out=one)
+        one -= 1
     return found
 
 
 def _isotropic(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
-    def signs(places: list[Place], patches: Array) -> Dense:
-        rows, columns = errors[places[0]].shape[1], patches.shape[1]
-        return Dense(random_signs(rows, columns, generators, columns**-0.5))
+    def moved(places: list[Place], patches: Array) -> Array:
+        signs = random_signs(errors[places[0]].shape[1], patches.shape[1], generators)
+        return np.asarray(signs @ patches / np.sqrt(patches.shape[1]))
 
-    return MatrixMoves(state, signs)
+    return MatrixMoves(state, moved)
 
 
 def _aligned(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
-    def signs(places: list[Place], patches: Array) -> Dense:
+    def moved(places: list[Place], patches: Array) -> Array:
         rows = [errors[place].reshape(*errors[place].shape[:2], -1) for place in places]
-        found = np.concatenate(rows, axis=2) @ patches.swapaxes(1, 2)
-        np.sign(found, out=found)
-        found *= patches.shape[1] ** -0.5
-        return Dense(found)
+        signs = np.concatenate(rows, axis=2) @ patches.swapaxes(1, 2)
+        np.sign(signs, out=signs)
+        return np.asarray(signs @ patches / np.sqrt(patches.shape[1]))
 
-    return MatrixMoves(state, signs)
+    return MatrixMoves(state, moved)
 
 
 def _gradient(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:

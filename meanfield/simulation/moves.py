@@ -13,7 +13,6 @@ from meanfield.nets.units import uses
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import patches_of
 from meanfield.simulation.passes import Forward, Place
-from meanfield.simulation.weights import WeightMatrix
 
 
 class WeightMoves(ABC):
@@ -68,26 +67,26 @@ class GradientMoves(WeightMoves):
         return _tied_updates([self._map(place) for place in places], errors, features, setting)
 
 
-# The matrix by which the weights of these places move, stacked as they are, given what all of the places see.
-MatrixOf = Callable[[list[Place], Any], WeightMatrix]
+# Delta W X (D, rows, places B S) for the weights of these places, stacked as they are, given X of all places.
+Product = Callable[[list[Place], Any], Any]
 
 
 class MatrixMoves(WeightMoves):
     """Weights moved by matrices: Delta W X at every use, all uses of a weight in one product.
 
-    ``matrix_of`` is asked once for every weight, or stack of them, when it is first used: with its places, and their
-    patches side by side, (D, columns, places B S), of which a bias has rows of ones.
+    ``product`` is asked once for every weight, or stack of them, when it is first used: with its places, and their
+    patches side by side, (D, columns, places B S), of which a bias has a row of ones.
     """
 
-    def __init__(self, state: Forward, matrix_of: MatrixOf) -> None:
+    def __init__(self, state: Forward, product: Product) -> None:
         super().__init__(state, [(number, place) for number, place, _ in uses(state.net.units)])
-        self._matrix_of = matrix_of
+        self._product = product
 
     def _moved(self, places: list[Place]) -> list[Any]:
         setting, inputs = self._state.setting, [self._input(place) for place in places]
         maps = [self._map(place) for place in places]
         patches = _side_by_side([_seen(one, x, setting) for one, x in zip(maps, inputs, strict=True)], setting)
-        moved = self._matrix_of(places, patches).times(patches)
+        moved = self._product(places, patches)
         return _by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), inputs[0].shape[2:], setting)
 
 
