@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from meanfield.nets.lattice import neighbours
@@ -62,9 +63,7 @@ class GradientMoves(WeightMoves):
             ones = setting.arrays.xp.ones((1, 1, 1, *shapes[0][3:]), dtype=errors[0].dtype)
             return [(total * ones).reshape(error.shape) for error in errors]
         features = [self._input(place) for place in places]
-        if len(places) == 1:
-            return [own_update(one, errors[0], features[0], setting)]
-        return _tied_updates([self._map(place) for place in places], errors, features, setting)
+        return _updates([self._map(place) for place in places], errors, features, setting)
 
 
 # Delta W X (D, rows, places B S) for the weights of these places, stacked as they are, given X of all places.
@@ -97,11 +96,18 @@ def _seen(one: Any, values: Any, setting: Setting) -> Any:
     return patches_of(one, values, setting)
 
 
+def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
+    """sum_uses U (X^T X_here) at every use of one weight, of one use or of several, in one group or in several."""
+    if maps[0].weights[0].groups > 1:
+        return _by_groups(maps, errors, features, setting)
+    if len(maps) == 1:
+        return [own_update(maps[0], errors[0], features[0], setting)]
+    return _tied_updates(maps, errors, features, setting)
+
+
 def own_update(one: Linear, error: Any, features: Any, setting: Setting) -> Any:
     """U (X^T X), X the patches of the features: as U times the Gram matrix or as (U X^T) X, the cheaper."""
     places = setting.samples * features.shape[3]
-    if (groups := one.weights[0].groups) > 1:
-        return _by_groups(one, groups, error, features, setting)
     if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
         return error * site_gram(one, features, setting)[..., None]
     rows = error.reshape(len(error), -1, places)
@@ -134,16 +140,17 @@ def site_gram(one: Linear, features: Any, setting: Setting) -> Any:
     )
 
 
-def _by_groups(one: Linear, groups: int, error: Any, features: Any, setting: Setting) -> Any:
-    """`own_update` of every group by itself."""
-    (weight,) = one.weights
-    rows, below = weight.shape[0] // groups, weight.shape[1]
-    alone = Linear((Weight(weight.name, (rows, *weight.shape[1:]), weight.variance),), one.padding, one.dilation)
-    parts = [
-        own_update(alone, error[:, g * rows : (g + 1) * rows], features[:, g * below : (g + 1) * below], setting)
-        for g in range(groups)
-    ]
-    return setting.arrays.xp.concatenate(parts, axis=1)
+def _by_groups(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
+    """`_updates` of every group by itself."""
+    (weight,) = maps[0].weights
+    rows, below = weight.shape[0] // weight.groups, weight.shape[1]
+    alone = Weight(weight.name, (rows, *weight.shape[1:]), weight.variance)
+    by_group = []
+    for group in range(weight.groups):
+        own = [error[:, group * rows : (group + 1) * rows] for error in errors]
+        seen = [values[:, group * below : (group + 1) * below] for values in features]
+        by_group.append(_updates([replace(one, weights=(alone,)) for one in maps], own, seen, setting))
+    return [setting.arrays.xp.concatenate(parts, axis=1) for parts in zip(*by_group, strict=True)]
 
 
 def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:

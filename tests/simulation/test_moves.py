@@ -4,16 +4,23 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.units import uses
 from meanfield.simulation import passes
 from meanfield.simulation.moves import GradientMoves, MatrixMoves
-from meanfield.simulation.weights import Dense
-from tests.simulation.test_walk import STREAMS
+from meanfield.simulation.weights import Dense, Grouped
+from tests.simulation.test_walk import STREAMS, _chain
 
 SIZE = 1e-5
 NETS = STREAMS | {
     "loop, deeper than wide": mf.TiedLoop(depth=9, width=3, activation="tanh"),
     "loop, smooth": mf.TiedLoop(depth=4, width=6, alpha=0.5, activation="gelu"),
+}
+GROUPED = {
+    f"groups, {count} weight(s)": _chain(
+        *[(Pointwise("tanh"), Linear((Weight(f"w{step % count}", (4, 2, 3), 0.2, groups=2),))) for step in range(3)]
+    )
+    for count in (1, 3)
 }
 each_net = pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
 
@@ -29,8 +36,16 @@ def _given(net, draws=2):
     return matrices, inputs, rng.normal(size=inputs.shape)
 
 
+def _forward(net, matrices, inputs):
+    def drawn(name, matrix):
+        groups = [Dense(part) for part in np.split(matrix, net.weights[name].groups, axis=1)]
+        return groups[0] if len(groups) == 1 else Grouped(groups, np.concatenate)
+
+    return passes.forward(net, {name: drawn(name, one) for name, one in matrices.items()}, inputs)
+
+
 def _values(net, matrices, inputs):
-    return passes.forward(net, {name: Dense(one) for name, one in matrices.items()}, inputs).values
+    return _forward(net, matrices, inputs).values
 
 
 def _slopes(net, matrices, inputs, error):
@@ -64,10 +79,10 @@ def _assert_alike(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * np.abs(other).max())
 
 
-@each_net
+@pytest.mark.parametrize("net", (NETS | GROUPED).values(), ids=(NETS | GROUPED).keys())
 def test_gradient_moves_are_central_differences_along_the_gradient(net):
     matrices, inputs, error = _given(net)
-    state = passes.forward(net, {name: Dense(one) for name, one in matrices.items()}, inputs)
+    state = _forward(net, matrices, inputs)
     errors = passes.backward(state, error, len(net.units))
     found = passes.tangent(state, GradientMoves(state, errors), len(net.units), columns=1)
     _assert_alike(found, _differences(net, matrices, inputs, _slopes(net, matrices, inputs, error)))
@@ -78,7 +93,7 @@ def test_matrix_moves_are_central_differences_along_the_matrices(net):
     matrices, inputs, _ = _given(net)
     rng = np.random.default_rng(5)
     moves = {name: rng.normal(size=one.shape) for name, one in matrices.items()}
-    state = passes.forward(net, {name: Dense(one) for name, one in matrices.items()}, inputs)
+    state = _forward(net, matrices, inputs)
     asked = []
 
     def product(places, patches):
@@ -96,7 +111,7 @@ def test_a_weight_that_moves_at_one_use_alone_is_seen():
     """Negative control: the tangent of a tied loop whose weight stays where it is at all steps but the first."""
     net = NETS["loop, smooth"]
     matrices, inputs, error = _given(net)
-    state = passes.forward(net, {name: Dense(one) for name, one in matrices.items()}, inputs)
+    state = _forward(net, matrices, inputs)
     errors = passes.backward(state, error, len(net.units))
     first, *rest = [(number, place) for number, place, _ in uses(net.units)]
 
@@ -118,7 +133,7 @@ def test_a_change_of_the_inputs_goes_up_beside_the_moves():
     net = NETS["transformer"]
     matrices, inputs, _ = _given(net)
     moved = np.random.default_rng(7).normal(size=inputs.shape)
-    state = passes.forward(net, {name: Dense(one) for name, one in matrices.items()}, inputs)
+    state = _forward(net, matrices, inputs)
     still = MatrixMoves(state, lambda places, patches: np.zeros((2, _rows(net, places[0]), patches.shape[2])))
     found = passes.tangent(state, still, len(net.units), columns=1, start=moved)
     up, down = (_values(net, matrices, inputs + sign * SIZE * moved)[1:] for sign in (1, -1))
