@@ -16,7 +16,7 @@ from meanfield.execution.chunks import Chunk, Pieces, plan
 from meanfield.execution.draws import Draws
 from meanfield.nets.given_inputs import checked_start
 from meanfield.nets.tied_loop import TiedLoop
-from meanfield.simulation.loop_cost import LoopCost, residual_energy_cost
+from meanfield.simulation.loop_cost import StreamCost, residual_energy_cost
 from meanfield.simulation.residual_energy import POWERS
 from meanfield.validation import require_flag, settle
 
@@ -35,7 +35,7 @@ class LoopDraws(Draws):
         settle(self, inputs=checked_start(self.loop, self.inputs))
 
     @property
-    def cost(self) -> LoopCost:
+    def cost(self) -> StreamCost:
         raise NotImplementedError
 
     @property
@@ -66,7 +66,7 @@ class LoopRun(LoopDraws):
         settle(self, correlations=require_flag("correlations", self.correlations))
 
     @property
-    def cost(self) -> LoopCost:
+    def cost(self) -> StreamCost:
         return residual_energy_cost(self.loop, self.correlations)
 
     def chunks(self) -> list[Chunk]:

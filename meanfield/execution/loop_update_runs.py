@@ -18,7 +18,7 @@ from meanfield.execution.runs import simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.nets.tied_loop import TiedLoop
-from meanfield.simulation.loop_cost import LoopCost, stream_update_cost
+from meanfield.simulation.loop_cost import StreamCost, stream_update_cost
 from meanfield.simulation.loop_update import UPDATES
 from meanfield.simulation.weights import KINDS
 from meanfield.validation import require_choice
@@ -84,7 +84,7 @@ class LoopUpdateRun(LoopDraws):
     weights: str = "auto"
 
     @property
-    def cost(self) -> LoopCost:
+    def cost(self) -> StreamCost:
         return stream_update_cost(self.loop, self.update)
 
     def chunks(self) -> list[Chunk]:

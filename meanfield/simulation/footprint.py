@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from meanfield.nets.layered import Sequential
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.net import Net
 from meanfield.simulation.cost import batch_bytes, chosen_weights
 from meanfield.simulation.gram_process import require_gram_process
 from meanfield.simulation.loop_cost import residual_energy_cost
@@ -11,13 +10,13 @@ from meanfield.simulation.weights import ENERGY_KINDS
 from meanfield.validation import require_choice, require_count
 
 
-def peak_bytes(architecture: Sequential | TiedLoop, weights: str, draws: int) -> int:
+def peak_bytes(net: Net, weights: str, draws: int) -> int:
     """Bytes of the largest batch, of a net's energies or of a loop's residual energy; TypeError, ValueError."""
     require_choice("weights", weights, ("auto", *ENERGY_KINDS))
     count = require_count("draws", draws, why="how many networks are drawn")
     if weights == "gram":
-        require_gram_process(architecture)
-    if isinstance(architecture, TiedLoop):
-        cost = residual_energy_cost(architecture, correlations=False)
+        require_gram_process(net)
+    if net.readout_unit is None:
+        cost = residual_energy_cost(net, correlations=False)
         return cost.batch_bytes(count, cost.chosen_weights(weights))
-    return batch_bytes(architecture, count, chosen_weights(architecture, weights, gram=True))
+    return batch_bytes(net, count, chosen_weights(net, weights, gram=True))

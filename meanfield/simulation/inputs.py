@@ -39,6 +39,14 @@ def draw_inputs(
     return inputs
 
 
+def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -> Array:
+    """h_0 of every draw, (D, C, B, S): white Gaussian of unit variance, or the given batch."""
+    if inputs is not None:
+        return repeated_inputs(net, inputs, len(generators))
+    shape = (net.first_channels, net.inputs, net.sites)
+    return np.stack([generator.standard_normal(shape) for generator in generators])
+
+
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
     """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
     sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
@@ -61,5 +69,5 @@ def _normalised(architecture: Sequential, inputs: Array) -> Array:
 
 def repeated_inputs(net: Net, batch: Array, draws: int) -> Array:
     """A given batch (B, C_0, *grid) in the passes' layout, the same for every draw."""
-    flat = batch.reshape(len(batch), -1, net.sites).swapaxes(0, 1)
+    flat = batch.reshape(-1, net.first_channels, net.sites).swapaxes(0, 1)
     return np.ascontiguousarray(np.broadcast_to(flat, (draws, *flat.shape)))

@@ -1,12 +1,18 @@
-"""What a draw of a loop costs, before it is made: memory, arithmetic, and how many draws to carry together."""
+"""What a draw of a residual stream costs, before it is made: memory, arithmetic, how many draws to carry together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import prod
 
 from meanfield.memory import NUMBER_BYTES, require_bytes
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.maps import Weight, weights_of
+from meanfield.nets.net import Net
+from meanfield.nets.units import uses
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
+from meanfield.simulation.in_turn import numbers_revealed, uses_of_weights
 from meanfield.simulation.weights import NormalSource
 
 # What a batch holds should stay near the processor: one vector at a time meets all of it at every step.
@@ -15,27 +21,27 @@ BATCH_BYTES = 4 << 20
 # Operations of a large matrix product in the time that a product with one vector needs per element.
 OPERATIONS_PER_VISIT = 20
 
-# Vectors that a walk holds beside its matrices.
+# Values that a walk holds beside its matrices.
 VECTORS = 10
 
 
 @dataclass(frozen=True)
-class LoopCost:
+class StreamCost:
     """The cost of one draw, in numbers held and in operations of matrix products.
 
     Attributes:
-        loop: L steps of width N.
-        right: vectors that every step multiplies by its matrix from the right.
-        left: vectors that it multiplies from the left.
-        kept_matrices: how many dense matrices of an independent stack live at once.
+        net: the residual stream.
+        right: columns, for every sample and site, that each use of a weight multiplies by it from the right.
+        left: columns that it multiplies from the left.
+        keeps_all: whether all weights live at once, or each from its first use to its last alone.
         extra_numbers: what the measure itself holds.
         extra_operations: what it does beside the products with the weights.
     """
 
-    loop: TiedLoop
+    net: Net
     right: int
     left: int
-    kept_matrices: int
+    keeps_all: bool
     extra_numbers: int
     extra_operations: float
 
@@ -47,22 +53,27 @@ class LoopCost:
 
     def operations(self, kind: str) -> float:
         """Operations of one draw, all else counted as the operations that take the same time."""
-        width, (matrices, right, left) = self.loop.width, self._questions
-        numbers, visits = width**2, width**2 * (right + left)
+        return sum(self._weight_operations(weight, kind) for weight in self._asked) + self.extra_operations
+
+    def _weight_operations(self, weight: Weight, kind: str) -> float:
+        right, left = self._asked[weight]
+        numbers = prod(weight.shape)
+        visits = numbers * (right + left)
         if kind == "lazy":
             # A question meets the known vectors of its own side some four times, half of which are yet to come, and
             # those of the other side some two times.
-            numbers, visits = width * (right + left), width * 2 * (right**2 + left**2 + right * left)
-        return matrices * (OPERATIONS_PER_NUMBER * numbers + OPERATIONS_PER_VISIT * visits) + self.extra_operations
+            numbers = numbers_revealed(weight, right, left)
+            visits = _ends(weight) * (right**2 + left**2 + right * left)
+        return OPERATIONS_PER_NUMBER * numbers + OPERATIONS_PER_VISIT * visits
 
     def draw_bytes(self, kind: str) -> int:
         """Bytes that one draw holds."""
-        width, (matrices, right, left) = self.loop.width, self._questions
-        kept = 1 if self.loop.tied else min(matrices, self.kept_matrices)
-        held = kept * width**2
+        held = self._most_at_once({weight: prod(weight.shape) for weight in self._asked})
         if kind == "lazy":
-            held = kept * 2 * width * (right + left) + min(NormalSource.BLOCK, matrices * width * (right + left))
-        return NUMBER_BYTES * (held + VECTORS * width + self.extra_numbers)
+            held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
+            held += min(NormalSource.BLOCK, sum(numbers_revealed(one, *asked) for one, asked in self._asked.items()))
+        widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
+        return NUMBER_BYTES * (held + VECTORS * widest * _places(self.net) + self.extra_numbers)
 
     def draws_per_batch(self, kind: str) -> int:
         """How many draws to carry together; it changes speed, never a number."""
@@ -77,23 +88,57 @@ class LoopCost:
         needed = workers * self.batch_bytes(draws, kind) + NUMBER_BYTES * results
         require_bytes(needed, f"drawing with {workers} worker(s)", "width, depth, draws or workers")
 
-    @property
-    def _questions(self) -> tuple[int, int, int]:
-        """Matrices, and what each is asked from the right and from the left."""
-        times = self.loop.depth if self.loop.tied else 1
-        return self.loop.depth // times, times * self.right, times * self.left
+    @cached_property
+    def _asked(self) -> dict[Weight, tuple[int, int]]:
+        """What all uses of each weight ask it from the right and from the left."""
+        places = _places(self.net)
+        counts = uses_of_weights(self.net)
+        return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
+
+    def _most_at_once(self, numbers: dict[Weight, int]) -> int:
+        """Of what every weight holds, the most that lives at one time."""
+        if self.keeps_all:
+            return sum(numbers.values())
+        spans: dict[Weight, list[int]] = {}
+        for unit, _, one in uses(self.net.units):
+            for weight in weights_of(one):
+                spans.setdefault(weight, []).append(unit)
+        change = [0] * (len(self.net.units) + 1)
+        for weight, units in spans.items():
+            change[units[0]] += numbers[weight]
+            change[units[-1] + 1] -= numbers[weight]
+        return max(accumulate(change))
 
 
-def residual_energy_cost(loop: TiedLoop, correlations: bool) -> LoopCost:
-    """The cost of `draw_residual_energies`."""
-    rows, pairs = 2 * loop.depth * loop.width, 2 * loop.depth**2
-    return LoopCost(loop, 1, 0, 2, correlations * (rows + pairs), correlations * 2.0 * pairs * loop.width)
+def residual_energy_cost(net: Net, correlations: bool) -> StreamCost:
+    """The cost of `meanfield.simulation.residual_energy.draw_residual_energies`."""
+    steps, numbers = len(net.units), net.value_channels[0] * _places(net)
+    rows, pairs = 2 * steps * numbers, 2 * steps**2
+    return StreamCost(net, 1, 0, False, correlations * (rows + pairs), correlations * 2.0 * pairs * numbers)
 
 
-def stream_update_cost(loop: TiedLoop, update: str) -> LoopCost:
-    """The cost of `draw_stream_updates`; updates by signs hold every element of the update, and of its gradient."""
-    rows = 6 * loop.depth * loop.width
-    elements = 0 if update == "gradient" else loop.width**2
-    changed = 1 if loop.tied else loop.depth
-    operations = 4.0 * loop.depth * max(elements, loop.depth * loop.width) + changed * OPERATIONS_PER_NUMBER * elements
-    return LoopCost(loop, 2, 1, loop.depth, rows + 2 * elements, operations)
+def stream_update_cost(net: Net, update: str) -> StreamCost:
+    """The cost of `meanfield.simulation.loop_update.draw_stream_updates`.
+
+    Updates by signs hold every element of one weight's update, and of its gradient.
+    """
+    places = _places(net)
+    rows = 6 * len(net.units) * net.value_channels[0] * places
+    by_signs = update != "gradient"
+    operations = 0.0
+    for name, count in uses_of_weights(net).items():
+        elements, columns = by_signs * prod(net.weights[name].shape), count * places
+        operations += 4.0 * columns * max(elements, columns * net.weights[name].shape[0])
+        operations += OPERATIONS_PER_NUMBER * elements
+    largest = by_signs * max((prod(weight.shape) for weight in net.weights.values()), default=0)
+    return StreamCost(net, 2, 1, True, rows + 2 * largest, operations)
+
+
+def _ends(weight: Weight) -> int:
+    """Numbers of a vector below and of one above a weight, together."""
+    return weight.shape[0] + prod(weight.shape[1:]) * weight.groups
+
+
+def _places(net: Net) -> int:
+    """Samples and sites."""
+    return net.inputs * net.sites

@@ -186,14 +186,14 @@ def _back_along(
     return error
 
 
-def tangent(state: Forward, moves: Moves, last: int, columns: int) -> Iterator[Any]:
-    """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 = 0.
+def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = None) -> Iterator[Any]:
+    """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 is ``start``, or 0.
 
     Once T_u is out, unit u is not looked at again, so the caller may drop what it holds.
     """
     units = state.net.units[:last]
     sources = {unit.skip for unit in units}
-    moved: list[Any] = [None]  # T_0, and those that a skip may still ask for
+    moved: list[Any] = [start]  # T_0, and those that a skip may still ask for
     for number, unit in enumerate(units):
         passage = state.passages[number]
         change = _tangent_along(unit.branch, 0, moved[-1], number, passage, moves, state.setting)
@@ -238,13 +238,18 @@ def _tangent_along(
 
 def let_go(state: Forward, errors: dict[Place, Any], number: int) -> None:
     """Drop what the tangent has left behind with unit ``number``: its passage, its errors, weights of no later use."""
-    for place, one in enumerate(state.net.units[number - 1].maps):
+    for place in range(len(state.net.units[number - 1].maps)):
         errors.pop((number - 1, place), None)
-        for weight in weights_of(one):
-            if state.net.last_uses[weight.name] == number:
-                state.setting.weights.pop(weight.name, None)
+    release(state.net, number, state.setting.weights)
     state.passages[number - 1] = Passage(state.net.units[number - 1], [], [])
     state.values[number - 1] = None
+
+
+def release(net: Net, number: int, weights: Weights) -> None:
+    """Drop the weights that unit ``number``, counted from 1, is the last to use."""
+    for weight in (weight for one in net.units[number - 1].maps for weight in weights_of(one)):
+        if net.last_uses[weight.name] == number:
+            weights.pop(weight.name, None)
 
 
 def _nothing(value: Any, columns: int, arrays: Arrays) -> Any:

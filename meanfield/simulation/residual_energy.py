@@ -1,10 +1,12 @@
-"""What one draw of a loop says about its residual energy, H_l = H_0 + B_l + C_l (P2 eq. 2).
+"""What one draw of a residual stream says about its residual energy, H_l = H_0 + B_l + C_l (P2 eq. 2).
 
-With eps the step size, r_s the increment that makes h_s of h_{s-1} and R_l = r_1 + .. + r_l,
+With R_l = h_l - h_0 = sum_{s <= l} eps r_s, summed from the increments r_s and the multipliers eps of the units, and N
+the numbers of a stream,
 
-    B_l = (2 eps / N) <h_0, R_l>,   C_l = (eps^2 / N) |R_l|^2.
+    B_l = (2 / N) <h_0, R_l>,   C_l = |R_l|^2 / N.
 
-Both are read off R_l, never off a difference of energies, so that the split is a check of the numbers.
+Both are read off R_l, never off a difference of energies, so that the split is a check of the numbers. Any residual
+stream is served (`meanfield.simulation.walk`).
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.net import Net
 from meanfield.seeds import stream
-from meanfield.simulation.loop_walk import Step, draw_start, step_matrices, walk
+from meanfield.simulation.in_turn import DrawnInTurn
+from meanfield.simulation.inputs import stream_starts
+from meanfield.simulation.walk import Step, walk
 
 Array = NDArray[np.float64]
 
@@ -23,45 +27,55 @@ POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}
 
 
 def draw_residual_energies(
-    loop: TiedLoop,
+    net: Net,
     seed: int,
     draws: range,
     inputs: Array | None = None,
     weights: str = "dense",
     correlations: bool = False,
 ) -> dict[str, Array]:
-    """initial_energy (D,), and residual_energy, cross_term and correlation_term (D, L) of every draw.
+    """initial_energy (D,), and residual_energy, cross_term and correlation_term (D, L) of every draw, L units.
 
     In units of 2^(p k) with k = ``binary_exponent`` (D, L) and p from `POWERS`: k is 0 unless a stream nears the end of
     the floats. With ``correlations``, also increment_correlation and feature_overlap (D, L, L), in units of
-    2^(k_s + k_t).
+    2^(k_s + k_t): all increments, and all features, of one size.
 
     Raises:
-        OverflowError: a single step, or a smooth activation, leaves the range of floats all the same.
+        ValueError: a net that is no residual stream. OverflowError: a single step, or a smooth activation, leaves the
+            range of floats all the same.
     """
-    start = draw_start(loop, [stream(seed, "inputs", draw) for draw in draws], inputs)
-    generators = [stream(seed, "weights", draw) for draw in draws]
-    matrices = step_matrices(loop, generators, weights, right=1, left=0)
-    found = {name: np.empty((len(draws), loop.depth)) for name in (*POWERS, "binary_exponent")}
-    found["initial_energy"] = _energy(start)
-    rows = [np.empty((len(draws), loop.depth, loop.width)) for _ in range(2 * correlations)]
+    start = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], inputs)
+    matrices = DrawnInTurn(net, [stream(seed, "weights", draw) for draw in draws], weights, right=1, left=0)
+    found = {name: np.empty((len(draws), len(net.units))) for name in (*POWERS, "binary_exponent")}
+    found["initial_energy"] = energy(start)
+    increments: list[Array] = []
+    features: list[Array] = []
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        for index, step in enumerate(walk(loop, matrices, start)):
-            _read_off(loop, start, step, found, index)
-            for kept, vectors in zip(rows, (step.increment, step.features), strict=False):
-                kept[:, index] = vectors
-        for name, kept in zip(("increment_correlation", "feature_overlap"), rows, strict=False):
-            found[name] = kept @ kept.swapaxes(1, 2) / loop.width
+        for index, step in enumerate(walk(net, matrices, start)):
+            _read_off(start, step, found, index)
+            if correlations:
+                increments.append(_flat(step.increment))
+                features.append(_flat(step.features))
+        if correlations:
+            found |= {"increment_correlation": _overlaps(increments), "feature_overlap": _overlaps(features)}
     require_finite(found)
     return found
 
 
-def _read_off(loop: TiedLoop, start: Array, step: Step, found: dict[str, Array], index: int) -> None:
-    eps = loop.step_size
-    found["residual_energy"][:, index] = _energy(step.stream)
-    found["cross_term"][:, index] = 2 * eps * np.vecdot(start, step.total) / loop.width
-    found["correlation_term"][:, index] = eps**2 * _energy(step.total)
+def _read_off(start: Array, step: Step, found: dict[str, Array], index: int) -> None:
+    total = _flat(step.total)
+    found["residual_energy"][:, index] = energy(step.stream)
+    found["cross_term"][:, index] = 2 * np.vecdot(_flat(start), total) / total.shape[1]
+    found["correlation_term"][:, index] = energy(total)
     found["binary_exponent"][:, index] = step.exponent
+
+
+def _overlaps(vectors: list[Array]) -> Array:
+    """<v_s, v_t> / N of all pairs of steps, (D, L, L)."""
+    if len(sizes := {vector.shape[1] for vector in vectors}) > 1:
+        raise ValueError(f"correlations overlap increments, and features, of one size; sizes here are {sorted(sizes)}")
+    rows = np.stack(vectors, axis=1)
+    return np.asarray(rows @ rows.swapaxes(1, 2) / rows.shape[2])
 
 
 def require_finite(found: dict[str, Array]) -> None:
@@ -73,6 +87,12 @@ def require_finite(found: dict[str, Array]) -> None:
             )
 
 
-def _energy(vectors: Array) -> Array:
+def energy(values: Array) -> Array:
     """|v|^2 / N of every draw."""
+    vectors = _flat(values)
     return np.asarray(np.vecdot(vectors, vectors) / vectors.shape[1])
+
+
+def _flat(values: Array) -> Array:
+    """The numbers of every draw, (D, N)."""
+    return values.reshape(len(values), -1)

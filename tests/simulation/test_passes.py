@@ -18,7 +18,7 @@ from tests.strategies import architectures
 
 def _linear(net):
     """A net's first linear map."""
-    return next(one for one in net.units[0].branch if hasattr(one, "weights"))
+    return next(one for one in net.units[0].branch if one.weights)
 
 
 @given(architectures(), st.integers(0, 2**31))

@@ -15,6 +15,9 @@ class PointwiseOperation(Operation):
     remade = True
     reads = True
 
+    def degree(self, one: Pointwise) -> int | None:
+        return 1 if ACTIVATIONS[one.activation].homogeneous else None
+
     def forward(self, one: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
         return ACTIVATIONS[one.activation].function(values, setting.arrays.pointwise), None
 
@@ -27,15 +30,20 @@ class PointwiseOperation(Operation):
 
 def _gated(one: Pointwise, values: Any, columns: Any, setting: Setting, out: Any = None) -> Any:
     """sigma'(X) times every column, written to ``out``, if given."""
-    gate = ACTIVATIONS[one.activation].gate(values, setting.arrays.pointwise)[:, :, None]
+    gate = ACTIVATIONS[one.activation].gate(values, setting.arrays.pointwise)
+    if columns.shape == values.shape:
+        return setting.arrays.xp.multiply(gate, columns, out=out)
     target = None if out is None else setting.by_sample(out)
-    return setting.arrays.xp.multiply(gate, setting.by_sample(columns), out=target).reshape(columns.shape)
+    return setting.arrays.xp.multiply(gate[:, :, None], setting.by_sample(columns), out=target).reshape(columns.shape)
 
 
 class GateOperation(Operation):
     """sigma(X_1) X_2 of the two halves of the channels."""
 
     reads = True
+
+    def degree(self, one: Gate) -> int | None:
+        return 2 if ACTIVATIONS[one.activation].homogeneous else None
 
     def forward(self, one: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
         gating, gated = _halves(values)
