@@ -11,7 +11,7 @@ from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, products, random_numbers, random_numbers_by_numpy
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.memory import require_bytes
+from meanfield.machine_memory import require_bytes
 from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.mlp import MLP
@@ -20,12 +20,12 @@ from meanfield.seeds import stream
 from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.loop_update import UPDATES, draw_stream_updates
+from meanfield.simulation.measures.residual_energy import draw_residual_energies
+from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
+from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
+from meanfield.simulation.measures.tangent_kernel import tangent_kernels
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.moves import gradient_changes
-from meanfield.simulation.overlap import tangent_kernels
-from meanfield.simulation.residual_energy import draw_residual_energies
-from meanfield.simulation.update_energy import draw_energies
 from meanfield.simulation.weights import Weights, draw_weights
 
 PASSES, DRAWS = "Passes with given weights", "Draws"

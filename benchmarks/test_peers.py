@@ -13,12 +13,12 @@ import pytest
 from benchmarks.autodiff import LIBRARIES
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.memory import require_bytes
+from meanfield.machine_memory import require_bytes
 from meanfield.nets.mlp import MLP
 from meanfield.seeds import stream
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import draw_weights
 
 # Weights, two steps, and what differentiation keeps of them at once.

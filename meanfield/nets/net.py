@@ -7,14 +7,14 @@ from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
-from meanfield.memory import Drawable
+import meanfield
 from meanfield.nets.maps import Pooling, Weight, weights_of
 from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
 INPUT_LAWS = ("white", "normalised", "sphere")
 
 
-class Net(Drawable):
+class Net:
     """A chain of depth units and a readout (`meanfield.nets.units`), on a batch of samples over a grid of sites.
 
     Attributes:
@@ -100,6 +100,10 @@ class Net(Drawable):
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
         return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+
+    def memory(self, *, weights: str = "auto", draws: int = 1) -> int:
+        """Bytes that drawing this net takes: `meanfield.memory`."""
+        return meanfield.memory(self, weights=weights, draws=draws)
 
     def describe(self) -> dict[str, Any]:
         """The full spec as plain values, for records that outlive the process."""

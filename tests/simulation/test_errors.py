@@ -8,7 +8,7 @@ import meanfield as mf
 from meanfield.seeds import stream
 from meanfield.simulation import errors, passes
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import draw_weights
 from tests.statistics import consistent
 

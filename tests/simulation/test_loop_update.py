@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation.loop_update import UPDATES, draw_stream_updates, random_signs
+from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates, random_signs
 from tests import naive
 from tests.simulation.test_residual_energy import _given_draw
 from tests.statistics import consistent

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.simulation import overlap, passes, update_energy
+from meanfield.simulation import passes
+from meanfield.simulation.measures import tangent_kernel as overlap
+from meanfield.simulation.measures import update_energy
 from meanfield.simulation.weights import Dense
 from tests import naive
 from tests.draws import given_draw

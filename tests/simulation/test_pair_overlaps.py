@@ -5,8 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import pair_overlaps
 from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.measures import pair_overlaps
 from meanfield.simulation.weights import draw_weights
 from tests import naive
 from tests.statistics import consistent

@@ -9,8 +9,8 @@ from scipy import stats
 import meanfield as mf
 from meanfield.seeds import stream
 from meanfield.simulation import walk
-from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.residual_energy import draw_residual_energies
+from meanfield.simulation.measures.residual_energy import draw_residual_energies
+from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
 from meanfield.simulation.weights import draw_dense
 from tests import naive
 from tests.statistics import COMPARISONS, consistent

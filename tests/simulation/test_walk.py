@@ -10,9 +10,9 @@ from meanfield.nets.units import Unit
 from meanfield.seeds import stream
 from meanfield.simulation import passes, walk
 from meanfield.simulation.in_turn import DrawnInTurn
-from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.loop_update import UPDATES, draw_stream_updates
-from meanfield.simulation.residual_energy import POWERS, draw_residual_energies
+from meanfield.simulation.measures.residual_energy import POWERS, draw_residual_energies
+from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
+from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
 from tests import naive
 
 DRAWS = 3

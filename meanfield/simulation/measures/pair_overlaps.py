@@ -8,27 +8,72 @@ n_h = channels x samples x sites.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.directions import Direction, Pair, UnitShares, unit_shares
+from meanfield.datasets import measured_dataset
+from meanfield.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
+from meanfield.estimates import summarise_each
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 from meanfield.nets.units import named_weights
 from meanfield.seeds import stream
 from meanfield.simulation import passes
-from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER
+from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, batch_bytes, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.measures.base import Measure, Pieces
 from meanfield.simulation.moves import site_gram
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.weights import KINDS, draw_weights
+from meanfield.validation import require_choice, require_count
 
 Array = NDArray[np.float64]
 
 # Columns that a lazily revealed matrix may be asked for before filling it is the cheaper way.
 LAZY_SHARE = 1 / 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOverlaps(Measure):
+    """Overlaps of pairs of directions; the arguments are those of `meanfield.simulate_overlaps`."""
+
+    pairs: tuple[Pair, ...]
+    weights: str = "auto"
+    fixed_layers: int = 0
+
+    def settled(self, net: Net) -> Self:
+        require_choice("weights", self.weights, ("auto", *KINDS))
+        fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
+        if fixed > (units := len(net.units)):
+            raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
+        checked = replace(self, pairs=checked_pairs(cast(Sequential, net), self.pairs), fixed_layers=fixed)
+        return replace(checked, weights=checked.kind(net))
+
+    def kind(self, net: Net) -> str:
+        return cheaper_weights(cast(Sequential, net), self.pairs) if self.weights == "auto" else self.weights
+
+    def operations(self, net: Net) -> float:
+        return overlap_operations(cast(Sequential, net), self.pairs, self.kind(net))
+
+    def together(self, net: Net) -> int:
+        return draws_per_batch(net, self.kind(net))
+
+    def bytes(self, net: Net, draws: int) -> int:
+        return batch_bytes(net, draws, self.kind(net))
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return draw_overlaps(cast(Sequential, net), self.pairs, seed, draws, self.kind(net), self.fixed_layers)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        own = {"weights": self.kind(net), "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
+        estimates = {name: summarise_each(value) for name, value in values.items()}
+        return measured_dataset(net, estimates, dict(attrs) | own, {"pair": [pair_name(pair) for pair in self.pairs]})
 
 
 def cheaper_weights(architecture: Sequential, pairs: tuple[Pair, ...]) -> str:

@@ -22,8 +22,8 @@ from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.gram_process import draw_gram_energies
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
+from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy, unit_counts
 from meanfield.simulation.moves import GradientMoves
-from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
 from meanfield.simulation.weights import Weights, draw_weights
 
 Array = NDArray[np.float64]

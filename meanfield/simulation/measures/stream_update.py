@@ -11,21 +11,29 @@ residual stream is served (`meanfield.simulation.walk`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+import xarray as xr
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
+from meanfield.estimates import summarise_each
 from meanfield.nets.net import Net
 from meanfield.seeds import stream
 from meanfield.simulation.in_turn import DrawnInTurn
 from meanfield.simulation.inputs import stream_starts
+from meanfield.simulation.measures.base import Pieces
+from meanfield.simulation.measures.residual_energy import energy, require_finite
+from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, stream_update_cost
 from meanfield.simulation.moves import GradientMoves, MatrixMoves
 from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
-from meanfield.simulation.residual_energy import energy, require_finite
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
+from meanfield.validation import require_choice
 
 Array = NDArray[np.float64]
 
@@ -67,6 +75,30 @@ def _gradient(state: Forward, errors: dict[Place, Any], generators: list[Generat
 
 # Random signs S / sqrt(fan_in), the gradient's signs -sign(G) / sqrt(fan_in), and the gradient itself, -G.
 UPDATES: dict[str, Update] = {"isotropic": _isotropic, "aligned": _aligned, "gradient": _gradient}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamUpdates(StreamMeasure):
+    """stream_update_energy of every step; the arguments are those of `meanfield.simulate_loop_update`."""
+
+    update: str = "isotropic"
+    inputs: Any = None
+    weights: str = "auto"
+
+    def settled(self, net: Net) -> Self:
+        require_choice("update", self.update, UPDATES)
+        return super().settled(net)
+
+    def cost(self, net: Net) -> StreamCost:
+        return stream_update_cost(net, self.update)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return draw_stream_updates(net, seed, draws, self.update, self.inputs, self.kind(net))
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        own = inputs_described(self.inputs) | {"weights": self.kind(net), "update": self.update}
+        estimates = {name: summarise_each(value) for name, value in values.items()}
+        return measured_dataset(net, estimates, dict(attrs) | own)
 
 
 def draw_stream_updates(

@@ -11,19 +11,64 @@ stream is served (`meanfield.simulation.walk`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
+from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
+from meanfield.estimates import Means, summarise_each
 from meanfield.nets.net import Net
 from meanfield.seeds import stream
 from meanfield.simulation.in_turn import DrawnInTurn
 from meanfield.simulation.inputs import stream_starts
+from meanfield.simulation.measures.base import Pieces
+from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, residual_energy_cost
 from meanfield.simulation.walk import Step, walk
+from meanfield.validation import require_flag
 
 Array = NDArray[np.float64]
 
 # The powers of 2^k in which a draw's numbers are given, k being its ``binary_exponent`` at that step.
 POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualEnergies(StreamMeasure):
+    """The residual energy of every step and its split; the arguments are those of `meanfield.simulate`."""
+
+    inputs: Any = None
+    weights: str = "auto"
+    correlations: bool = False
+
+    def settled(self, net: Net) -> Self:
+        return replace(super().settled(net), correlations=require_flag("correlations", self.correlations))
+
+    def cost(self, net: Net) -> StreamCost:
+        return residual_energy_cost(net, self.correlations)
+
+    def require_memory(self, net: Net, draws: int, workers: int) -> None:
+        """As every measure, and unless this process can hold all that they find."""
+        matrices = 3 * self.correlations * 2 * len(net.units) ** 2  # as drawn, with their exponents, and scaled
+        self.cost(net).require_memory(workers, draws, self.kind(net), draws * matrices)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return draw_residual_energies(net, seed, draws, self.inputs, self.kind(net), self.correlations)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        exponent, found = values["binary_exponent"].astype(np.int64), {}
+        for name, value in values.items():
+            if name == "binary_exponent":
+                continue
+            found[name], logarithm = _scaled_means(value, _units(name, value, exponent))
+            if name == "residual_energy":
+                found["log_residual_energy"] = logarithm
+        own = inputs_described(self.inputs) | {"weights": self.kind(net)}
+        return measured_dataset(net, found, dict(attrs) | own)
 
 
 def draw_residual_energies(
@@ -96,3 +141,23 @@ def energy(values: Array) -> Array:
 def _flat(values: Array) -> Array:
     """The numbers of every draw, (D, N)."""
     return values.reshape(len(values), -1)
+
+
+def _units(name: str, value: Array, exponent: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The powers of two that a measure's numbers are multiples of, given those of the stream, (D, L)."""
+    if value.ndim == 1:
+        return np.zeros(len(value), dtype=np.int64)
+    return POWERS[name] * exponent if value.ndim == 2 else exponent[:, :, None] + exponent[:, None, :]
+
+
+def _scaled_means(values: Array, exponent: NDArray[np.int64]) -> tuple[Means, Means]:
+    """Means over draws of 2^exponent values, and of the logarithm of each mean with its relative error.
+
+    A mean beyond the range of floats is infinite, as is its error; its logarithm stays finite.
+    """
+    common = exponent.max(axis=0)
+    relative = summarise_each(np.ldexp(values, exponent - common))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        plain = Means(np.ldexp(relative.mean, common), np.ldexp(relative.stderr, common), relative.largest_share)
+        logarithm = np.log(relative.mean) + common * np.log(2.0)
+        return plain, Means(logarithm, relative.stderr / np.abs(relative.mean), relative.largest_share)

@@ -1,19 +1,22 @@
-"""`BlockRun`: first updates or several steps of nets of blocks, draw by draw."""
+"""First updates, or several steps, of nets of blocks, draw by draw."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 import xarray as xr
 
-from meanfield.execution.chunks import Chunk, Pieces, plan
-from meanfield.execution.draws import Draws
-from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.machine_memory import NUMBER_BYTES
 from meanfield.nets.block_net import BlockNet
+from meanfield.nets.net import Net
 from meanfield.quantities import QUANTITIES
+from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
+from meanfield.simulation.first_updates import draw_first_updates
+from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.training_assumptions import draw_training_assumptions
 from meanfield.validation import require_choice
 
 # What a step costs per element of a matrix and per matrix, in operations of a large matrix product.
@@ -22,6 +25,13 @@ OPERATIONS_PER_MATRIX = 4e7
 
 # Arrays of the size of all matrices that a draw holds: weights twice, two moments, a gradient, a direction, spare.
 ARRAYS = 8
+
+DRAWN: dict[str, Callable[..., Pieces]] = {
+    "trained streams": draw_trained_streams,
+    "first updates": draw_first_updates,
+    "update orders": draw_update_orders,
+    "training assumptions": draw_training_assumptions,
+}
 
 # Dims of what the measures give, behind the draw.
 DIMS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -53,45 +63,48 @@ DIMS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class BlockRun(Draws):
-    """One net to train: which of the measures in `DIMS` is taken, with what options.
+class BlockTraining(Measure):
+    """Which of the measures in `DIMS` is taken of a net that trains, with what options.
 
     Its dataset keeps every draw, as slopes over sizes are taken draw by draw: NAME over ``draw`` and what the measure
     has (`DIMS`), from ``block`` 0, the stream below all blocks, and ``step`` 0, before the first step.
     """
 
-    net: BlockNet
-    draws: int
-    seed: int
-    measure: str
+    name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def _numbers(self) -> int:
-        return sum(outputs * inputs for outputs, inputs in self.net.shapes)
+    def settled(self, net: Net) -> Self:
+        require_choice("measure", self.name, DIMS)
+        return self
 
-    def chunks(self) -> list[Chunk]:
-        """The checked plan of this run."""
-        require_choice("measure", self.measure, DIMS)
+    def kind(self, net: Net) -> str:
+        return "dense"
+
+    def operations(self, net: Net) -> float:
         visits = np.max(self.options.get("steps", len(self.options["hyperparameters"])))
-        cost = OPERATIONS_PER_ELEMENT * self._numbers + OPERATIONS_PER_MATRIX * len(self.net.shapes)
-        whole = Chunk(self.net, self.measure, self.options, self.seed, 0, self.draws, "dense", 1)
-        return plan(whole, visits * cost)
+        matrices = len(cast(BlockNet, net).shapes)
+        return float(visits * (OPERATIONS_PER_ELEMENT * _numbers(net) + OPERATIONS_PER_MATRIX * matrices))
 
-    def require_memory(self, workers: int) -> None:
-        """Raise MemoryError unless so many workers can train at once."""
-        needed = workers * ARRAYS * NUMBER_BYTES * self._numbers
-        require_bytes(needed, f"training with {workers} worker(s)", "width, depth or workers")
+    def together(self, net: Net) -> int:
+        return 1
 
-    def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
-        """All finished chunks, in order."""
-        dims = DIMS[self.measure]
+    def bytes(self, net: Net, draws: int) -> int:
+        return ARRAYS * NUMBER_BYTES * _numbers(net)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return DRAWN[self.name](net, seed=seed, draws=draws, weights="dense", **self.options)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         variables = {
             name: xr.DataArray(
-                np.concatenate([piece[name] for piece in pieces]),
-                dims=("draw", *dims[name]),
+                value,
+                dims=("draw", *DIMS[self.name][name]),
                 attrs={"long_name": QUANTITIES[name].long_name, "symbol": QUANTITIES[name].symbol, "units": "1"},
             )
-            for name in pieces[0]
+            for name, value in values.items()
         }
-        return xr.Dataset(variables, attrs=self.attrs())
+        return xr.Dataset(variables, attrs=dict(attrs))
+
+
+def _numbers(net: Net) -> int:
+    return sum(outputs * inputs for outputs, inputs in cast(BlockNet, net).shapes)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from typing import Any, Self
 
-from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.given_inputs import checked_start
 from meanfield.nets.maps import Weight, weights_of
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
 from meanfield.simulation.in_turn import numbers_revealed, uses_of_weights
-from meanfield.simulation.weights import NormalSource
+from meanfield.simulation.measures.base import Measure
+from meanfield.simulation.walk import require_residual_stream
+from meanfield.simulation.weights import KINDS, NormalSource
+from meanfield.validation import require_choice
 
 # What a batch holds should stay near the processor: one vector at a time meets all of it at every step.
 BATCH_BYTES = 4 << 20
@@ -111,14 +117,14 @@ class StreamCost:
 
 
 def residual_energy_cost(net: Net, correlations: bool) -> StreamCost:
-    """The cost of `meanfield.simulation.residual_energy.draw_residual_energies`."""
+    """The cost of `meanfield.simulation.measures.residual_energy.draw_residual_energies`."""
     steps, numbers = len(net.units), net.value_channels[0] * _places(net)
     rows, pairs = 2 * steps * numbers, 2 * steps**2
     return StreamCost(net, 1, 0, False, correlations * (rows + pairs), correlations * 2.0 * pairs * numbers)
 
 
 def stream_update_cost(net: Net, update: str) -> StreamCost:
-    """The cost of `meanfield.simulation.loop_update.draw_stream_updates`.
+    """The cost of `meanfield.simulation.measures.stream_update.draw_stream_updates`.
 
     Updates by signs hold every element of one weight's update, and of its gradient.
     """
@@ -142,3 +148,37 @@ def _ends(weight: Weight) -> int:
 def _places(net: Net) -> int:
     """Samples and sites."""
     return net.inputs * net.sites
+
+
+class StreamMeasure(Measure):
+    """What measures of residual streams share: given starts, and what a draw costs.
+
+    Attributes:
+        inputs: h_0 of all draws, or None for white Gaussian ones.
+        weights: "auto", "dense" or "lazy".
+    """
+
+    inputs: Any
+    weights: str
+
+    @abstractmethod
+    def cost(self, net: Net) -> StreamCost:
+        """Of one draw."""
+
+    def settled(self, net: Net) -> Self:
+        require_residual_stream(net)
+        require_choice("weights", self.weights, ("auto", *KINDS))
+        inputs = checked_start(net, self.inputs)
+        return replace(self, inputs=inputs, weights=self.kind(net))  # type: ignore[type-var]
+
+    def kind(self, net: Net) -> str:
+        return self.cost(net).chosen_weights(self.weights)
+
+    def operations(self, net: Net) -> float:
+        return self.cost(net).operations(self.kind(net))
+
+    def together(self, net: Net) -> int:
+        return self.cost(net).draws_per_batch(self.kind(net))
+
+    def bytes(self, net: Net, draws: int) -> int:
+        return self.cost(net).batch_bytes(draws, self.kind(net))
