@@ -5,12 +5,28 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.block_net import BlockNet
+from meanfield.nets.chain import Chain
 from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.lattice import PADDINGS
 from meanfield.nets.layered import HEADS, READOUTS
+from meanfield.nets.maps import (
+    ATTENTION_SCALES,
+    NORMALISATIONS,
+    Attention,
+    Bias,
+    Gate,
+    Linear,
+    Map,
+    Normalisation,
+    Pointwise,
+    Pooling,
+    Weight,
+)
 from meanfield.nets.mlp import MLP
 from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
 from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.units import Unit
 
 activations = st.sampled_from(tuple(ACTIVATIONS))
 weight_variances = st.sampled_from((None, 1.5, 3.0))
@@ -86,6 +102,74 @@ def loops(draw: st.DrawFn) -> TiedLoop:
     )
 
 
+@st.composite
+def block_nets(draw: st.DrawFn) -> BlockNet:
+    return BlockNet(
+        width=draw(st.integers(1, 4)),
+        depth=draw(st.integers(1, 3)),
+        block_depth=draw(st.integers(1, 3)),
+        block_width=draw(st.one_of(st.none(), st.integers(1, 4))),
+        input_width=draw(st.integers(1, 4)),
+        samples=draw(st.integers(1, 3)),
+        activation=draw(st.sampled_from(("linear", "relu"))),
+        biases=draw(st.booleans()),
+        multipliers=draw(st.sampled_from(((1.0, 1.0, 1.0), (0.5, 2.0, 0.3)))),
+        bias_variance=1.0,
+    )
+
+
+BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised")
+
+
+def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn) -> tuple[Map, ...]:
+    """Maps of that kind, channels to channels; whoever asks again for a kind and a name has the same weights."""
+    kernel, padding = (2,) * dimensions, draw(st.sampled_from(PADDINGS))
+    sigma = Pointwise(draw(st.sampled_from(("tanh", "gelu", "relu"))))
+
+    def weight(part: str, taps: tuple[int, ...] = (), groups: int = 1) -> Weight:
+        return Weight(f"{kind}{name}{part}", (channels, channels // groups, *taps), 0.5 / channels, groups)
+
+    stencil = Linear((weight("", kernel),), padding, draw(st.integers(1, 2)))
+    if kind == "stencil":
+        return sigma, stencil
+    if kind == "gated":
+        return Linear((weight("1"), weight("3"))), Gate("silu"), Linear((weight("2"),))
+    if kind == "groups":
+        return sigma, Linear((weight("", kernel, groups=2),), padding)
+    if kind == "attention":
+        heads = Attention(2, draw(st.sampled_from(ATTENTION_SCALES)), draw(st.booleans()), draw(st.booleans()))
+        return Linear((weight("q"), weight("k"), weight("v"))), heads, Linear((weight("o"),))
+    if kind == "bias":
+        return stencil, Bias(Weight(f"{kind}{name}b", (channels,), 1.0)), sigma
+    return Normalisation(draw(st.sampled_from(NORMALISATIONS)), 0.1), stencil
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Chain:
+    """Units of any maps, which skip from where they like, several from one value among them, and share weights."""
+    channels, grid = 4, draw(st.sampled_from(((3,), (2, 3))))
+    units = []
+    for number in range(draw(st.integers(1, 4))):
+        maps = branch(draw(st.sampled_from(BRANCHES)), draw(st.sampled_from("ab")), channels, len(grid), draw)
+        after = (Normalisation("layer", 0.1),) if draw(st.booleans()) else ()
+        skip = draw(st.one_of(st.none(), st.integers(0, number)))
+        units.append(Unit(maps, skip, draw(st.sampled_from((1.0, 0.5))), after))
+    outputs = Linear((Weight("readout", (2, channels), 1 / channels),))
+    readout = draw(st.sampled_from((None, (Pooling("mean"), outputs), (Pooling("last"), outputs), (outputs,))))
+    return Chain(
+        units=tuple(units),
+        readout_unit=None if readout is None else Unit(readout),
+        input_channels=channels,
+        grid=grid,
+        inputs=draw(st.integers(1, 2)),
+    )
+
+
+def nets() -> st.SearchStrategy:
+    """Any small net: of any family, or of units at random."""
+    return st.one_of(architectures(), loops(), block_nets(), chains())
+
+
 def architectures() -> st.SearchStrategy:
-    """Any small net of any family."""
+    """Any small net of layers."""
     return st.one_of(mlps(), conv_nets(), residual_nets())

@@ -85,3 +85,32 @@ def test_every_folder_of_code_is_a_package_that_is_installed():
     folders = {path.parent for path in MODULES}
     assert {f"{folder.relative_to(ROOT).parts[0]}*" for folder in folders} == set(found)
     assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+FAMILIES = {"MLP", "ConvNet", "ResidualMLP", "ResidualConvNet", "TiedLoop", "BlockNet"}
+
+
+ROADS = [path for path in MODULES if path.relative_to(ROOT).parts[1] in ("simulation", "theory")]
+
+
+@pytest.mark.parametrize("path", ROADS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_neither_road_names_a_family(path):
+    """A new family is a new list of units, not a new engine: who draws or predicts reads the list, or a form of it."""
+    tree = ast.parse(path.read_text())
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert not named & FAMILIES
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """But for the table of contents, which loads what it names when it is asked for."""
+    names = {_module(path): path for path in MODULES if path.name != "__init__.py"}
+    arrows = {name: {found for found in _imports(path) if found in names} - {name} for name, path in names.items()}
+    while arrows:
+        last = {name for name, found in arrows.items() if not found & set(arrows)}
+        assert last, f"a circle among {sorted(arrows)}"
+        arrows = {name: found for name, found in arrows.items() if name not in last}
+
+
+def _module(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)

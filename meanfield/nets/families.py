@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.nets.layered import Sequential
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
+from meanfield.nets.net import Net
 
 NETS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 
 
-def require_net(architecture: Any, *, loops: bool = False) -> None:
-    """Raise TypeError unless this is a net of this library or, where they are served, a loop."""
-    if isinstance(architecture, (Sequential, TiedLoop) if loops else Sequential):
+def require_net(architecture: Any, *, loops: bool = False, units: bool = False) -> None:
+    """Raise TypeError unless this is a net of layers or, where they are served, a loop, or any list of ``units``."""
+    if isinstance(architecture, Net if units else (Sequential, Loop) if loops else Sequential):
         return
     kind = architecture if isinstance(architecture, type) else type(architecture)
     what = f"the class {kind.__name__}" if kind is architecture else f"of type {kind.__module__}.{kind.__qualname__}"
-    served = f"{NETS}{', or a TiedLoop' if loops else ''}"
+    served = f"{NETS}{', or a TiedLoop' if loops or units else ''}"
     raise TypeError(
         f"architecture is {what}; give {served} of this library, which says a net's sizes and no more, such as "
         "meanfield.MLP(depth=8, width=512)"

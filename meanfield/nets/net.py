@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import meanfield
 from meanfield.nets.maps import Pooling, Weight, weights_of
@@ -100,6 +100,10 @@ class Net:
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
         return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+
+    def replace(self, **changes: Any) -> Self:
+        """This net with other values of some of its fields."""
+        return replace(self, **changes)  # type: ignore[type-var]
 
     def memory(self, *, weights: str = "auto", draws: int = 1) -> int:
         """Bytes that drawing this net takes: `meanfield.memory`."""

@@ -8,14 +8,10 @@ With ``tied=False`` every step has a matrix of its own: the deep stack that loop
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import log
-from typing import ClassVar
 
-from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
-from meanfield.nets.maps import Linear, Pointwise, Weight
-from meanfield.nets.net import Net
-from meanfield.nets.units import Unit
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.loop import Loop
 from meanfield.validation import require_choice, require_count, require_finite, require_flag, require_positive, settle
 
 # The papers' names of residual scalings, by their exponent alpha.
@@ -26,7 +22,7 @@ LARGEST_LOG_STEP = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TiedLoop(Net):
+class TiedLoop(Loop):
     """L steps of one residual layer of width N, with the same weights at every step (P2 eq. 1).
 
     Args:
@@ -49,11 +45,6 @@ class TiedLoop(Net):
     activation: str = "relu"
     tied: bool = True
 
-    # One vector on one site, and the stream itself as the output. Fixed for the family, not fields.
-    inputs: ClassVar[int] = 1  # type: ignore[misc]
-    grid: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
-    readout_unit: ClassVar[None] = None  # type: ignore[misc]
-
     def __post_init__(self) -> None:
         alpha = self.alpha
         if isinstance(alpha, str):
@@ -74,30 +65,3 @@ class TiedLoop(Net):
                 f"alpha is {exponent:g}, and the step size {self.depth}^({-exponent:g}) leaves the range of floats; at "
                 f"depth {self.depth} give an alpha within +-{LARGEST_LOG_STEP / log(self.depth):.3g}"
             )
-
-    @property
-    def sigma(self) -> Activation:
-        """phi."""
-        return activation_named(self.activation)
-
-    @property
-    def step_size(self) -> float:
-        """eps = L^(-alpha)."""
-        return float(self.depth ** -float(self.alpha))
-
-    @property
-    def element_variance(self) -> float:
-        """Variance of one element of W: sigma_W^2 / N."""
-        return self.weight_variance / self.width
-
-    @property
-    def first_channels(self) -> int:  # type: ignore[override]
-        return self.width
-
-    @cached_property
-    def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
-        """h + eps W phi(h), step by step; tied steps share the weight W, others have W1 .. WL."""
-        names = ["W"] if self.tied else [f"W{step}" for step in range(1, self.depth + 1)]
-        shape, phi = (self.width, self.width), Pointwise(self.activation)
-        branches = [(phi, Linear((Weight(name, shape, self.element_variance),))) for name in names]
-        return tuple(Unit(branches[step % len(branches)], step, self.step_size) for step in range(self.depth))

@@ -12,13 +12,13 @@ makes a gradient step of its own, so that the left side owes nothing to the righ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.mlp import MLP
+from meanfield.nets.layered import Sequential
 from meanfield.seeds import stream
 from meanfield.simulation.one_step import one_step, pre_activations
 
@@ -30,7 +30,7 @@ Samples = Sequence[int] | NDArray[np.int64]
 class Population:
     """One net of given weights, P samples with their errors z_out - y, and an observed input that is not trained on."""
 
-    net: MLP
+    net: Sequential
     weights: list[Array]
     inputs: Array
     errors: Array
@@ -43,7 +43,7 @@ class Population:
         inputs = np.concatenate([self.inputs[chosen], self.observed[None]])
         errors = np.concatenate([self.errors[chosen], np.zeros((1, self.net.outputs))])
         # The observed input is a sample without error, which the mean over samples counts.
-        *_, top = one_step(replace(self.net, inputs=count + 1), self.weights, inputs, errors)
+        *_, top = one_step(self.net.replace(inputs=count + 1), self.weights, inputs, errors)
         return np.asarray(top[-1] * (count + 1) / count)
 
     def second_moment(self, batches: Sequence[Samples]) -> Array:
@@ -60,14 +60,14 @@ class Population:
         return np.outer(mean, mean), factor * spread / samples
 
 
-def drawn_population(net: MLP, samples: int, seed: int) -> Population:
+def drawn_population(net: Sequential, samples: int, seed: int) -> Population:
     """Weights, inputs and labels y ~ N(0, 1) by the laws of `simulate`, before normalisation of the inputs."""
     generator = stream(seed, "population", samples)
     shapes = zip(net.weight_shapes, net.weight_variances, strict=True)
     weights = [np.sqrt(variance) * generator.standard_normal(shape) for shape, variance in shapes]
     inputs = generator.standard_normal((samples + 1, *net.input_shape[1:]))
     labels = generator.standard_normal((samples, net.outputs))
-    outputs = pre_activations(replace(net, inputs=samples), weights, inputs[:-1])[-1]
+    outputs = pre_activations(net.replace(inputs=samples), weights, inputs[:-1])[-1]
     return Population(net, weights, inputs[:-1], outputs - labels, inputs[-1])
 
 

@@ -66,7 +66,7 @@ def one_step(
 
     Source: P0 eq. 7; P2 Theorem 2.
     """
-    require_net(architecture, loops=True)
+    require_net(architecture, units=True)
     arrays = arrays_of(backend, precision)
     samples, outputs = _samples(architecture, inputs), architecture.output_shape[1:]
     error = require_array("output_error", output_error, (samples, *outputs), "(samples, outputs, *output grid)")
@@ -92,7 +92,7 @@ def pre_activations(
 
     Of a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3; P2 eq. 1.
     """
-    require_net(architecture, loops=True)
+    require_net(architecture, units=True)
     arrays = arrays_of(backend, precision)
     with overflow_silent():
         state = _checked_forward(architecture, weights, inputs, arrays)

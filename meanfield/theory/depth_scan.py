@@ -6,14 +6,13 @@ All energies are natural logarithms, as they leave the range of a float where de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from meanfield.nets.mlp import MLP
+from meanfield.nets.layered import Sequential
 from meanfield.theory.exact import ExactTerms, exact_terms_by_depth, overlap_energies
 from meanfield.theory.laws import single_site_overlap, sum_of_minima
 
@@ -26,7 +25,7 @@ LAYERS = ("last", "mean")
 STEP = 1.1
 
 
-def energies_by_depth(architecture: MLP, depths: Sequence[int]) -> xr.Dataset:
+def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dataset:
     """Energies of the last layer and their mean over layers, for nets of these depths, exact and in two limits.
 
     Returns:
@@ -36,7 +35,7 @@ def energies_by_depth(architecture: MLP, depths: Sequence[int]) -> xr.Dataset:
 
     Source: THEORY sections 3, 8; P0 eqs. 9, 22, 23.
     """
-    deepest = replace(architecture, depth=max(depths))
+    deepest = architecture.replace(depth=max(depths))
     layer = np.arange(1, deepest.depth + 1)
     exact = [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)]
     growth = {
@@ -68,7 +67,7 @@ def _last_and_mean(by_layer: Array) -> Array:
 
 
 def finite_width_excess(
-    architecture: MLP, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
+    architecture: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
 ) -> xr.Dataset:
     """F_l over its leading order, less 1: at l/n (``excess_at_share``) and at fixed l (``excess_at_layer``), by width.
 
@@ -78,7 +77,7 @@ def finite_width_excess(
     for width in widths:
         places = np.array([round(width * share) for share in shares])
         depth = max(places.max(), *layers)
-        found = overlap_energies(replace(architecture, depth=int(depth), width=width))
+        found = overlap_energies(architecture.replace(depth=int(depth), width=width))
         leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), architecture.activation))
         excess = np.expm1(found - leading)
         at_share.append(excess[places - 1])
@@ -93,7 +92,9 @@ def finite_width_excess(
     )
 
 
-def output_share(architecture: MLP, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]) -> xr.Dataset:
+def output_share(
+    architecture: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]
+) -> xr.Dataset:
     """The output term over the label term at the last layer, and the local slope of eta*, by head, outputs, depth.
 
     Returns:
@@ -105,7 +106,7 @@ def output_share(architecture: MLP, heads: Sequence[str], outputs: Sequence[int]
     grown = np.log(np.array(steps) / np.array(depths))
     ratio, slope = (np.empty((len(heads), len(outputs), len(depths))) for _ in range(2))
     for place in np.ndindex(ratio.shape[:2]):
-        net = replace(architecture, depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
+        net = architecture.replace(depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
         rows = np.array([_rows(terms) for terms in exact_terms_by_depth(net, [*depths, *steps])])
         last, scale = rows[: len(depths), :, 0], -0.5 * rows[:, 0, 1]
         ratio[place] = last[:, ENERGIES.index("output_term")] - last[:, ENERGIES.index("label_term")]

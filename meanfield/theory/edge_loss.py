@@ -17,15 +17,15 @@ crossed the grid, and growth turns after of the order of N layers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
+from meanfield.nets.layered import Sequential
 from meanfield.theory import mean_field
 from meanfield.validation import require_counts
 
@@ -91,21 +91,21 @@ class EdgeLoss:
         return float(np.log(self.ratio[-1] / self.ratio[-2]))
 
 
-def edge_loss(net: ConvNet, limit: int, beyond: float = 3.0) -> EdgeLoss:
+def edge_loss(net: Sequential, limit: int, beyond: float = 3.0) -> EdgeLoss:
     """Walk up a net, whose own depth does not matter, to so many times the turn of its growth, or to layer ``limit``.
 
     Beyond the turn the decay settles: within 1 % of 2 ln lambda at 3 times the turn in one dimension, at 5 in two.
     """
     zero: list[float] = []
-    for energy in _overlap_energies(replace(net, depth=limit, padding="zero")):
+    for energy in _overlap_energies(net.replace(depth=limit, padding="zero")):
         zero.append(energy)
         if len(zero) >= ceil(beyond * (1 + int(np.argmax(zero)))) > 2:
             break
-    circular = islice(_overlap_energies(replace(net, depth=limit, padding="circular")), len(zero))
+    circular = islice(_overlap_energies(net.replace(depth=limit, padding="circular")), len(zero))
     return EdgeLoss(np.array(zero), np.array(list(circular)))
 
 
-def _overlap_energies(net: ConvNet) -> Iterator[float]:
+def _overlap_energies(net: Sequential) -> Iterator[float]:
     transport, product = mean_field.input_products(net, None)
     for moments, channels in zip(
         mean_field.layer_moments(net, transport, product), net.channels_by_layer[1:], strict=True

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.mlp import MLP
+from meanfield.nets.layered import Sequential
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Chain:
     gate_energy: Array
 
 
-def mean_field_chain(architecture: MLP) -> Chain:
+def mean_field_chain(architecture: Sequential) -> Chain:
     """The chain without noise, each (L,).
 
     Raises:
@@ -46,7 +46,7 @@ def mean_field_chain(architecture: MLP) -> Chain:
     return Chain(found.pre_activation_energy[0], found.gate_energy[0])
 
 
-def chain_corrections(architecture: MLP) -> Chain:
+def chain_corrections(architecture: Sequential) -> Chain:
     """Relative corrections of order 1/n to the mean energies of layers 1 .. L, each (L,).
 
     Raises:
@@ -64,7 +64,7 @@ def chain_corrections(architecture: MLP) -> Chain:
     return Chain(correction(found.pre_activation_energy), correction(found.gate_energy))
 
 
-def _noise(architecture: MLP, energy: Array) -> Array:
+def _noise(architecture: Sequential, energy: Array) -> Array:
     """v / n of epsilon_1 .. epsilon_L: none at layer 1, whose inputs are normalised."""
     sigma, below = architecture.sigma, energy[:-1]
     squares = sigma.product(below, below, below)
@@ -72,7 +72,7 @@ def _noise(architecture: MLP, energy: Array) -> Array:
     return np.concatenate([[0.0], relative / np.array(architecture.channels_by_layer[1:-1])])
 
 
-def _chains(architecture: MLP, kicks: Array) -> Chain:
+def _chains(architecture: Sequential, kicks: Array) -> Chain:
     """The chains that meet epsilon = kicks (P, L) on their way."""
     if architecture.inputs > 1 or architecture.has_skips:
         raise ValueError(

@@ -8,13 +8,13 @@ Jacobian to the outputs. All are carried as logarithms.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.mlp import MLP
+from meanfield.nets.layered import Sequential
 from meanfield.theory.closure import derive
 from meanfield.theory.layers import log_moments
 
@@ -40,12 +40,12 @@ class ExactTerms:
     output_term: Array
 
 
-def exact_terms(architecture: MLP) -> ExactTerms:
+def exact_terms(architecture: Sequential) -> ExactTerms:
     """Overlap energy, label term and output term of every layer, for labels of variance 1."""
     return next(exact_terms_by_depth(architecture, [architecture.depth]))
 
 
-def exact_terms_by_depth(architecture: MLP, depths: Iterable[int]) -> Iterator[ExactTerms]:
+def exact_terms_by_depth(architecture: Sequential, depths: Iterable[int]) -> Iterator[ExactTerms]:
     """The terms of the nets cut from this one at these depths, from one recursion up and one down.
 
     Moments from below do not depend on the layers above them, Gram moments only on the distance to the outputs.
@@ -56,7 +56,7 @@ def exact_terms_by_depth(architecture: MLP, depths: Iterable[int]) -> Iterator[E
     """
     whole = architecture.depth
     chain = _Chain.of(architecture)
-    overlap, below = _from_below(replace(architecture, head="he", outputs=1))
+    overlap, below = _from_below(architecture.replace(head="he", outputs=1))
     above = chain.gram_from_above()
     gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
     label = overlap + np.log(gamma / architecture.outputs)
@@ -67,12 +67,12 @@ def exact_terms_by_depth(architecture: MLP, depths: Iterable[int]) -> Iterator[E
 
 
 @lru_cache(maxsize=1)
-def _from_below(architecture: MLP) -> tuple[Array, Array]:
+def _from_below(architecture: Sequential) -> tuple[Array, Array]:
     """log E F_l, and logs of P1, P2, P3: kept for the next head or number of outputs, which change nothing here."""
     return overlap_energies(architecture), _Chain.of(architecture).moments_from_below(*OUTPUT_MOMENTS)
 
 
-def overlap_energies(architecture: MLP) -> Array:
+def overlap_energies(architecture: Sequential) -> Array:
     """log E F_l for l = 1 .. L.
 
     By a recursion of its own: carried along with moments that grow faster, F would underflow beside them.
@@ -81,7 +81,7 @@ def overlap_energies(architecture: MLP) -> Array:
     return np.asarray(chain.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(chain.channels[1:]))
 
 
-def relative_spread(architecture: MLP) -> Array:
+def relative_spread(architecture: Sequential) -> Array:
     """Standard deviation of one draw of F_l over its mean, for l = 1 .. L.
 
     The number of draws for a relative error e is (spread / e)^2; far above 1, rare draws make the mean.
@@ -91,7 +91,7 @@ def relative_spread(architecture: MLP) -> Array:
     return _spread(square - 2 * overlap_energies(architecture))
 
 
-def label_spread(architecture: MLP) -> Array:
+def label_spread(architecture: Sequential) -> Array:
     """Standard deviation of one draw of B_l over its mean, for l = 1 .. L; a draw has its own weights and labels.
 
     B_l = y' G y / (M^2 n) with G = J Theta^2 J', so that E_y B_l^2 is (tr G)^2 + 2 tr G^2. Averaged over the matrix
@@ -124,7 +124,7 @@ class _Chain:
     outputs: int
 
     @classmethod
-    def of(cls, architecture: MLP) -> _Chain:
+    def of(cls, architecture: Sequential) -> _Chain:
         channels = np.array(architecture.channels_by_layer, dtype=float)
         gain = architecture.sigma.gain
         variances = np.append(1.0 / (gain * channels[:-1]), architecture.head_variance)

@@ -18,7 +18,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.residual import ResidualMLP
+from meanfield.nets.residual import Residual
 from meanfield.theory.closure import DepthUnit, derive_together
 from meanfield.theory.exact import OUTPUT_MOMENTS, OVERLAP, ExactTerms
 from meanfield.theory.kernels.iteration import iterate
@@ -31,7 +31,7 @@ SQUARED = "u_i v_i u_j v_j"
 LENGTHS = "u_i u_i v_j v_j"
 
 
-def exact_residual_terms(architecture: ResidualMLP) -> ExactTerms:
+def exact_residual_terms(architecture: Residual) -> ExactTerms:
     """Overlap energy, label term and output term at the end of every depth unit, for labels of variance 1."""
     backbone = _Backbone(architecture)
     overlap = backbone.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(backbone.width)
@@ -46,7 +46,7 @@ class _Backbone:
     Those are n, s of a plain layer and n, s, beta of a block.
     """
 
-    def __init__(self, architecture: ResidualMLP) -> None:
+    def __init__(self, architecture: Residual) -> None:
         *variances, _ = architecture.weight_variances
         self.width, self.outputs = float(architecture.channels_by_layer[-1]), float(architecture.outputs)
         self._input_width = float(architecture.channels_by_layer[0])

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.nets.layered import Sequential
+from meanfield.nets.loop import Loop
 from meanfield.nets.residual import Residual
-from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.loop_laws import loop_exponent
 from meanfield.theory.loop_update import log_update_energies
 from meanfield.theory.mean_field import gate_energies, white_product
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 POWER = -1.5
 
 
-def log_scale(architecture: Sequential | TiedLoop) -> float:
+def log_scale(architecture: Sequential | Loop) -> float:
     """ln of the mean-field scale of one net or loop; the learning rate that moves it by 1 at infinite width.
 
     Nets: ln eta*_B = -(1/2) ln mean_l B_l, of the label term under plain SGD. Loops: -(1/2) ln(E|dh_L|^2 / N) under one
@@ -39,7 +39,7 @@ def log_scale(architecture: Sequential | TiedLoop) -> float:
 
     Source: P0 eq. 9; P2 eqs. 3, 4.
     """
-    if isinstance(architecture, TiedLoop):
+    if isinstance(architecture, Loop):
         return float(-0.5 * log_update_energies(architecture)[-1])
     with np.errstate(over="ignore", invalid="ignore"):
         energy = float(np.mean(_label_term(architecture)))
@@ -52,7 +52,7 @@ def log_scale(architecture: Sequential | TiedLoop) -> float:
     return -0.5 * log(energy)
 
 
-def scales_at(architecture: Sequential | TiedLoop, depths: Sequence[int]) -> Array:
+def scales_at(architecture: Sequential | Loop, depths: Sequence[int]) -> Array:
     """Mean-field scales of the nets (or loops) that differ from this one in depth alone: (len(depths),).
 
     Plain nets of equal layers share one recursion, O(L) for all depths; residual nets and loops, whose scaling knows
@@ -67,14 +67,14 @@ def scales_at(architecture: Sequential | TiedLoop, depths: Sequence[int]) -> Arr
     return np.exp([log_scale(replace(net, depth=depth)) for depth in depths])
 
 
-def learning_rate_exponent(architecture: Sequential | TiedLoop) -> float:
+def learning_rate_exponent(architecture: Sequential | Loop) -> float:
     """x of eta* ~ L^x at large depth; NaN where eta* is no power of it.
 
     Plain nets -3/2 (P0) where energies pass every layer unchanged: under the fan-in rule, with gates that know the sign
     alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and eta* is an
     exponential of the depth in the end. Residual nets by `residual_exponent`, loops by `loop_exponent`.
     """
-    if isinstance(architecture, TiedLoop):
+    if isinstance(architecture, Loop):
         return loop_exponent(architecture)
     if not isinstance(architecture, Residual):
         kept = architecture.covers_evenly and architecture.sigma.homogeneous

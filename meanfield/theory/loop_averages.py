@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.nets.activations import LINEAR, Activation
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
 from meanfield.theory.step_averages import StepAverages
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ class SmoothPairs:
         return np.log(self.activation.gate_product(np.exp(variances[-1:]), np.exp(variances), np.exp(covariance)))
 
 
-def pair_averages(loop: TiedLoop) -> Averages:
+def pair_averages(loop: Loop) -> Averages:
     """The averages that this loop's activation and weights call for."""
     if loop.sigma.homogeneous:
         return HomogeneousAverages(loop.sigma)

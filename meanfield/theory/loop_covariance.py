@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.gaussian_averages import LARGEST_VARIANCE
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
 from meanfield.theory.loop_averages import Averages, pair_averages
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ class EqualSteps:
         return self._total
 
 
-def pair_sum(loop: TiedLoop) -> PairSum:
+def pair_sum(loop: Loop) -> PairSum:
     """The sum over pairs of steps that this loop's weights call for."""
     return AllPairs(loop.depth) if loop.tied else EqualSteps()
 
@@ -87,7 +87,7 @@ class Step:
         return self.averages.gates(self.variances, self.covariance)
 
 
-def steps(loop: TiedLoop, initial_energy: float = 1.0) -> Iterator[Step]:
+def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[Step]:
     """Yield steps 1 .. L of the loop at infinite width, from h_0 of variance ``initial_energy``.
 
     Raises:
@@ -105,17 +105,17 @@ def steps(loop: TiedLoop, initial_energy: float = 1.0) -> Iterator[Step]:
         variances[step] = covariance[-1]
 
 
-def increment_scale(loop: TiedLoop) -> float:
+def increment_scale(loop: Loop) -> float:
     """log(eps^2 sigma_W^2)."""
     return log(loop.weight_variance) - 2 * float(loop.alpha) * log(loop.depth)
 
 
-def log_correlation_terms(loop: TiedLoop) -> Array:
+def log_correlation_terms(loop: Loop) -> Array:
     """ln C_s, s = 1 .. L, with C_s = H_s - H_0 at H_0 = 1: (L,)."""
     return np.array([step.correlation[-1] for step in steps(loop)])
 
 
-def _require_averages(loop: TiedLoop, step: int, log_variance: float) -> None:
+def _require_averages(loop: Loop, step: int, log_variance: float) -> None:
     if not loop.sigma.homogeneous and log_variance > log(LARGEST_VARIANCE):
         raise ValueError(
             f"the stream of this loop reaches variance exp({log_variance:.3g}) before step {step} of {loop.depth}; "

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
 from meanfield.theory.loop_covariance import increment_scale
 
 Array = NDArray[np.float64]
 
 
-def has_closed_energy(loop: TiedLoop) -> bool:
+def has_closed_energy(loop: Loop) -> bool:
     """Whether `log_correlation_law` serves this loop."""
     return loop.sigma.homogeneous and (not loop.tied or loop.activation == "linear")
 
 
-def log_correlation_law(loop: TiedLoop) -> Array:
+def log_correlation_law(loop: Loop) -> Array:
     """ln C_l of H_l = H_0 + C_l, l = 1 .. L, in closed form: (L,).
 
     Independent: H_l = (1 + x)^l, exact at any width for linear nets (P2 appendix B with its constant). Tied linear:
@@ -45,7 +45,7 @@ def log_correlation_law(loop: TiedLoop) -> Array:
     return np.asarray(grown + np.log(-np.expm1(-grown)))
 
 
-def log_energy_bounds(loop: TiedLoop) -> tuple[Array, Array]:
+def log_energy_bounds(loop: Loop) -> tuple[Array, Array]:
     """Lower and upper bound of the mean-field ln H_l of a tied loop, l = 1 .. L: two of (L,).
 
     As q Q_ab <= E[phi(h_a) phi(h_b)] <= q (Q_aa Q_bb)^(1/2), energies lie between those of the tied linear loop of
@@ -65,7 +65,7 @@ def log_energy_bounds(loop: TiedLoop) -> tuple[Array, Array]:
     return np.logaddexp(0.0, _squared_binomials(loop.depth, x)), upper
 
 
-def log_energy_growth(loop: TiedLoop) -> float:
+def log_energy_growth(loop: Loop) -> float:
     """Leading order of ln H_L at large depth where the energy is unbounded: alpha < 1 (independent: alpha < 1/2).
 
     Tied: 2 L ln(1 + eps sigma_W q^(1/2)), that is 2 sigma_W q^(1/2) L^(1 - alpha) to leading order, less a constant for
@@ -80,7 +80,7 @@ def log_energy_growth(loop: TiedLoop) -> float:
     return float(loop.depth * (2 * np.logaddexp(0.0, x / 2) if loop.tied else np.logaddexp(0.0, x)))
 
 
-def loop_exponent(loop: TiedLoop) -> float:
+def loop_exponent(loop: Loop) -> float:
     """x of eta ~ L^x that keeps |dh_L| fixed under one update of isotropic signs; NaN where it is no power of L.
 
     alpha - 1 in tied loops of alpha >= 1, where the changes of all steps add up (P2 eq. 4), and alpha - 1/2 in
@@ -92,7 +92,7 @@ def loop_exponent(loop: TiedLoop) -> float:
     return alpha - threshold if alpha >= threshold else float("nan")
 
 
-def log_printed_energy(loop: TiedLoop) -> Array:
+def log_printed_energy(loop: Loop) -> Array:
     """The papers' ln H_l, l = 1 .. L, with their constant set where it holds, at small eps L: (L,).
 
     Tied: H_l = 1 + x l^2 (P2 Theorem 1); independent: H_l = 1 + x l, its counterpart at H = O(1).
@@ -105,7 +105,7 @@ def log_printed_energy(loop: TiedLoop) -> Array:
     return np.logaddexp(0.0, log_increment_gain(loop) + power * np.log(np.arange(1, loop.depth + 1)))
 
 
-def log_increment_gain(loop: TiedLoop) -> float:
+def log_increment_gain(loop: Loop) -> float:
     """ln x, x = eps^2 sigma_W^2 q: the energy of one increment over that of the stream."""
     return increment_scale(loop) + log(loop.sigma.gain)
 
@@ -122,7 +122,7 @@ def _terms(factorials: Array, powers: Array) -> Array:
     return np.asarray(2 * (factorials[-1] - factorials - factorials[::-1]) + powers[: len(factorials)])
 
 
-def _require_homogeneous(what: str, loop: TiedLoop) -> None:
+def _require_homogeneous(what: str, loop: Loop) -> None:
     if not loop.sigma.homogeneous:
         raise ValueError(
             f"{what} has a closed form for 'relu' and 'linear' alone, which scale with the stream; activation is "
@@ -130,7 +130,7 @@ def _require_homogeneous(what: str, loop: TiedLoop) -> None:
         )
 
 
-def _require_tied(what: str, loop: TiedLoop) -> None:
+def _require_tied(what: str, loop: Loop) -> None:
     _require_homogeneous(what, loop)
     if not loop.tied:
         raise ValueError(f"{what} are for tied loops; independent steps have the energy itself in closed form")

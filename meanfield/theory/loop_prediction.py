@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.machine_memory import NUMBER_BYTES, require_bytes
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loop_averages import pair_averages
 from meanfield.theory.loop_covariance import steps
@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 STEP_PAIR_ARRAYS = 4
 
 
-def loop_levels(loop: TiedLoop) -> tuple[str, ...]:
+def loop_levels(loop: Loop) -> tuple[str, ...]:
     """The levels that this loop has."""
     return ("mean_field", "law") if has_closed_energy(loop) else ("mean_field",)
 
 
-def loop_values(loop: TiedLoop, level: str, correlations: bool) -> dict[str, Array]:
+def loop_values(loop: Loop, level: str, correlations: bool) -> dict[str, Array]:
     """Quantities of the registry by name, for one of the `loop_levels`."""
     if correlations and level != "mean_field":
         raise ValueError(f"correlations of steps are predicted at level 'mean_field' alone; level is {level!r}")
@@ -37,7 +37,7 @@ def loop_values(loop: TiedLoop, level: str, correlations: bool) -> dict[str, Arr
     return with_logarithms(energies | found) | {"cross_term": np.zeros(loop.depth)}
 
 
-def _mean_field(loop: TiedLoop, correlations: bool) -> dict[str, Array]:
+def _mean_field(loop: Loop, correlations: bool) -> dict[str, Array]:
     """Logarithms by step and, if asked for, by pair of steps; step s is the increment that makes h_s of h_{s-1}."""
     term, features = np.empty(loop.depth), np.empty((loop.depth, loop.depth) if correlations else 0)
     for index, step in enumerate(steps(loop)):
@@ -53,7 +53,7 @@ def _mean_field(loop: TiedLoop, correlations: bool) -> dict[str, Array]:
     return {"correlation_term": term, "feature_overlap": features, "increment_correlation": increments}
 
 
-def _independent_features(loop: TiedLoop, terms: Array) -> Array:
+def _independent_features(loop: Loop, terms: Array) -> Array:
     """ln E[phi(h_l) phi(h_t)], t = 0 .. l, where Q_lt = H_t, from ln C_1 .. ln C_l."""
     energies = np.logaddexp(0.0, np.concatenate([[-np.inf], terms]))
     return pair_averages(loop).features(energies, energies)

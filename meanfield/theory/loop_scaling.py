@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.optimize import brentq
 
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
 from meanfield.theory.loop_covariance import log_correlation_terms
 from meanfield.theory.loop_laws import has_closed_energy, log_correlation_law
 
@@ -16,17 +14,17 @@ BRACKET = (0.0, 2.0)
 TOLERANCE = 1e-6
 
 
-def energy_exponent(loop: TiedLoop) -> float:
+def energy_exponent(loop: Loop) -> float:
     """Local exponent of ln H_L in L, between depths L and 2 L.
 
     For homogeneous activations it tends to 1 - alpha below alpha = 1, where H_L grows like the exponential of a power
     of L, and to 2 - 2 alpha above, where H_L - 1 falls as P2 Theorem 1 says; in independent stacks to 1 - 2 alpha.
     """
-    shallow, deep = (np.logaddexp(0.0, _log_correlation(replace(loop, depth=d))) for d in (loop.depth, 2 * loop.depth))
+    shallow, deep = (np.logaddexp(0.0, _log_correlation(loop.replace(depth=d))) for d in (loop.depth, 2 * loop.depth))
     return float(np.log2(deep / shallow))
 
 
-def critical_alpha(loop: TiedLoop) -> float:
+def critical_alpha(loop: Loop) -> float:
     """Residual scaling alpha at which the exponent of ln H_L changes sign at this depth: from growth to decay.
 
     Tends to 1 in tied loops and 1/2 in independent stacks, from above and with a distance of O(1/L).
@@ -34,16 +32,16 @@ def critical_alpha(loop: TiedLoop) -> float:
     Raises:
         ValueError: no change of sign for alpha between 0 and 2 at this depth; take a larger one.
     """
-    ends = [energy_exponent(replace(loop, alpha=alpha)) for alpha in BRACKET]
+    ends = [energy_exponent(loop.replace(alpha=alpha)) for alpha in BRACKET]
     if not ends[0] > 0 > ends[1]:
         raise ValueError(
             f"the exponents at alpha = {BRACKET[0]:g} and {BRACKET[1]:g} are {ends[0]:.3g} and {ends[1]:.3g} at depth "
             f"{loop.depth}: they do not enclose a threshold; take a larger depth"
         )
-    return float(brentq(lambda alpha: energy_exponent(replace(loop, alpha=alpha)), *BRACKET, xtol=TOLERANCE))
+    return float(brentq(lambda alpha: energy_exponent(loop.replace(alpha=alpha)), *BRACKET, xtol=TOLERANCE))
 
 
-def _log_correlation(loop: TiedLoop) -> float:
+def _log_correlation(loop: Loop) -> float:
     """ln C_L, by the closed form where there is one."""
     terms = log_correlation_law if has_closed_energy(loop) else log_correlation_terms
     return float(terms(loop)[-1])

@@ -16,13 +16,13 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
 from meanfield.theory.loop_covariance import increment_scale, log_correlation_terms, pair_sum, steps
 
 Array = NDArray[np.float64]
 
 
-def log_own_energies(loop: TiedLoop) -> Array:
+def log_own_energies(loop: Loop) -> Array:
     """ln of the part of E|dh_s|^2 / N that the update makes by itself, eta^2 eps^2 sum E[phi phi] at eta = 1: (L,).
 
     What P2 calls the leading term; the rest is what steps carry of earlier changes.
@@ -32,7 +32,7 @@ def log_own_energies(loop: TiedLoop) -> Array:
     return log_correlation_terms(loop) - log(loop.weight_variance)
 
 
-def log_update_energies(loop: TiedLoop) -> Array:
+def log_update_energies(loop: Loop) -> Array:
     """ln E|dh_s|^2 / N, s = 1 .. L, after one isotropic update at learning rate eta = 1; it goes as eta^2: (L,).
 
     Grows as (eta eps L)^2 in tied loops of alpha >= 1, as P2 Theorem 2 says, and as eta^2 eps^2 L in independent stacks

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from meanfield.directions import Pair
-from meanfield.nets.mlp import MLP
+from meanfield.nets.layered import Sequential
 from meanfield.theory.closure import derive, gate_average
 from meanfield.theory.layers import log_moments
 from meanfield.theory.moments import Moment, parse_moment
@@ -43,7 +43,7 @@ class PairMoments:
     log_variance: Array
 
 
-def pair_moments(architecture: MLP, pair: Pair) -> PairMoments:
+def pair_moments(architecture: Sequential, pair: Pair) -> PairMoments:
     """The moments of one pair's overlap at every layer.
 
     Given the layers below, T_h averages n_h independent products, so Var(T_h | below) = s^2 (e + b) / n_h with
@@ -64,7 +64,7 @@ def pair_moments(architecture: MLP, pair: Pair) -> PairMoments:
     return found
 
 
-def _mean_across_layers(architecture: MLP, low: int, high: int) -> float:
+def _mean_across_layers(architecture: Sequential, low: int, high: int) -> float:
     """E T_h above the layer of the upper direction, for two of different layers: 1/(pi n) for ReLU, and not 0.
 
     The upper direction's tangent v = |x| e_a has no random sign, so <u, v> = u_a |x| has mean zero only until the gate
@@ -82,7 +82,7 @@ def _mean_across_layers(architecture: MLP, low: int, high: int) -> float:
 class _Chain:
     """The recursions along one net; a state gives, by moment, its logarithm at one layer or at several."""
 
-    def __init__(self, architecture: MLP) -> None:
+    def __init__(self, architecture: Sequential) -> None:
         self.activation = architecture.activation
         self.widths = np.array(architecture.channels_by_layer, dtype=float)
         self.variances = np.array(architecture.weight_variances[:-1])

@@ -19,9 +19,8 @@ from meanfield.nets.batches import PLAIN, Batch
 from meanfield.nets.families import require_net
 from meanfield.nets.given_inputs import checked_inputs
 from meanfield.nets.layered import Sequential
-from meanfield.nets.mlp import MLP
-from meanfield.nets.residual import ResidualMLP
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.loop import Loop
+from meanfield.nets.residual import Residual
 from meanfield.theory import laws, mean_field
 from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.closure import GATES
@@ -46,7 +45,7 @@ WHOSE = {
 
 
 def predict(
-    architecture: Sequential | TiedLoop,
+    architecture: Sequential | Loop,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -105,7 +104,7 @@ def predict(
     asked = {"spread": spread, "correlations": correlations, "by_site": by_site}
     for name, value in asked.items():
         require_flag(name, value)
-    if isinstance(architecture, TiedLoop):
+    if isinstance(architecture, Loop):
         name = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
         require_choice(f"level for {name}", level, loop_levels(architecture))
         given = [option is not None for option in (inputs, pairs, batch)]
@@ -127,7 +126,7 @@ def predict(
     if batch is not None or loss != "squared":
         return _under_batch(architecture, inputs, PLAIN if batch is None else batch, loss, attrs)
     if level == "exact":
-        return _exact(cast(MLP, architecture), pairs, spread, attrs)
+        return _exact(architecture, pairs, spread, attrs)
     if level == "law":
         return _law(architecture, inputs, attrs)
     return _mean_field(architecture, inputs, by_site, attrs)
@@ -206,13 +205,13 @@ def _levels(architecture: Sequential, inputs: ArrayLike | None) -> tuple[str, ..
     """
     if architecture.weight_variance is not None:
         return ("mean_field",)
-    one_input = isinstance(architecture, MLP) and architecture.inputs == 1 and inputs is None
+    one_input = not architecture.grid and architecture.inputs == 1 and inputs is None
     gates = ("linear",) if architecture.has_skips else GATES
     exact = ("exact",) if one_input and architecture.activation in gates else ()
     return (*exact, "mean_field") if architecture.has_skips else (*exact, *LEVELS)
 
 
-def _exact(architecture: MLP, pairs: Iterable[Any] | None, spread: bool, attrs: dict[str, Any]) -> xr.Dataset:
+def _exact(architecture: Sequential, pairs: Iterable[Any] | None, spread: bool, attrs: dict[str, Any]) -> xr.Dataset:
     if architecture.has_skips and (pairs is not None or spread):
         raise ValueError(
             f"overlaps of pairs and spreads are predicted for plain nets; this is a {type(architecture).__name__}, in "
@@ -229,7 +228,7 @@ def _exact(architecture: MLP, pairs: Iterable[Any] | None, spread: bool, attrs: 
     return predicted_dataset(architecture, values, attrs, coords)
 
 
-def _overlap_values(architecture: MLP, pairs: tuple[Pair, ...]) -> dict[str, Array]:
+def _overlap_values(architecture: Sequential, pairs: tuple[Pair, ...]) -> dict[str, Array]:
     """Mean, second moment and conditional variance of every pair's overlap: (pairs, L)."""
     moments = [pair_moments(architecture, pair) for pair in pairs]
     logs = {
@@ -239,9 +238,9 @@ def _overlap_values(architecture: MLP, pairs: tuple[Pair, ...]) -> dict[str, Arr
     return {"overlap": np.stack([found.mean for found in moments])} | with_logarithms(logs)
 
 
-def _exact_values(architecture: MLP) -> dict[str, Array]:
+def _exact_values(architecture: Sequential) -> dict[str, Array]:
     """Every quantity by layer of the exact level, with its logarithm."""
-    terms = exact_residual_terms(architecture) if isinstance(architecture, ResidualMLP) else exact_terms(architecture)
+    terms = exact_residual_terms(cast(Residual, architecture)) if architecture.has_skips else exact_terms(architecture)
     update = np.logaddexp(terms.label_term, terms.output_term)
     mean_update, mean_label = _log_mean(update), _log_mean(terms.label_term)
     logs = {

@@ -1,0 +1,140 @@
+"""A third road to one step: nets written in JAX, changed along the gradient that JAX derives.
+
+It reads the units of a net, as the library does, and shares no code with it. Values are (B, C, *grid).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from meanfield.nets import maps
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+SIGMA = {
+    "relu": jax.nn.relu,
+    "linear": lambda z: z,
+    "gelu": lambda z: jax.nn.gelu(z, approximate=False),
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
+}
+
+
+def values_and_output(net, weights, x):
+    """value_1 .. value_D and the output of weights by name."""
+    values = [x]
+    for unit in net.units:
+        branch = unit.multiplier * along(unit.branch, values[-1], weights)
+        values.append(along(unit.after, branch if unit.skip is None else values[unit.skip] + branch, weights))
+    readout = net.readout_unit
+    output = values[-1] if readout is None else readout.multiplier * along(readout.branch, values[-1], weights)
+    return values[1:], output
+
+
+def one_step(net, weights, inputs, output_error):
+    """Change of every value under one step of rate 1 of the loss whose gradient at the output is ``output_error``."""
+    with jax.enable_x64(True):
+        given = {name: jnp.asarray(one) for name, one in zip(net.weights, weights, strict=True)}
+        x, error = jnp.asarray(inputs), jnp.asarray(output_error)
+        output, pull = jax.vjp(lambda w: values_and_output(net, w, x)[1], given)
+        (gradient,) = pull(error.reshape(output.shape))
+        down = jax.tree.map(lambda one: -one, gradient)
+        _, changes = jax.jvp(lambda w: values_and_output(net, w, x)[0], (given,), (down,))
+        return [np.asarray(change) for change in changes]
+
+
+def along(branch, x, weights):
+    for one in branch:
+        x = MAPS[type(one)](one, x, weights)
+    return x
+
+
+def _linear(one, x, weights):
+    return jnp.concatenate([_stencil(one, weight, x, weights[weight.name]) for weight in one.weights], axis=1)
+
+
+def _stencil(one, weight, x, tensor):
+    """sum over taps and groups of W[:, :, tap] x(p + offset), offsets from -((k - 1) // 2) on along every axis."""
+    kernel = weight.shape[2:]
+    if not kernel:
+        return jnp.concatenate(_by_group(weight, x, tensor), axis=1)
+    total = 0.0
+    for tap in product(*map(range, kernel)):
+        offset = [one.dilation * (step - (taps - 1) // 2) for step, taps in zip(tap, kernel, strict=True)]
+        moved = _shifted(x, offset, one.padding)
+        total = total + jnp.concatenate(_by_group(weight, moved, tensor[(slice(None), slice(None), *tap)]), axis=1)
+    return total
+
+
+def _by_group(weight, x, matrix):
+    parts = zip(jnp.split(matrix, weight.groups), jnp.split(x, weight.groups, axis=1), strict=True)
+    return [jnp.einsum("oi,bi...->bo...", rows, seen) for rows, seen in parts]
+
+
+def _shifted(x, offset, padding):
+    """x(p + offset): on a torus, or with zeros beyond the grid."""
+    for axis, step in enumerate(offset, start=2):
+        if padding == "zero":
+            reach = abs(step)
+            widths = [(reach, reach) if at == axis else (0, 0) for at in range(x.ndim)]
+            x = jax.lax.slice_in_dim(jnp.pad(x, widths), reach + step, reach + step + x.shape[axis], axis=axis)
+        else:
+            x = jnp.roll(x, -step, axis=axis)
+    return x
+
+
+def _bias(one, x, weights):
+    return x + weights[one.weight.name].reshape(1, -1, *[1] * (x.ndim - 2))
+
+
+def _gate(one, x, weights):
+    gating, gated = jnp.split(x, 2, axis=1)
+    return SIGMA[one.activation](gating) * gated
+
+
+def _normalisation(one, x, weights):
+    centred = x - x.mean(axis=1, keepdims=True) if one.kind == "layer" else x
+    return centred / jnp.sqrt((centred**2).mean(axis=1, keepdims=True) + one.epsilon)
+
+
+def _attention(one, x, weights):
+    flat = x.reshape(*x.shape[:2], -1)
+    sites = flat.shape[2]
+    heads = [part.reshape(len(x), one.heads, -1, sites) for part in jnp.split(flat, 3, axis=1)]
+    queries, keys, items = heads
+    size = queries.shape[2]
+    if one.rotary:
+        queries, keys = _rotated(queries), _rotated(keys)
+    logits = jnp.einsum("bhci,bhcj->bhij", queries, keys) * size ** (-1.0 if one.scale == "inverse" else -0.5)
+    if one.causal:
+        logits = jnp.where(jnp.arange(sites)[:, None] >= jnp.arange(sites), logits, -jnp.inf)
+    mixed = jnp.einsum("bhij,bhcj->bhci", jax.nn.softmax(logits, axis=-1), items)
+    return mixed.reshape(len(x), -1, *x.shape[2:])
+
+
+def _rotated(heads):
+    """Pairs (i, i + size/2) as complex numbers, turned by t 10000^(-2 i / size) at site t."""
+    size, sites = heads.shape[2:]
+    turn = jnp.exp(1j * jnp.arange(sites) * 10_000.0 ** (-2 * jnp.arange(size // 2) / size)[:, None])
+    pairs = (heads[:, :, : size // 2] + 1j * heads[:, :, size // 2 :]) * turn
+    return jnp.concatenate([pairs.real, pairs.imag], axis=2)
+
+
+def _pooling(one, x, weights):
+    flat = x.reshape(*x.shape[:2], -1)
+    return flat.mean(axis=2) if one.kind == "mean" else flat[:, :, -1]
+
+
+MAPS = {
+    maps.Linear: _linear,
+    maps.Bias: _bias,
+    maps.Pointwise: lambda one, x, weights: SIGMA[one.activation](x),
+    maps.Gate: _gate,
+    maps.Normalisation: _normalisation,
+    maps.Attention: _attention,
+    maps.Pooling: _pooling,
+}
