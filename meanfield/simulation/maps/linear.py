@@ -7,15 +7,21 @@ from typing import Any
 from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
 from meanfield.nets.maps import Linear
 from meanfield.simulation.maps.base import Operation, Setting
+from meanfield.simulation.weights import Dense
 
 
 class LinearOperation(Operation):
-    """W patches(X), and back patches^T(W^T U)."""
+    """W patches(X), and back patches^T(W^T U): by products with the patches, or without them where arrays can and W is
+    all at hand.
+    """
 
     def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
         return self.tangent(one, values, None, values, setting), None
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        if (matrix := direct_matrix(one, setting)) is not None:
+            table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
+            return setting.arrays.convolution.convolve_transpose(matrix, errors, table)
         draws, channels, rows, sites = errors.shape
         flat = errors.reshape(draws, channels, rows * sites)
         pulled: Any = None
@@ -30,11 +36,27 @@ class LinearOperation(Operation):
         return setting.arrays.gather_transpose(pulled, table, rows)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        if (matrix := direct_matrix(one, setting)) is not None:
+            return setting.arrays.convolution.convolve(matrix, moved, stencil(one, setting))
         draws, _, rows, sites = moved.shape
         patches = patches_of(one, moved, setting)
         products = [setting.weights[weight.name].times(patches) for weight in one.weights]
         whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
         return whole.reshape(draws, -1, rows, sites)
+
+
+def direct_matrix(one: Linear, setting: Setting) -> Any:
+    """The matrix of a map that arrays convolve with directly, or None."""
+    weight = setting.weights[one.weights[0].name]
+    alone = len(one.weights) == 1 and one.weights[0].groups == 1 and one.taps > 1
+    return weight.matrix if setting.arrays.convolution and alone and isinstance(weight, Dense) else None
+
+
+def weight_gradient(one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
+    """U patches(X)^T of all weights side by side, (D, n', n k), from errors (D, n', B, S) and inputs (D, n, B, S)."""
+    if direct_matrix(one, setting) is not None:
+        return setting.arrays.convolution.weight_gradient(errors, values, stencil(one, setting))
+    return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
 
 
 def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
