@@ -46,6 +46,11 @@ class Arrays:
     normals: Callable[[int, str, range, str], Any] | None = None
     convolution: DirectConvolution | None = None
 
+    @property
+    def order(self) -> str:
+        """Which axis of fresh arrays lies innermost: the last, "C", or the first, "F", as convolutions want it."""
+        return "F" if self.convolution else "C"
+
     def for_training(self) -> Arrays:
         """With convolutions that do without patches: to rounding the same numbers."""
         return self if self.normals else replace(self, convolution=DirectConvolution())

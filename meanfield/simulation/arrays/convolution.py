@@ -26,45 +26,56 @@ class DirectConvolution:
     """W patches(X), its transpose and the gradient of W, without patches.
 
     Taps are summed first, then channels, in an order of their own: results are those of patches to rounding.
+    ``rectified``: of max(X, 0) in place of X, as ReLU gives it.
     """
 
-    def convolve(self, weights: Array, values: Array, table: Table) -> Array:
+    def convolve(self, weights: Array, values: Array, table: Table, rectified: bool = False) -> Array:
         """W patches(X): (D, n', n k), (D, n, R, S) -> (D, n', R, S); one X serves all draws, if it is one."""
-        return _by_groups(_convolved, weights.shape[1], weights.reshape(*weights.shape[:2], -1, len(table)), values, table)
+        return _by_groups(_convolved, weights, values, table, rectified)
 
-    def convolve_transpose(self, weights: Array, errors: Array, reversed_table: Table) -> Array:
-        """patches^T(W^T U): (D, n', n k), (D, n', R, S) -> (D, n, R, S), a convolution by the reversed offsets."""
-        by_tap = weights.reshape(*weights.shape[:2], -1, len(reversed_table)).swapaxes(1, 2)
-        return _by_groups(_convolved, by_tap.shape[1], by_tap, errors, reversed_table)
+    def convolve_transpose(self, weights: Array, errors: Array, table: Table, gate: Array | None = None) -> Array:
+        """patches^T(W^T U): (D, n', n k), (D, n', R, S) -> (D, n, R, S), 0 where the gate is not positive.
 
-    def weight_gradient(self, errors: Array, values: Array, table: Table) -> Array:
+        It is a convolution: ``table`` has the reversed offsets.
+        """
+        draws, above, _ = weights.shape
+        by_tap = weights.T.reshape(-1, len(table), above, draws)
+        turned = np.ascontiguousarray(by_tap.transpose(2, 1, 0, 3)).reshape(above * len(table), -1, draws)
+        return _by_groups(_convolved, turned.T, errors, table, False, gate)
+
+    def weight_gradient(self, errors: Array, values: Array, table: Table, rectified: bool = False) -> Array:
         """U patches(X)^T: (D, n', R, S), (D, n, R, S) -> (D, n', n k); one X serves all draws, if it is one."""
-        return _by_groups(_gradient, errors.shape[1], errors, values, table)
+        return _by_groups(_gradient, errors, values, table, rectified)
 
 
-def draws_side_by_side(channels: int, precision: str) -> int:
+def draws_side_by_side(channels: int, itemsize: int) -> int:
     """The fewest draws that fill two vectors with so many channels each, up to `MOST_DRAWS`."""
-    two = 2 * kernels.VECTOR // np.dtype(precision).itemsize
+    two = 2 * kernels.VECTOR // itemsize
     return min(MOST_DRAWS, two // gcd(channels, two))
 
 
-def _by_groups(work: Callable[..., Array], channels: int, first: Array, values: Array, table: Table) -> Array:
+def _by_groups(
+    work: Callable[..., Array], first: Array, values: Array, table: Table, rectified: bool, gate: Array | None = None
+) -> Array:
     """Of all draws, as many at once as fit side by side and divide them."""
     draws = len(first)
-    values = np.broadcast_to(values, (draws, *values.shape[1:]))
-    size = gcd(draws, draws_side_by_side(channels, values.dtype.name))
-    parts = [work(first[d : d + size], values[d : d + size], table) for d in range(0, draws, size)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(values) != draws:
+        values = np.broadcast_to(values, (draws, *values.shape[1:]))
+    size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
+    if size == draws:
+        return work(first, values, table, rectified, gate)
+    groups = [slice(d, d + size) for d in range(0, draws, size)]
+    parts = [work(first[one], values[one], table, rectified, None if gate is None else gate[one]) for one in groups]
+    return np.concatenate(parts)
 
 
-def _convolved(weights: Array, values: Array, table: Table) -> Array:
-    """Weights as (D, n', n, k)."""
-    return kernels.convolve(_draws_innermost(weights), _draws_innermost(values), table).T
+def _convolved(weights: Array, values: Array, table: Table, rectified: bool, gate: Array | None) -> Array:
+    where = None if gate is None else _draws_innermost(gate)
+    return kernels.convolve(_draws_innermost(weights), _draws_innermost(values), table, rectified, where).T
 
 
-def _gradient(errors: Array, values: Array, table: Table) -> Array:
-    found = kernels.weight_gradient(_draws_innermost(errors), _draws_innermost(values), table).T
-    return found.reshape(*found.shape[:2], -1)
+def _gradient(errors: Array, values: Array, table: Table, rectified: bool, gate: None) -> Array:
+    return kernels.weight_gradient(_draws_innermost(errors), _draws_innermost(values), table, rectified).T
 
 
 def _draws_innermost(array: Array) -> Array:

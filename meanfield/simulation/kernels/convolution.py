@@ -61,111 +61,173 @@ def tile_shape(rows, columns, draws, itemsize):
     return Shape(most if rows % most == 0 else REGISTERS // 4, vectors, gcd(columns, full), draws)
 
 
-def convolve(weights, values, table):
-    """W patches(X): (k, n, n', D), (S, R, n, D) -> (S, R, n', D), all in one piece; D a power of two up to 8.
+def convolve(weights, values, table, rectified=False, gate=None):
+    """W patches(X), or of max(X, 0) if ``rectified``: (n k, n', D), (S, R, n, D) -> (S, R, n', D).
 
-    ``table`` says which site every tap reaches from every site, -1 standing for the zero outside the grid.
+    ``table`` says which site every tap reaches from every site, -1 standing for the zero outside the grid; where
+    ``gate``, laid out as the result, is not positive, 0 is given instead. Arrays lie in one piece; D is a power of two
+    up to 8.
     """
-    _, below, above, draws = weights.shape
+    _, above, draws = weights.shape
     sites, rows = values.shape[:2]
     out = np.empty((sites, rows, above, draws), values.dtype)
-    run, _ = _loops(tile_shape(rows, above * draws, draws, values.itemsize))
-    run(weights.reshape(-1), values.reshape(-1), out.reshape(-1), table, rows, below, above)
+    run, _ = _loops(tile_shape(rows, above * draws, draws, values.itemsize), rectified, gate is not None)
+    run(weights.ravel(), values.ravel(), (out if gate is None else gate).ravel(), out.ravel(), table, rows, above)
     return out
 
 
-def weight_gradient(errors, values, table):
-    """U patches(X)^T: (S, R, n', D), (S, R, n, D) -> (k, n, n', D), as for `convolve`."""
+def weight_gradient(errors, values, table, rectified=False):
+    """U patches(X)^T, or of max(X, 0): (S, R, n', D), (S, R, n, D) -> (n k, n', D), as for `convolve`."""
     _, rows, above, draws = errors.shape
     below = values.shape[2]
-    out = np.zeros((len(table), below, above, draws), values.dtype)
-    _, run = _loops(tile_shape(below, above * draws, draws, values.itemsize))
-    run(errors.reshape(-1), values.reshape(-1), out.reshape(-1), table, rows, below, above)
+    out = np.zeros((below * len(table), above, draws), values.dtype)
+    _, run = _loops(tile_shape(below, above * draws, draws, values.itemsize), rectified, False)
+    run(errors.ravel(), values.ravel(), out.ravel(), table, rows, above)
     return out
 
 
 @lru_cache(maxsize=64)
-def _loops(shape):
+def _loops(shape, rectified, gated):
     """Compiled for tiles of this shape: the loop of `convolve` and that of `weight_gradient`."""
     height, vectors, lanes, draws = shape
+    rectifies, gates = int(rectified), int(gated)
 
     @njit(cache=True, nogil=True)
-    def over_sites(weights, values, out, table, rows, below, above):
+    def over_sites(weights, values, gate, out, table, rows, above):
         taps, sites = table.shape
-        x, z = draws * below, draws * above
-        sums = (sites, taps, rows * x, draws, below * z, z, below)
+        x, z = len(values) // sites // rows, draws * above
+        sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
+        lead = 2 * max(table[taps - 1, 0], 1)
+        _fetch(values, 0, min(lead, sites) * rows * x)
         for p in range(sites):
+            if p + lead < sites:
+                _fetch(values, (p + lead) * rows * x, rows * x)
+            if p + 1 < sites:
+                _fetch(out, (p + 1) * rows * z, rows * z)
+                if gates:
+                    _fetch(gate, (p + 1) * rows * z, rows * z)
             for column in range(0, z, vectors * lanes):
                 starts = (p, 0, column, p * rows * z + column)
-                shape = (height, vectors, lanes, draws, 0)
-                _tiles(shape, table.ravel(), values, weights, out, starts, sums, (rows, x, z))
+                tile = (height, vectors, lanes, draws, rectifies, gates, 0)
+                _tiles(tile, (table.ravel(), values, weights, out, gate), starts, sums, (rows, x, z))
 
     @njit(cache=True, nogil=True)
-    def over_taps(errors, values, out, table, rows, below, above):
+    def over_taps(errors, values, out, table, rows, above):
         taps, sites = table.shape
-        x, z = draws * below, draws * above
+        x, z = len(values) // sites // rows, draws * above
         for p in range(0, sites, BLOCK):
             sums = (1, min(BLOCK, sites - p), rows * x, x, rows * z, z, rows)
             for t in range(taps):
                 for column in range(0, z, vectors * lanes):
-                    starts = (t * sites + p, 0, p * rows * z + column, t * below * z + column)
-                    shape = (height, vectors, lanes, draws, 1)
-                    _tiles(shape, table.ravel(), values, errors, out, starts, sums, (below, draws, z))
+                    starts = (t * sites + p, 0, p * rows * z + column, t * z + column)
+                    tile = (height, vectors, lanes, draws, rectifies, 0, 1)
+                    extent = (x // draws, draws, taps * z)
+                    _tiles(tile, (table.ravel(), values, errors, out, out), starts, sums, extent)
 
     return over_sites, over_taps
 
 
+class _Tile(NamedTuple):
+    """A tile as it is compiled: its shape; whether a is rectified, sums are gated, or added to what stands there."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    draws: int
+    rectifies: int
+    gates: int
+    adds: int
+
+
+@intrinsic
+def _fetch(typing, array, start, count):
+    """Ask for so many numbers of a flat array, which are wanted soon, from farther caches."""
+
+    def generate(context, builder, signature, arguments):
+        kind, (array, start, count) = signature.args[0], arguments
+        base = builder.gep(context.make_array(kind)(context, builder, array).data, [start])
+        bytes_ = ir.IntType(8).as_pointer()
+        flags = [ir.IntType(32)] * 3
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [bytes_, *flags]), "llvm.prefetch.p0"
+        )
+        line = LONG(64 // (kind.dtype.bitwidth // 8))
+        with cgutils.for_range_slice(builder, LONG(0), count, line, LONG) as (at, _):
+            place = builder.bitcast(builder.gep(base, [at]), bytes_)
+            builder.call(function, [place, flags[0](0), flags[0](2), flags[0](1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
 @intrinsic(prefer_literal=True)
-def _tiles(typing, shape, table, a, b, c, starts, sums, extent):
+def _tiles(typing, tile, arrays, starts, sums, extent):
     """All tiles below each other, and one by one the rows that are left.
 
-    shape: literal (rows, vectors, lanes, draws, whether sums are added to what ``c`` holds).
-    starts: where the list begins in ``table``, and the first number in ``a``, ``b`` and ``c``.
+    tile: `_Tile`, literal.
+    arrays: flat: the table, a, b, c, and the gate, which lies as c does.
+    starts: where the list begins in the table, and the first number in a, b and c.
     sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
     extent: rows; steps of a and of c from row to row.
     """
-    height, *rest = (one.literal_value for one in shape)
+    whole = _Tile(*(one.literal_value for one in tile))
 
     def generate(context, builder, signature, arguments):
-        named = zip(signature.args[1:5], arguments[1:5], strict=True)
-        arrays = [context.make_array(kind)(context, builder, one).data for kind, one in named]
-        starts, sums, extent = (cgutils.unpack_tuple(builder, one) for one in arguments[5:])
-        whole = builder.sub(extent[0], builder.srem(extent[0], LONG(height)))
-        for first, last, step in ((LONG(0), whole, height), (whole, extent[0], 1)):
-            with cgutils.for_range_slice(builder, first, last, LONG(step), LONG) as (row, _):
-                at = [starts[0], _along(builder, starts[1], row, extent[1]), starts[2]]
-                target = _along(builder, starts[3], row, extent[2])
-                _tile(builder, (step, *rest), arrays, (*at, target), sums, extent)
+        given = zip(signature.args[1], cgutils.unpack_tuple(builder, arguments[1]), strict=True)
+        bases = [context.make_array(kind)(context, builder, one).data for kind, one in given]
+        starts, sums, extent = (cgutils.unpack_tuple(builder, one) for one in arguments[2:])
+        end = builder.sub(extent[0], builder.srem(extent[0], LONG(whole.rows)))
+        for first, last, one in ((LONG(0), end, whole), (end, extent[0], whole._replace(rows=1))):
+            with cgutils.for_range_slice(builder, first, last, LONG(one.rows), LONG) as (row, _):
+                a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
+                places = (starts[0], a, starts[2], c, c)
+                pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
+                _emit(builder, one, pointers, sums, extent)
         return context.get_dummy_value()
 
     numbers = [types.UniTuple(types.int64, len(one)) for one in (starts, sums, extent)]
-    return types.void(shape, table, a, b, c, *numbers), generate
+    return types.void(tile, arrays, *numbers), generate
 
 
-def _tile(builder, shape, arrays, starts, sums, extent):
+def _emit(builder, tile, pointers, sums, extent):
     """One tile: its sums are variables, which the compiler keeps in registers."""
-    rows, vectors, lanes, draws, adds = shape
-    table, a, b, c = (builder.gep(base, [at]) for base, at in zip(arrays, starts, strict=True))
-    kind = ir.VectorType(c.type.pointee, lanes)
-    places = [(m, v) for m in range(rows) for v in range(vectors)]
-    targets = [_at(builder, c, extent[2], m, v * lanes) for m, v in places]
+    table, a, b, c, gate = pointers
+    kind = ir.VectorType(c.type.pointee, tile.lanes)
+    places = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
+    targets, gates = ([_at(builder, base, extent[2], m, v * tile.lanes) for m, v in places] for base in (c, gate))
     totals = [cgutils.alloca_once(builder, kind) for _ in places]
     for total, target in zip(totals, targets, strict=True):
-        builder.store(_load(builder, target, kind) if adds else kind(None), total)
+        builder.store(_load(builder, target, kind) if tile.adds else kind(None), total)
     list_step, length, a_site, a_k, b_entry, b_k, count = sums
     with cgutils.for_range(builder, length) as entry:
-        site = builder.load(builder.gep(table, [builder.mul(entry.index, list_step)]))
+        site = builder.load(_moved(builder, table, entry.index, list_step))
         with builder.if_then(builder.icmp_signed(">=", site, LONG(0))):
             x, y = _moved(builder, a, site, a_site), _moved(builder, b, entry.index, b_entry)
             with cgutils.for_range(builder, count) as k:
-                left, right = _moved(builder, x, k.index, a_k), _moved(builder, y, k.index, b_k)
-                columns = [_load(builder, _at(builder, right, LONG(0), 0, v * lanes), kind) for v in range(vectors)]
-                numbers = [_repeated(builder, _at(builder, left, extent[1], m, 0), kind, draws) for m in range(rows)]
-                for (m, v), total in zip(places, totals, strict=True):
-                    builder.store(_fused(builder, numbers[m], columns[v], builder.load(total)), total)
-    for total, target in zip(totals, targets, strict=True):
-        stored = builder.store(builder.load(total), builder.bitcast(target, kind.as_pointer()))
-        stored.align = _bytes(kind)
+                step = _moved(builder, x, k.index, a_k), _moved(builder, y, k.index, b_k), extent[1]
+                _add_products(builder, tile, kind, step, totals)
+    for total, target, open_ in zip(totals, targets, gates, strict=True):
+        found = builder.load(total)
+        if tile.gates:
+            found = _where_positive(builder, _load(builder, open_, kind), found)
+        builder.store(found, builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
+
+
+def _add_products(builder, tile, kind, step, totals):
+    """One k of all sums of a tile."""
+    left, right, a_row = step
+    columns = [_load(builder, _at(builder, right, LONG(0), 0, v * tile.lanes), kind) for v in range(tile.vectors)]
+    for m in range(tile.rows):
+        number = _repeated(builder, _at(builder, left, a_row, m, 0), kind, tile.draws)
+        if tile.rectifies:
+            negative = builder.fcmp_ordered(">", kind(None), number)
+            number = builder.select(negative, kind(None), number)
+        for column, total in zip(columns, totals[m * tile.vectors :], strict=False):
+            builder.store(_fused(builder, number, column, builder.load(total)), total)
+
+
+def _where_positive(builder, condition, value):
+    return builder.select(builder.fcmp_ordered(">", condition, value.type(None)), value, value.type(None))
 
 
 def _along(builder, start, count, step):

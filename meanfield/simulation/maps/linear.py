@@ -19,9 +19,8 @@ class LinearOperation(Operation):
         return self.tangent(one, values, None, values, setting), None
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        if (matrix := direct_matrix(one, setting)) is not None:
-            table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
-            return setting.arrays.convolution.convolve_transpose(matrix, errors, table)
+        if direct_matrix(one, setting) is not None:
+            return self.transposed(one, errors, setting)
         draws, channels, rows, sites = errors.shape
         flat = errors.reshape(draws, channels, rows * sites)
         pulled: Any = None
@@ -44,19 +43,23 @@ class LinearOperation(Operation):
         whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
         return whole.reshape(draws, -1, rows, sites)
 
+    def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
+        """U patches(X)^T of weights side by side, (D, n', n k), from errors (D, n', B, S) and inputs (D, n, B, S)."""
+        if direct_matrix(one, setting) is not None:
+            return setting.arrays.convolution.weight_gradient(errors, values, stencil(one, setting))
+        return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
+
+    def transposed(self, one: Linear, errors: Any, setting: Setting, gate: Any = None) -> Any:
+        """patches^T(W^T U) without patches, and 0 where the gate is not positive."""
+        table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
+        return setting.arrays.convolution.convolve_transpose(direct_matrix(one, setting), errors, table, gate)
+
 
 def direct_matrix(one: Linear, setting: Setting) -> Any:
     """The matrix of a map that arrays convolve with directly, or None."""
     weight = setting.weights[one.weights[0].name]
     alone = len(one.weights) == 1 and one.weights[0].groups == 1 and one.taps > 1
     return weight.matrix if setting.arrays.convolution and alone and isinstance(weight, Dense) else None
-
-
-def weight_gradient(one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
-    """U patches(X)^T of all weights side by side, (D, n', n k), from errors (D, n', B, S) and inputs (D, n, B, S)."""
-    if direct_matrix(one, setting) is not None:
-        return setting.arrays.convolution.weight_gradient(errors, values, stencil(one, setting))
-    return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
 
 
 def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
