@@ -49,9 +49,9 @@ class DirectConvolution:
 
 
 def draws_side_by_side(channels: int, itemsize: int) -> int:
-    """The fewest draws that fill two vectors with so many channels each, up to `MOST_DRAWS`."""
-    two = 2 * kernels.VECTOR // itemsize
-    return min(MOST_DRAWS, two // gcd(channels, two))
+    """The fewest draws of so many channels that fill the vectors of a tile, up to `MOST_DRAWS`."""
+    numbers = kernels.MOST_VECTORS * kernels.VECTOR // itemsize
+    return min(MOST_DRAWS, numbers // gcd(channels, numbers))
 
 
 def _by_groups(
@@ -61,6 +61,8 @@ def _by_groups(
     draws = len(first)
     if len(values) != draws:
         values = np.broadcast_to(values, (draws, *values.shape[1:]))
+    if gate is not None and len(gate) != draws:
+        gate = np.broadcast_to(gate, (draws, *gate.shape[1:]))
     size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
     if size == draws:
         return work(first, values, table, rectified, gate)

@@ -25,6 +25,9 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+# Vectors side by side in a tile, at most.
+MOST_VECTORS = 4
+
 # Sites over which a tile of a gradient is summed before it is stored: what they hold stays in the nearest caches.
 BLOCK = 16
 
@@ -51,14 +54,15 @@ class Shape(NamedTuple):
     draws: int
 
 
+@lru_cache(maxsize=256)
 def tile_shape(rows, columns, draws, itemsize):
-    """The tile for so many rows, and columns of channels and draws: the widest vectors that divide, in half the
-    registers; twice as many rows of one vector as of two.
+    """The tile for so many rows, and columns of channels and draws: the widest that divides both, in half of registers.
+
+    Vectors side by side come first: each is loaded once for all rows.
     """
     full = VECTOR // itemsize
-    vectors = 2 if columns % (2 * full) == 0 else 1
-    most = REGISTERS // 2 // vectors
-    return Shape(most if rows % most == 0 else REGISTERS // 4, vectors, gcd(columns, full), draws)
+    vectors = gcd(columns // full, MOST_VECTORS) if columns % full == 0 else 1
+    return Shape(gcd(rows, REGISTERS // 2 // vectors), vectors, gcd(columns, full), draws)
 
 
 def convolve(weights, values, table, rectified=False, gate=None):
@@ -162,7 +166,7 @@ def _fetch(typing, array, start, count):
 
 @intrinsic(prefer_literal=True)
 def _tiles(typing, tile, arrays, starts, sums, extent):
-    """All tiles below each other, and one by one the rows that are left.
+    """All tiles below each other.
 
     tile: `_Tile`, literal.
     arrays: flat: the table, a, b, c, and the gate, which lies as c does.
@@ -170,19 +174,17 @@ def _tiles(typing, tile, arrays, starts, sums, extent):
     sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
     extent: rows; steps of a and of c from row to row.
     """
-    whole = _Tile(*(one.literal_value for one in tile))
+    tile_ = _Tile(*(one.literal_value for one in tile))
 
     def generate(context, builder, signature, arguments):
         given = zip(signature.args[1], cgutils.unpack_tuple(builder, arguments[1]), strict=True)
         bases = [context.make_array(kind)(context, builder, one).data for kind, one in given]
         starts, sums, extent = (cgutils.unpack_tuple(builder, one) for one in arguments[2:])
-        end = builder.sub(extent[0], builder.srem(extent[0], LONG(whole.rows)))
-        for first, last, one in ((LONG(0), end, whole), (end, extent[0], whole._replace(rows=1))):
-            with cgutils.for_range_slice(builder, first, last, LONG(one.rows), LONG) as (row, _):
-                a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
-                places = (starts[0], a, starts[2], c, c)
-                pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
-                _emit(builder, one, pointers, sums, extent)
+        with cgutils.for_range_slice(builder, LONG(0), extent[0], LONG(tile_.rows), LONG) as (row, _):
+            a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
+            places = (starts[0], a, starts[2], c, c)
+            pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
+            _emit(builder, tile_, pointers, sums, extent)
         return context.get_dummy_value()
 
     numbers = [types.UniTuple(types.int64, len(one)) for one in (starts, sums, extent)]

@@ -19,8 +19,8 @@ class LinearOperation(Operation):
         return self.tangent(one, values, None, values, setting), None
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        if direct_matrix(one, setting) is not None:
-            return self.transposed(one, errors, setting)
+        if (matrix := direct_matrix(one, setting)) is not None:
+            return setting.arrays.convolution.convolve_transpose(matrix, errors, reversed_stencil(one, setting))
         draws, channels, rows, sites = errors.shape
         flat = errors.reshape(draws, channels, rows * sites)
         pulled: Any = None
@@ -31,8 +31,7 @@ class LinearOperation(Operation):
             pulled, first = part if pulled is None else pulled + part, last
         if one.taps == 1:
             return pulled.reshape(draws, -1, rows, sites)
-        table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
-        return setting.arrays.gather_transpose(pulled, table, rows)
+        return setting.arrays.gather_transpose(pulled, reversed_stencil(one, setting), rows)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         if (matrix := direct_matrix(one, setting)) is not None:
@@ -44,22 +43,18 @@ class LinearOperation(Operation):
         return whole.reshape(draws, -1, rows, sites)
 
     def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
-        """U patches(X)^T of weights side by side, (D, n', n k), from errors (D, n', B, S) and inputs (D, n, B, S)."""
+        """U patches(X)^T of weights side by side, (D, n', n k), from one column of errors (D, n', B, S)."""
         if direct_matrix(one, setting) is not None:
             return setting.arrays.convolution.weight_gradient(errors, values, stencil(one, setting))
         return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
 
-    def transposed(self, one: Linear, errors: Any, setting: Setting, gate: Any = None) -> Any:
-        """patches^T(W^T U) without patches, and 0 where the gate is not positive."""
-        table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
-        return setting.arrays.convolution.convolve_transpose(direct_matrix(one, setting), errors, table, gate)
-
 
 def direct_matrix(one: Linear, setting: Setting) -> Any:
-    """The matrix of a map that arrays convolve with directly, or None."""
+    """The matrix of a map that arrays convolve with directly, or None: one stencil, all its numbers at hand."""
+    if setting.arrays.convolution is None or one.taps == 1 or len(one.weights) > 1 or one.weights[0].groups > 1:
+        return None
     weight = setting.weights[one.weights[0].name]
-    alone = len(one.weights) == 1 and one.weights[0].groups == 1 and one.taps > 1
-    return weight.matrix if setting.arrays.convolution and alone and isinstance(weight, Dense) else None
+    return weight.matrix if isinstance(weight, Dense) else None
 
 
 def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
@@ -72,3 +67,8 @@ def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
 def stencil(one: Linear, setting: Setting) -> Table:
     """The neighbour table of a map's kernel."""
     return neighbours(setting.grid, one.kernel, one.padding, one.dilation)
+
+
+def reversed_stencil(one: Linear, setting: Setting) -> Table:
+    """The table of the transposed shifts."""
+    return reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)

@@ -9,7 +9,7 @@ from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Linear, Map, Pointwise
 from meanfield.nets.net import Net
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import LinearOperation, direct_matrix, stencil
+from meanfield.simulation.maps.linear import LinearOperation, direct_matrix, reversed_stencil, stencil
 from meanfield.simulation.maps.pointwise import PointwiseOperation
 
 RELU = Pointwise("relu")
@@ -32,10 +32,11 @@ class RectifiedLinearOperation(LinearOperation):
         return setting.arrays.convolution.convolve(matrix, values, stencil(one, setting), rectified=True), None
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        if direct_matrix(one, setting) is None or errors.shape[2] != values.shape[2]:
+        if (matrix := direct_matrix(one, setting)) is None or errors.shape[2:] != values.shape[2:]:
             below = super().backward(one, values, kept, errors, setting, in_place)
             return GATED.backward(RELU, values, None, below, setting, True)
-        return self.transposed(one, errors, setting, values)
+        table = reversed_stencil(one, setting)
+        return setting.arrays.convolution.convolve_transpose(matrix, errors, table, gate=values)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return super().tangent(one, values, kept, GATED.tangent(RELU, values, None, moved, setting), setting)
