@@ -76,6 +76,7 @@ def library_step(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: 
     keep_freed_memory()
     arrays, (inputs, labels) = on_numpy(precision).for_training(), batch(net, precision)
     together, samples = piece(net, len(rates), net.inputs, precision)
+    cuts = {size: rectified(replace(net, inputs=size)) for size in (samples, net.inputs % samples) if size}
     own = rates.astype(precision)[:, None, None]
 
     def of_group(group: slice) -> None:
@@ -83,7 +84,7 @@ def library_step(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: 
         total: Matrices = {}
         for first in range(0, net.inputs, samples):
             part = slice(first, first + samples)
-            cut = rectified(replace(net, inputs=len(labels[part])))
+            cut = cuts[len(labels[part])]
             for name, one in gradients(cut, matrices, inputs[:, :, part], labels[part], net.inputs, arrays).items():
                 total[name] = total[name] + one if name in total else one
         for name, one in total.items():
