@@ -77,6 +77,8 @@ def library_step(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: 
     arrays, (inputs, labels) = on_numpy(precision).for_training(), batch(net, precision)
     together, samples = piece(net, len(rates), net.inputs, precision)
     cuts = {size: rectified(replace(net, inputs=size)) for size in (samples, net.inputs % samples) if size}
+    shared = np.broadcast_to(inputs, (together, *inputs.shape[1:]))
+    parts = {first: np.asfortranarray(shared[:, :, first : first + samples]) for first in range(0, net.inputs, samples)}
     own = rates.astype(precision)[:, None, None]
 
     def of_group(group: slice) -> None:
@@ -85,8 +87,8 @@ def library_step(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: 
         for first in range(0, net.inputs, samples):
             part = slice(first, first + samples)
             cut = cuts[len(labels[part])]
-            for name, one in gradients(cut, matrices, inputs[:, :, part], labels[part], net.inputs, arrays).items():
-                total[name] = total[name] + one if name in total else one
+            for name, one in gradients(cut, matrices, parts[first], labels[part], net.inputs, arrays).items():
+                total[name] = np.add(total[name], one, out=one) if name in total else one
         for name, one in total.items():
             weights[name][group] -= own[group] * one
 

@@ -8,7 +8,7 @@ import pytest
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.arrays.arrays import on_numpy
 from meanfield.simulation.arrays.convolution import DirectConvolution, draws_side_by_side
-from meanfield.simulation.kernels.convolution import REGISTERS, tile_shape
+from meanfield.simulation.kernels import convolution as kernels
 from tests import naive
 
 DIRECT = DirectConvolution()
@@ -70,8 +70,19 @@ def test_sums_are_the_naive_ones(lattice, padding, precision):
     same(DIRECT.weight_gradient(errors, values, table), moved, precision)
 
 
+@pytest.fixture(params=[(64, 32), (32, 16), (16, 16)], ids=["AVX-512", "AVX2", "SSE"])
+def registers(request, monkeypatch):
+    """Tiles for the vector registers of another machine: bytes of one, and how many there are."""
+    for name, value in zip(("VECTOR", "REGISTERS"), request.param, strict=True):
+        monkeypatch.setattr(kernels, name, value)
+    kernels._loops_for.cache_clear()
+    yield
+    kernels._loops_for.cache_clear()
+
+
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("precision", ROUNDING)
+@pytest.mark.usefixtures("registers")
 def test_every_tile_gives_what_patches_give(sizes, precision):
     weights, values, errors, table, back = given(((5, 7), (3, 3), 1), "zero", sizes, precision)
     patches, arrays = on_numpy(precision).gather(values, table), on_numpy(precision)
@@ -129,10 +140,10 @@ def test_one_input_serves_all_draws():
 @pytest.mark.parametrize("rows", [1, 3, 8, 12, 32])
 @pytest.mark.parametrize("itemsize", [4, 8])
 def test_tiles_divide_the_sums_and_fit_into_registers(rows, columns, itemsize):
-    shape = tile_shape(rows, columns, 1, itemsize)
+    shape = kernels.tile_shape(rows, columns, 1, itemsize)
     assert rows % shape.rows == 0
     assert columns % (shape.vectors * shape.lanes) == 0
-    assert shape.rows * shape.vectors <= REGISTERS // 2
+    assert shape.rows * shape.vectors <= kernels.REGISTERS // 2
 
 
 @pytest.mark.parametrize("channels", [1, 3, 8, 32, 64, 100])

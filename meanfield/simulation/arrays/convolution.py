@@ -18,9 +18,6 @@ from meanfield.simulation.kernels import convolution as kernels
 
 Array = NDArray[Any]
 
-# Draws that lie side by side in one vector, at most.
-MOST_DRAWS = 8
-
 
 class DirectConvolution:
     """W patches(X), its transpose and the gradient of W, without patches.
@@ -49,23 +46,23 @@ class DirectConvolution:
 
 
 def draws_side_by_side(channels: int, itemsize: int) -> int:
-    """The fewest draws of so many channels that fill the vectors of a tile, up to `MOST_DRAWS`."""
+    """The fewest draws of so many channels that fill the vectors of a tile, as far as they fit into one of them."""
     numbers = kernels.MOST_VECTORS * kernels.VECTOR // itemsize
-    return min(MOST_DRAWS, numbers // gcd(channels, numbers))
+    return min(kernels.most_draws(itemsize), numbers // gcd(channels, numbers))
 
 
 def _by_groups(
     work: Callable[..., Array], first: Array, values: Array, table: Table, rectified: bool, gate: Array | None = None
 ) -> Array:
-    """Of all draws, as many at once as fit side by side and divide them."""
-    draws = len(first)
+    """Of all draws at once where they fit side by side, else of as many as divide them."""
+    draws, most = len(first), kernels.most_draws(values.itemsize)
     if len(values) != draws:
         values = np.broadcast_to(values, (draws, *values.shape[1:]))
     if gate is not None and len(gate) != draws:
         gate = np.broadcast_to(gate, (draws, *gate.shape[1:]))
-    size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
-    if size == draws:
+    if gcd(draws, most) == draws:
         return work(first, values, table, rectified, gate)
+    size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
     groups = [slice(d, d + size) for d in range(0, draws, size)]
     parts = [work(first[one], values[one], table, rectified, None if gate is None else gate[one]) for one in groups]
     return np.concatenate(parts)
@@ -82,4 +79,5 @@ def _gradient(errors: Array, values: Array, table: Table, rectified: bool, gate:
 
 def _draws_innermost(array: Array) -> Array:
     """Axes in reverse, in one piece."""
-    return np.ascontiguousarray(array.T)
+    turned = array.T
+    return turned if turned.flags.c_contiguous else np.ascontiguousarray(turned)

@@ -16,7 +16,7 @@ one of every draw, where several lie side by side, repeated along the vector.
 
 from functools import lru_cache
 from math import gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -24,12 +24,17 @@ from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
-# Vectors side by side in a tile, at most.
-MOST_VECTORS = 4
+from meanfield.nets.lattice import Table
+
+Array = NDArray[Any]
+
+# Vectors side by side in a tile, and draws within one of them, at most.
+MOST_VECTORS, MOST_DRAWS = 4, 8
 
 # Sites over which a tile of a gradient is summed before it is stored: what they hold stays in the nearest caches.
-BLOCK = 16
+BLOCK = 64
 
 LONG = ir.IntType(64)
 
@@ -54,8 +59,12 @@ class Shape(NamedTuple):
     draws: int
 
 
-@lru_cache(maxsize=256)
-def tile_shape(rows, columns, draws, itemsize):
+def most_draws(itemsize: int) -> int:
+    """Draws, a power of two, that lie side by side in one vector."""
+    return min(MOST_DRAWS, VECTOR // itemsize)
+
+
+def tile_shape(rows: int, columns: int, draws: int, itemsize: int) -> Shape:
     """The tile for so many rows, and columns of channels and draws: the widest that divides both, in half of registers.
 
     Vectors side by side come first: each is loaded once for all rows.
@@ -65,29 +74,34 @@ def tile_shape(rows, columns, draws, itemsize):
     return Shape(gcd(rows, REGISTERS // 2 // vectors), vectors, gcd(columns, full), draws)
 
 
-def convolve(weights, values, table, rectified=False, gate=None):
+def convolve(weights: Array, values: Array, table: Table, rectified: bool = False, gate: Array | None = None) -> Array:
     """W patches(X), or of max(X, 0) if ``rectified``: (n k, n', D), (S, R, n, D) -> (S, R, n', D).
 
     ``table`` says which site every tap reaches from every site, -1 standing for the zero outside the grid; where
     ``gate``, laid out as the result, is not positive, 0 is given instead. Arrays lie in one piece; D is a power of two
-    up to 8.
+    up to `most_draws`.
     """
     _, above, draws = weights.shape
     sites, rows = values.shape[:2]
     out = np.empty((sites, rows, above, draws), values.dtype)
-    run, _ = _loops(tile_shape(rows, above * draws, draws, values.itemsize), rectified, gate is not None)
+    run, _ = _loops_for(rows, above * draws, draws, values.itemsize, rectified, gate is not None)
     run(weights.ravel(), values.ravel(), (out if gate is None else gate).ravel(), out.ravel(), table, rows, above)
     return out
 
 
-def weight_gradient(errors, values, table, rectified=False):
+def weight_gradient(errors: Array, values: Array, table: Table, rectified: bool = False) -> Array:
     """U patches(X)^T, or of max(X, 0): (S, R, n', D), (S, R, n, D) -> (n k, n', D), as for `convolve`."""
     _, rows, above, draws = errors.shape
     below = values.shape[2]
     out = np.zeros((below * len(table), above, draws), values.dtype)
-    _, run = _loops(tile_shape(below, above * draws, draws, values.itemsize), rectified, False)
+    _, run = _loops_for(below, above * draws, draws, values.itemsize, rectified, False)
     run(errors.ravel(), values.ravel(), out.ravel(), table, rows, above)
     return out
+
+
+@lru_cache(maxsize=256)
+def _loops_for(rows: int, columns: int, draws: int, itemsize: int, rectified: bool, gated: bool) -> Any:
+    return _loops(tile_shape(rows, columns, draws, itemsize), rectified, gated)
 
 
 @lru_cache(maxsize=64)

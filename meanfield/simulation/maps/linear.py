@@ -6,6 +6,7 @@ from typing import Any
 
 from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
 from meanfield.nets.maps import Linear
+from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Operation, Setting
 from meanfield.simulation.weights import Dense
 
@@ -19,8 +20,8 @@ class LinearOperation(Operation):
         return self.tangent(one, values, None, values, setting), None
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        if (matrix := direct_matrix(one, setting)) is not None:
-            return setting.arrays.convolution.convolve_transpose(matrix, errors, reversed_stencil(one, setting))
+        if direct := direct_convolution(one, setting):
+            return direct.convolve_transpose(matrix_of(one, setting), errors, reversed_stencil(one, setting))
         draws, channels, rows, sites = errors.shape
         flat = errors.reshape(draws, channels, rows * sites)
         pulled: Any = None
@@ -34,8 +35,8 @@ class LinearOperation(Operation):
         return setting.arrays.gather_transpose(pulled, reversed_stencil(one, setting), rows)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
-        if (matrix := direct_matrix(one, setting)) is not None:
-            return setting.arrays.convolution.convolve(matrix, moved, stencil(one, setting))
+        if direct := direct_convolution(one, setting):
+            return direct.convolve(matrix_of(one, setting), moved, stencil(one, setting))
         draws, _, rows, sites = moved.shape
         patches = patches_of(one, moved, setting)
         products = [setting.weights[weight.name].times(patches) for weight in one.weights]
@@ -44,17 +45,23 @@ class LinearOperation(Operation):
 
     def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
         """U patches(X)^T of weights side by side, (D, n', n k), from one column of errors (D, n', B, S)."""
-        if direct_matrix(one, setting) is not None:
-            return setting.arrays.convolution.weight_gradient(errors, values, stencil(one, setting))
+        if direct := direct_convolution(one, setting):
+            return direct.weight_gradient(errors, values, stencil(one, setting))
         return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
 
 
-def direct_matrix(one: Linear, setting: Setting) -> Any:
-    """The matrix of a map that arrays convolve with directly, or None: one stencil, all its numbers at hand."""
-    if setting.arrays.convolution is None or one.taps == 1 or len(one.weights) > 1 or one.weights[0].groups > 1:
+def direct_convolution(one: Linear, setting: Setting) -> DirectConvolution | None:
+    """What does this map without patches: for one stencil, all of whose numbers are at hand, where arrays can."""
+    if one.taps == 1 or len(one.weights) > 1 or one.weights[0].groups > 1:
         return None
+    return setting.arrays.convolution if isinstance(setting.weights[one.weights[0].name], Dense) else None
+
+
+def matrix_of(one: Linear, setting: Setting) -> Any:
+    """The numbers of the map's one weight, (D, n', n k)."""
     weight = setting.weights[one.weights[0].name]
-    return weight.matrix if isinstance(weight, Dense) else None
+    assert isinstance(weight, Dense)
+    return weight.matrix
 
 
 def patches_of(one: Linear, values: Any, setting: Setting) -> Any:

@@ -9,7 +9,13 @@ from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Linear, Map, Pointwise
 from meanfield.nets.net import Net
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import LinearOperation, direct_matrix, reversed_stencil, stencil
+from meanfield.simulation.maps.linear import (
+    LinearOperation,
+    direct_convolution,
+    matrix_of,
+    reversed_stencil,
+    stencil,
+)
 from meanfield.simulation.maps.pointwise import PointwiseOperation
 
 RELU = Pointwise("relu")
@@ -27,24 +33,26 @@ class RectifiedLinearOperation(LinearOperation):
     reads = True
 
     def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
-        if (matrix := direct_matrix(one, setting)) is None:
-            return super().forward(one, GATED.forward(RELU, values, setting)[0], setting)
-        return setting.arrays.convolution.convolve(matrix, values, stencil(one, setting), rectified=True), None
+        if direct := direct_convolution(one, setting):
+            return direct.convolve(matrix_of(one, setting), values, stencil(one, setting), rectified=True), None
+        return super().forward(one, GATED.forward(RELU, values, setting)[0], setting)
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        if (matrix := direct_matrix(one, setting)) is None or errors.shape[2:] != values.shape[2:]:
-            below = super().backward(one, values, kept, errors, setting, in_place)
-            return GATED.backward(RELU, values, None, below, setting, True)
-        table = reversed_stencil(one, setting)
-        return setting.arrays.convolution.convolve_transpose(matrix, errors, table, gate=values)
+        direct = direct_convolution(one, setting)
+        if direct and errors.shape[2:] == values.shape[2:]:
+            return direct.convolve_transpose(
+                matrix_of(one, setting), errors, reversed_stencil(one, setting), gate=values
+            )
+        below = super().backward(one, values, kept, errors, setting, in_place)
+        return GATED.backward(RELU, values, None, below, setting, True)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return super().tangent(one, values, kept, GATED.tangent(RELU, values, None, moved, setting), setting)
 
     def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
-        if direct_matrix(one, setting) is None:
-            return super().weight_gradient(one, errors, GATED.forward(RELU, values, setting)[0], setting)
-        return setting.arrays.convolution.weight_gradient(errors, values, stencil(one, setting), rectified=True)
+        if direct := direct_convolution(one, setting):
+            return direct.weight_gradient(errors, values, stencil(one, setting), rectified=True)
+        return super().weight_gradient(one, errors, GATED.forward(RELU, values, setting)[0], setting)
 
 
 def rectified(net: Net) -> Chain:
