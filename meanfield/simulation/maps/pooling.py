@@ -17,8 +17,9 @@ class PoolingOperation(Operation):
     def backward(self, one: Pooling, values: Any, kept: int, errors: Any, setting: Setting, in_place: bool) -> Any:
         xp, sites = setting.arrays.xp, kept
         if one.kind == "mean":
-            spread = xp.empty((*errors.shape[:3], sites), errors.dtype, order=setting.arrays.order)
-            spread[...] = errors / sites
+            order = setting.arrays.order
+            spread = xp.empty((*errors.shape[:3], sites), errors.dtype, order=order)
+            spread[...] = xp.asarray(errors / sites, order=order)
             return spread
         empty = xp.zeros((*errors.shape[:3], sites - 1), dtype=errors.dtype)
         return xp.concatenate([empty, errors], axis=3)
