@@ -1,15 +1,16 @@
 """Convolutions and the gradients of their weights without patches: tiles of sums that stay in registers.
 
 Values lie with draws innermost, then channels, samples and sites, (S, R, n, D): what NumPy calls Fortran order of
-(D, n, R, S), and keeps through operations element by element. A tile is some rows of one or two vectors each, a vector
+(D, n, R, S), and keeps through operations element by element. A tile is some rows of up to four vectors each, a vector
 being neighbours along the channels and draws:
 
     c[m, v] = sum over the sites that a list reaches, sum_k, of a[site, m, k] b[place in the list, k, v]
 
 A convolution has rows of samples, k the channels below, and the list of a site's taps. The gradient of a weight has
-rows of channels below, k the samples, and the list of one tap over a block of sites. Every k loads ``vectors`` vectors
-and ``rows`` numbers for rows x vectors multiply-adds: with 8 x 2 they run at the rate of the arithmetic. The number is
-one of every draw, where several lie side by side, repeated along the vector.
+rows of channels below, k the samples, and the list of one tap over a block of sites. Every k loads the vectors of b
+and one number of a for each row, and multiplies each with each: 8 x 2 or 4 x 4 run at the rate of the arithmetic. The
+number is one of every draw, where several lie side by side, repeated along the vector. Widths that whole vectors do not
+divide take narrower ones: right, and slower.
 
 (A cached kernel and everything it calls stay in this one file: Numba does not notice an edited callee elsewhere.)
 """
@@ -115,7 +116,7 @@ def _loops(shape, rectified, gated):
         taps, sites = table.shape
         x, z = len(values) // sites // rows, draws * above
         sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
-        lead = 2 * max(table[taps - 1, 0], 1)
+        lead = 2 * max(table[taps - 1, 0], 1)  # sites ahead of the farthest that any tap reaches
         _fetch(values, 0, min(lead, sites) * rows * x)
         for p in range(sites):
             if p + lead < sites:
