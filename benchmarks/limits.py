@@ -90,9 +90,9 @@ def random_words(count: float) -> Demand:
     return Demand(_random_words(), count)
 
 
-def products(operations: float) -> Demand:
-    """So many operations, two for every multiplication, of a large matrix product in double precision."""
-    return Demand(_products(), operations)
+def products(operations: float, precision: str = "float64") -> Demand:
+    """So many operations, two for every multiplication, of a large matrix product."""
+    return Demand(_products(precision), operations)
 
 
 def memory(moved: float, held: float) -> Demand:
@@ -151,11 +151,12 @@ def _random_words() -> Limit:
     return Limit("random words", lambda: _words(state, SCALARS), SCALARS)
 
 
-@lru_cache(maxsize=1)
-def _products() -> Limit:
-    square = np.random.default_rng(0).normal(size=(PRODUCT, PRODUCT))
+@lru_cache(maxsize=2)
+def _products(precision: str) -> Limit:
+    square = np.random.default_rng(0).normal(size=(PRODUCT, PRODUCT)).astype(precision)
     out = np.empty_like(square)
-    return Limit("matrix products", lambda: np.matmul(square, square, out=out), 2.0 * PRODUCT**3)
+    name = "matrix products" if precision == "float64" else f"matrix products, {precision}"
+    return Limit(name, lambda: np.matmul(square, square, out=out), 2.0 * PRODUCT**3)
 
 
 @lru_cache(maxsize=2)

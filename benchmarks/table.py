@@ -26,6 +26,7 @@ measured beside it, summed where it needs several things:
 - random words: of the generator behind them, compiled and not stored
 - matrix products: their operations, by products of 1024 x 1024 matrices
 - memory copied, memory read: the bytes that it moves, by copies between arrays, or sums of squares of one, of that size
+- the same by PyTorch: of training, its own time for the same steps, so that the fraction says how many times faster
 - logarithms, log-sums, chained multiply-adds: of one number after another
 
 A fraction of 1 is work that does nothing else. Peers in single precision are held against the limit of double.

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.limits import memory, random_words
+from benchmarks.limits import memory, products, random_words
 from benchmarks.race import Race, Sizes
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.seeds import stream
+from meanfield.simulation.kernels.convolution import convolve, weight_gradient
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
 from meanfield.simulation.kernels.reveal import reveal
@@ -91,3 +92,31 @@ def test_patches(race: Race, sizes: Sizes, name: str) -> None:
     size = f"{side} x {side} sites, 3 x 3 taps" + (f", {channels} channels" if "gather" in name else "")
     named = {"group": "Kernels of the simulation", "what": name, "size": size}
     race(work, [memory(moved, moved)], amount=moved, unit="B", **named)
+
+
+# What a convolution without patches does, of values (S, R, n, D) and weights (n k, n, D).
+CONVOLUTIONS: dict[str, Callable[..., object]] = {
+    "rectified and convolved": lambda w, x, u, table: convolve(w, x, table, rectified=True),
+    "convolved back and gated": lambda w, x, u, table: convolve(w, u, table, gate=x),
+    "gradient of the weights": lambda w, x, u, table: weight_gradient(u, x, table, rectified=True),
+}
+
+
+@pytest.mark.parametrize("what", CONVOLUTIONS)
+@pytest.mark.parametrize(("channels", "draws", "samples"), [(32, 1, 32), (8, 8, 16)])
+def test_convolution(race: Race, what: str, channels: int, draws: int, samples: int) -> None:
+    rng, table = np.random.default_rng(0), neighbours((14, 14), (3, 3), "circular")
+    taps, sites = table.shape
+    weights = rng.normal(size=(channels * taps, channels, draws)).astype("float32")
+    values, errors = rng.normal(size=(2, sites, samples, channels, draws)).astype("float32")
+    operations = 2.0 * draws * taps * channels**2 * samples * sites
+    beside = f", {draws} nets side by side" if draws > 1 else ""
+    race(
+        lambda: CONVOLUTIONS[what](weights, values, errors, table),
+        [products(operations, "float32")],
+        group="Kernels of the simulation",
+        what=f"{what}, float32",
+        size=f"{channels} channels, 14 x 14 sites, 3 x 3 taps, {samples} samples{beside}",
+        amount=operations,
+        unit="FLOP",
+    )

@@ -70,6 +70,39 @@ def convolve(net, weight, features):
     return out
 
 
+def visits(grid, kernel, padding, dilation):
+    """Every tap, the site where it is applied and the site it reads."""
+    for site in np.ndindex(*grid):
+        for tap, step in taps_and_steps(kernel):
+            source = reached(site, [dilation * one for one in step], grid, padding)
+            if source is not None:
+                yield tap, site, source
+
+
+def stencil(weight, values, padding, dilation):
+    """W patches(X) of one sample: (C', C, *kernel), (C, *grid) -> (C', *grid)."""
+    out = np.zeros((len(weight), *values.shape[1:]))
+    for tap, site, source in visits(values.shape[1:], weight.shape[2:], padding, dilation):
+        out[:, *site] += weight[:, :, *tap] @ values[:, *source]
+    return out
+
+
+def stencil_transpose(weight, errors, padding, dilation):
+    """patches^T(W^T U) of one sample: (C', C, *kernel), (C', *grid) -> (C, *grid)."""
+    out = np.zeros((weight.shape[1], *errors.shape[1:]))
+    for tap, site, source in visits(errors.shape[1:], weight.shape[2:], padding, dilation):
+        out[:, *source] += weight[:, :, *tap].T @ errors[:, *site]
+    return out
+
+
+def stencil_gradient(errors, values, kernel, padding, dilation):
+    """U patches(X)^T of one sample: (C', *grid), (C, *grid) -> (C', C, *kernel)."""
+    out = np.zeros((len(errors), len(values), *kernel))
+    for tap, site, source in visits(values.shape[1:], kernel, padding, dilation):
+        out[:, :, *tap] += np.outer(errors[:, *site], values[:, *source])
+    return out
+
+
 def pooled(features):
     """Mean over the grid: (B, C)."""
     return features.reshape(*features.shape[:2], -1).mean(axis=2)

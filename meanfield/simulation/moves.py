@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +49,7 @@ class GradientMoves(WeightMoves):
     whichever is less work.
     """
 
-    def __init__(self, state: Forward, errors: dict[Place, Any]) -> None:
+    def __init__(self, state: Forward, errors: Mapping[Place, Any]) -> None:
         super().__init__(state, sorted(errors))
         self._errors = errors
 

@@ -17,7 +17,7 @@ Source: THEORY section 2; P0 eqs. 2, 3, 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,6 +31,8 @@ from meanfield.simulation.weights import Weights
 
 # A map's place in a net: its unit, counted from 0, and its place among the unit's maps.
 Place = tuple[int, int]
+# Errors at the outputs of maps with weights.
+Errors = MutableMapping[Place, Any]
 
 
 @dataclass
@@ -128,11 +130,11 @@ def _along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting)
     return values
 
 
-def through_readout(state: Forward, output_error: Any) -> tuple[Any, dict[Place, Any]]:
+def through_readout(state: Forward, output_error: Any, into: Errors | None = None) -> tuple[Any, Errors]:
     """Errors of value_D and of the readout's maps with weights, from errors (D, outputs, r B, sites) at the outputs."""
+    errors: Errors = {} if into is None else into
     if state.readout is None:
-        return output_error, {}
-    errors: dict[Place, Any] = {}
+        return output_error, errors
     unit = state.readout.unit
     arriving = output_error if unit.multiplier == 1.0 else unit.multiplier * output_error
     found = _back_along(
@@ -141,9 +143,12 @@ def through_readout(state: Forward, output_error: Any) -> tuple[Any, dict[Place,
     return found, errors
 
 
-def backward(state: Forward, error: Any, last: int) -> dict[Place, Any]:
-    """Errors at the outputs of all maps with weights up to unit ``last``, from the error of its value alone."""
-    errors: dict[Place, Any] = {}
+def backward(state: Forward, error: Any, last: int, into: Errors | None = None) -> Errors:
+    """Errors at the outputs of all maps with weights up to unit ``last``, from the error of its value alone.
+
+    They are put ``into`` what is given, from the top down, each before any below it is made.
+    """
+    errors: Errors = {} if into is None else into
     arriving = {last: error}
     for number in range(last, 0, -1):
         passage, unit = state.passages[number - 1], state.net.units[number - 1]
@@ -168,7 +173,7 @@ def _added(below: Any, others: Any, above: Any) -> Any:
 
 
 def _back_along(
-    passage: Passage, places: range, error: Any, number: int, errors: dict[Place, Any], setting: Setting, to_input: bool
+    passage: Passage, places: range, error: Any, number: int, errors: Errors, setting: Setting, to_input: bool
 ) -> Any:
     """Errors through maps from the top down, kept at those with weights; to the input, or only to the lowest weight."""
     maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
@@ -236,7 +241,7 @@ def _tangent_along(
     return change
 
 
-def let_go(state: Forward, errors: dict[Place, Any], number: int) -> None:
+def let_go(state: Forward, errors: Errors, number: int) -> None:
     """Drop what the tangent has left behind with unit ``number``: its passage, its errors, weights of no later use."""
     for place in range(len(state.net.units[number - 1].maps)):
         errors.pop((number - 1, place), None)

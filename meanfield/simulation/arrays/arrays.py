@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from meanfield.nets.activations import ON_NUMPY, Pointwise
+from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.kernels import patches
 
 PRECISIONS = ("float64", "float32")
@@ -31,6 +32,7 @@ class Arrays:
         gather, gather_transpose, sum_over_shifts: as in `meanfield.simulation.kernels.patches`; tables are NumPy's.
         normals: (seed, purpose, group of draws, precision) -> source of standard normals on a device; None on the host,
             where every draw has a generator of its own.
+        convolution: convolutions without patches, where they are asked for and this library has them.
     """
 
     backend: str
@@ -42,6 +44,16 @@ class Arrays:
     gather_transpose: Callable[..., Any]
     sum_over_shifts: Callable[..., Any]
     normals: Callable[[int, str, range, str], Any] | None = None
+    convolution: DirectConvolution | None = None
+
+    @property
+    def order(self) -> str:
+        """Which axis of fresh arrays lies innermost: the last, "C", or the first, "F", as convolutions want it."""
+        return "F" if self.convolution else "C"
+
+    def for_training(self) -> Arrays:
+        """With convolutions that do without patches: to rounding the same numbers."""
+        return self if self.normals else replace(self, convolution=DirectConvolution())
 
     def moved(self, values: NDArray[np.float64]) -> Any:
         """A NumPy array as this library's, at this precision."""

@@ -10,9 +10,11 @@ from meanfield.simulation.maps.linear import LinearOperation
 from meanfield.simulation.maps.normalisation import NormalisationOperation
 from meanfield.simulation.maps.pointwise import GateOperation, PointwiseOperation
 from meanfield.simulation.maps.pooling import PoolingOperation
+from meanfield.simulation.maps.rectified import RectifiedLinear, RectifiedLinearOperation
 
 OPERATIONS: dict[type, Operation] = {
     Linear: LinearOperation(),
+    RectifiedLinear: RectifiedLinearOperation(),
     Bias: BiasOperation(),
     Pointwise: PointwiseOperation(),
     Gate: GateOperation(),

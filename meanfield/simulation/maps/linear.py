@@ -6,11 +6,15 @@ from typing import Any
 
 from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
 from meanfield.nets.maps import Linear
+from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Operation, Setting
+from meanfield.simulation.weights import Dense
 
 
 class LinearOperation(Operation):
-    """W patches(X), and back patches^T(W^T U)."""
+    """W patches(X), and back patches^T(W^T U): by products with the patches, or without them where arrays can and W is
+    all at hand.
+    """
 
     def degree(self, one: Linear) -> int:
         return 1
@@ -19,6 +23,8 @@ class LinearOperation(Operation):
         return self.tangent(one, values, None, values, setting), None
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        if direct := direct_convolution(one, setting):
+            return direct.convolve_transpose(matrix_of(one, setting), errors, reversed_stencil(one, setting))
         draws, channels, rows, sites = errors.shape
         flat = errors.reshape(draws, channels, rows * sites)
         pulled: Any = None
@@ -29,15 +35,36 @@ class LinearOperation(Operation):
             pulled, first = part if pulled is None else pulled + part, last
         if one.taps == 1:
             return pulled.reshape(draws, -1, rows, sites)
-        table = reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)
-        return setting.arrays.gather_transpose(pulled, table, rows)
+        return setting.arrays.gather_transpose(pulled, reversed_stencil(one, setting), rows)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        if direct := direct_convolution(one, setting):
+            return direct.convolve(matrix_of(one, setting), moved, stencil(one, setting))
         draws, _, rows, sites = moved.shape
         patches = patches_of(one, moved, setting)
         products = [setting.weights[weight.name].times(patches) for weight in one.weights]
         whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
         return whole.reshape(draws, -1, rows, sites)
+
+    def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
+        """U patches(X)^T of weights side by side, (D, n', n k), from one column of errors (D, n', B, S)."""
+        if direct := direct_convolution(one, setting):
+            return direct.weight_gradient(errors, values, stencil(one, setting))
+        return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
+
+
+def direct_convolution(one: Linear, setting: Setting) -> DirectConvolution | None:
+    """What does this map without patches: for one stencil, all of whose numbers are at hand, where arrays can."""
+    if one.taps == 1 or len(one.weights) > 1 or one.weights[0].groups > 1:
+        return None
+    return setting.arrays.convolution if isinstance(setting.weights[one.weights[0].name], Dense) else None
+
+
+def matrix_of(one: Linear, setting: Setting) -> Any:
+    """The numbers of the map's one weight, (D, n', n k)."""
+    weight = setting.weights[one.weights[0].name]
+    assert isinstance(weight, Dense)
+    return weight.matrix
 
 
 def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
@@ -50,3 +77,8 @@ def patches_of(one: Linear, values: Any, setting: Setting) -> Any:
 def stencil(one: Linear, setting: Setting) -> Table:
     """The neighbour table of a map's kernel."""
     return neighbours(setting.grid, one.kernel, one.padding, one.dilation)
+
+
+def reversed_stencil(one: Linear, setting: Setting) -> Table:
+    """The table of the transposed shifts."""
+    return reversed_neighbours(setting.grid, one.kernel, one.padding, one.dilation)

@@ -1,0 +1,283 @@
+"""Convolutions and the gradients of their weights without patches: tiles of sums that stay in registers.
+
+Values lie with draws innermost, then channels, samples and sites, (S, R, n, D): what NumPy calls Fortran order of
+(D, n, R, S), and keeps through operations element by element. A tile is some rows of up to four vectors each, a vector
+being neighbours along the channels and draws:
+
+    c[m, v] = sum over the sites that a list reaches, sum_k, of a[site, m, k] b[place in the list, k, v]
+
+A convolution has rows of samples, k the channels below, and the list of a site's taps. The gradient of a weight has
+rows of channels below, k the samples, and the list of one tap over a block of sites. Every k loads the vectors of b
+and one number of a for each row, and multiplies each with each: 8 x 2 or 4 x 4 run at the rate of the arithmetic. The
+number is one of every draw, where several lie side by side, repeated along the vector. Widths that whole vectors do not
+divide take narrower ones: right, and slower.
+
+(A cached kernel and everything it calls stay in this one file: Numba does not notice an edited callee elsewhere.)
+"""
+
+from functools import lru_cache
+from math import gcd
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from meanfield.nets.lattice import Table
+
+Array = NDArray[Any]
+
+# Vectors side by side in a tile, and draws within one of them, at most.
+MOST_VECTORS, MOST_DRAWS = 4, 8
+
+# Sites over which a tile of a gradient is summed before it is stored: what they hold stays in the nearest caches.
+BLOCK = 64
+
+LONG = ir.IntType(64)
+
+
+def _vector_registers() -> tuple[int, int]:
+    """Bytes of a vector register of this machine, and how many there are."""
+    features = get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64, 32
+    return (32, 16) if features.get("avx2") else (16, 32 if features.get("neon") else 16)
+
+
+VECTOR, REGISTERS = _vector_registers()
+
+
+class Shape(NamedTuple):
+    """A tile's rows, its vectors in a row, numbers in a vector, and draws that lie side by side."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    draws: int
+
+
+def most_draws(itemsize: int) -> int:
+    """Draws, a power of two, that lie side by side in one vector."""
+    return min(MOST_DRAWS, VECTOR // itemsize)
+
+
+def tile_shape(rows: int, columns: int, draws: int, itemsize: int) -> Shape:
+    """The tile for so many rows, and columns of channels and draws: the widest that divides both, in half of registers.
+
+    Vectors side by side come first: each is loaded once for all rows.
+    """
+    full = VECTOR // itemsize
+    vectors = gcd(columns // full, MOST_VECTORS) if columns % full == 0 else 1
+    return Shape(gcd(rows, REGISTERS // 2 // vectors), vectors, gcd(columns, full), draws)
+
+
+def convolve(weights: Array, values: Array, table: Table, rectified: bool = False, gate: Array | None = None) -> Array:
+    """W patches(X), or of max(X, 0) if ``rectified``: (n k, n', D), (S, R, n, D) -> (S, R, n', D).
+
+    ``table`` says which site every tap reaches from every site, -1 standing for the zero outside the grid; where
+    ``gate``, laid out as the result, is not positive, 0 is given instead. Arrays lie in one piece; D is a power of two
+    up to `most_draws`.
+    """
+    _, above, draws = weights.shape
+    sites, rows = values.shape[:2]
+    out = np.empty((sites, rows, above, draws), values.dtype)
+    run, _ = _loops_for(rows, above * draws, draws, values.itemsize, rectified, gate is not None)
+    run(weights.ravel(), values.ravel(), (out if gate is None else gate).ravel(), out.ravel(), table, rows, above)
+    return out
+
+
+def weight_gradient(errors: Array, values: Array, table: Table, rectified: bool = False) -> Array:
+    """U patches(X)^T, or of max(X, 0): (S, R, n', D), (S, R, n, D) -> (n k, n', D), as for `convolve`."""
+    _, rows, above, draws = errors.shape
+    below = values.shape[2]
+    out = np.zeros((below * len(table), above, draws), values.dtype)
+    _, run = _loops_for(below, above * draws, draws, values.itemsize, rectified, False)
+    run(errors.ravel(), values.ravel(), out.ravel(), table, rows, above)
+    return out
+
+
+@lru_cache(maxsize=256)
+def _loops_for(rows: int, columns: int, draws: int, itemsize: int, rectified: bool, gated: bool) -> Any:
+    return _loops(tile_shape(rows, columns, draws, itemsize), rectified, gated)
+
+
+@lru_cache(maxsize=64)
+def _loops(shape, rectified, gated):
+    """Compiled for tiles of this shape: the loop of `convolve` and that of `weight_gradient`."""
+    height, vectors, lanes, draws = shape
+    rectifies, gates = int(rectified), int(gated)
+
+    @njit(cache=True, nogil=True)
+    def over_sites(weights, values, gate, out, table, rows, above):
+        taps, sites = table.shape
+        x, z = len(values) // sites // rows, draws * above
+        sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
+        lead = 2 * max(table[taps - 1, 0], 1)  # sites ahead of the farthest that any tap reaches
+        _fetch(values, 0, min(lead, sites) * rows * x)
+        for p in range(sites):
+            if p + lead < sites:
+                _fetch(values, (p + lead) * rows * x, rows * x)
+            if p + 1 < sites:
+                _fetch(out, (p + 1) * rows * z, rows * z)
+                if gates:
+                    _fetch(gate, (p + 1) * rows * z, rows * z)
+            for column in range(0, z, vectors * lanes):
+                starts = (p, 0, column, p * rows * z + column)
+                tile = (height, vectors, lanes, draws, rectifies, gates, 0)
+                _tiles(tile, (table.ravel(), values, weights, out, gate), starts, sums, (rows, x, z))
+
+    @njit(cache=True, nogil=True)
+    def over_taps(errors, values, out, table, rows, above):
+        taps, sites = table.shape
+        x, z = len(values) // sites // rows, draws * above
+        for p in range(0, sites, BLOCK):
+            sums = (1, min(BLOCK, sites - p), rows * x, x, rows * z, z, rows)
+            for t in range(taps):
+                for column in range(0, z, vectors * lanes):
+                    starts = (t * sites + p, 0, p * rows * z + column, t * z + column)
+                    tile = (height, vectors, lanes, draws, rectifies, 0, 1)
+                    extent = (x // draws, draws, taps * z)
+                    _tiles(tile, (table.ravel(), values, errors, out, out), starts, sums, extent)
+
+    return over_sites, over_taps
+
+
+class _Tile(NamedTuple):
+    """A tile as it is compiled: its shape; whether a is rectified, sums are gated, or added to what stands there."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    draws: int
+    rectifies: int
+    gates: int
+    adds: int
+
+
+@intrinsic
+def _fetch(typing, array, start, count):
+    """Ask for so many numbers of a flat array, which are wanted soon, from farther caches."""
+
+    def generate(context, builder, signature, arguments):
+        kind, (array, start, count) = signature.args[0], arguments
+        base = builder.gep(context.make_array(kind)(context, builder, array).data, [start])
+        bytes_ = ir.IntType(8).as_pointer()
+        flags = [ir.IntType(32)] * 3
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [bytes_, *flags]), "llvm.prefetch.p0"
+        )
+        line = LONG(64 // (kind.dtype.bitwidth // 8))
+        with cgutils.for_range_slice(builder, LONG(0), count, line, LONG) as (at, _):
+            place = builder.bitcast(builder.gep(base, [at]), bytes_)
+            builder.call(function, [place, flags[0](0), flags[0](2), flags[0](1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic(prefer_literal=True)
+def _tiles(typing, tile, arrays, starts, sums, extent):
+    """All tiles below each other.
+
+    tile: `_Tile`, literal.
+    arrays: flat: the table, a, b, c, and the gate, which lies as c does.
+    starts: where the list begins in the table, and the first number in a, b and c.
+    sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
+    extent: rows; steps of a and of c from row to row.
+    """
+    tile_ = _Tile(*(one.literal_value for one in tile))
+
+    def generate(context, builder, signature, arguments):
+        given = zip(signature.args[1], cgutils.unpack_tuple(builder, arguments[1]), strict=True)
+        bases = [context.make_array(kind)(context, builder, one).data for kind, one in given]
+        starts, sums, extent = (cgutils.unpack_tuple(builder, one) for one in arguments[2:])
+        with cgutils.for_range_slice(builder, LONG(0), extent[0], LONG(tile_.rows), LONG) as (row, _):
+            a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
+            places = (starts[0], a, starts[2], c, c)
+            pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
+            _emit(builder, tile_, pointers, sums, extent)
+        return context.get_dummy_value()
+
+    numbers = [types.UniTuple(types.int64, len(one)) for one in (starts, sums, extent)]
+    return types.void(tile, arrays, *numbers), generate
+
+
+def _emit(builder, tile, pointers, sums, extent):
+    """One tile: its sums are variables, which the compiler keeps in registers."""
+    table, a, b, c, gate = pointers
+    kind = ir.VectorType(c.type.pointee, tile.lanes)
+    places = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
+    targets, gates = ([_at(builder, base, extent[2], m, v * tile.lanes) for m, v in places] for base in (c, gate))
+    totals = [cgutils.alloca_once(builder, kind) for _ in places]
+    for total, target in zip(totals, targets, strict=True):
+        builder.store(_load(builder, target, kind) if tile.adds else kind(None), total)
+    list_step, length, a_site, a_k, b_entry, b_k, count = sums
+    with cgutils.for_range(builder, length) as entry:
+        site = builder.load(_moved(builder, table, entry.index, list_step))
+        with builder.if_then(builder.icmp_signed(">=", site, LONG(0))):
+            x, y = _moved(builder, a, site, a_site), _moved(builder, b, entry.index, b_entry)
+            with cgutils.for_range(builder, count) as k:
+                step = _moved(builder, x, k.index, a_k), _moved(builder, y, k.index, b_k), extent[1]
+                _add_products(builder, tile, kind, step, totals)
+    for total, target, open_ in zip(totals, targets, gates, strict=True):
+        found = builder.load(total)
+        if tile.gates:
+            found = _where_positive(builder, _load(builder, open_, kind), found)
+        builder.store(found, builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
+
+
+def _add_products(builder, tile, kind, step, totals):
+    """One k of all sums of a tile."""
+    left, right, a_row = step
+    columns = [_load(builder, _at(builder, right, LONG(0), 0, v * tile.lanes), kind) for v in range(tile.vectors)]
+    for m in range(tile.rows):
+        number = _repeated(builder, _at(builder, left, a_row, m, 0), kind, tile.draws)
+        if tile.rectifies:
+            negative = builder.fcmp_ordered(">", kind(None), number)
+            number = builder.select(negative, kind(None), number)
+        for column, total in zip(columns, totals[m * tile.vectors :], strict=False):
+            builder.store(_fused(builder, number, column, builder.load(total)), total)
+
+
+def _where_positive(builder, condition, value):
+    return builder.select(builder.fcmp_ordered(">", condition, value.type(None)), value, value.type(None))
+
+
+def _along(builder, start, count, step):
+    return builder.add(start, builder.mul(count, step))
+
+
+def _moved(builder, pointer, count, step):
+    return builder.gep(pointer, [builder.mul(count, step)])
+
+
+def _at(builder, pointer, step, row, column):
+    return builder.gep(pointer, [_along(builder, LONG(column), LONG(row), step)])
+
+
+def _bytes(kind):
+    return 4 if isinstance(kind.element, ir.FloatType) else 8
+
+
+def _load(builder, pointer, kind):
+    """A vector from a place that need not be a multiple of its length."""
+    return builder.load(builder.bitcast(pointer, kind.as_pointer()), align=_bytes(kind))
+
+
+def _repeated(builder, pointer, kind, draws):
+    """The numbers of all draws, again and again along a vector."""
+    few = ir.VectorType(kind.element, draws)
+    order = ir.VectorType(ir.IntType(32), kind.count)([lane % draws for lane in range(kind.count)])
+    return builder.shuffle_vector(_load(builder, pointer, few), few(ir.Undefined), order)
+
+
+def _fused(builder, number, column, total):
+    """number * column + total, rounded once."""
+    kind = total.type
+    name = f"llvm.fma.v{kind.count}f{8 * _bytes(kind)}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    return builder.call(function, [number, column, total])

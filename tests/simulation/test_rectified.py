@@ -1,0 +1,92 @@
+"""Nets whose ReLU and stencils are one map, without patches: the passes and gradients of the nets as they are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.nets.maps import Linear
+from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.simulation.maps import operation_of
+from meanfield.simulation.maps.rectified import RectifiedLinear, rectified
+from meanfield.simulation.moves import MatrixMoves
+from meanfield.simulation.passes import backward, forward, tangent, through_readout
+from meanfield.simulation.pieces import FEWEST_SAMPLES, piece
+from meanfield.simulation.weights import Dense
+
+PLANE = {"grid": (4, 5), "kernel": (3, 3), "inputs": 3, "outputs": 2}
+NETS = [
+    mf.ConvNet(depth=3, channels=4, padding="circular", input_channels=2, **PLANE),
+    mf.ConvNet(depth=2, channels=(3, 5), padding="zero", readout="convolution", **PLANE),
+    mf.ConvNet(depth=2, channels=8, activation="tanh", **PLANE),
+    mf.ResidualConvNet(depth=4, channels=4, scaling="multiplier_sqrt", **PLANE),
+]
+DRAWS = 3
+RNG = np.random.default_rng
+
+
+def drawn(net, seed):
+    rng = RNG(seed)
+    return {
+        name: Dense(rng.normal(size=(DRAWS, w.shape[0], int(np.prod(w.shape[1:]))))) for name, w in net.weights.items()
+    }
+
+
+def gradients_and_error(net, weights, inputs, columns, arrays):
+    """The output, gradients by weight if there is one error column, and the errors of all places from the top down."""
+    state = forward(net, weights, inputs, arrays)
+    error = RNG(2).normal(size=(DRAWS, state.output.shape[1], columns * net.inputs, state.output.shape[3]))
+    top, errors = through_readout(state, error)
+    errors |= backward(state, top, len(net.units))
+    passages, found = [*state.passages, state.readout], {}
+    for number, place in errors if columns == 1 else ():
+        one = passages[number].unit.maps[place]
+        features = passages[number].input_of(place, state.setting)
+        moved = operation_of(one).weight_gradient(one, errors[number, place], features, state.setting)
+        found[one.weights[0].name] = moved
+    return state, found, [errors[place] for place in sorted(errors, reverse=True)]
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("direct", [True, False])
+def test_passes_and_gradients_are_those_of_the_maps_one_by_one(net, columns, direct):
+    weights, inputs = drawn(net, 0), RNG(1).normal(size=(DRAWS, net.first_channels, net.inputs, net.sites))
+    joined, arrays = rectified(net), NUMPY.for_training() if direct else NUMPY
+    state, moved, errors = gradients_and_error(joined, weights, inputs, columns, arrays)
+    plain, expected, plain_errors = gradients_and_error(net, weights, inputs, columns, NUMPY)
+    np.testing.assert_allclose(state.output, plain.output, rtol=1e-9, atol=1e-9 * np.abs(plain.output).max())
+    for one, other in zip([*moved.values(), *errors], [*expected.values(), *plain_errors], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+    assert set(moved) == set(expected)
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_tangents_are_those_of_the_maps_one_by_one(net):
+    weights, moves = drawn(net, 0), drawn(net, 3)
+    inputs = RNG(1).normal(size=(DRAWS, net.first_channels, net.inputs, net.sites))
+    joined, plain = forward(rectified(net), weights, inputs, NUMPY.for_training()), forward(net, weights, inputs)
+    pairs = zip(*(tangent(s, MatrixMoves(s, moves), len(net.units), 1) for s in (joined, plain)), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+
+
+def test_relu_and_a_stencil_are_joined_and_nothing_else():
+    kinds = [[type(one) for one in unit.maps] for unit in rectified(NETS[0]).units]
+    assert kinds == [[RectifiedLinear]] * 3
+    assert rectified(NETS[0]).readout_unit == NETS[0].readout_unit  # its linear map has no stencil
+    assert rectified(NETS[2]).units == NETS[2].units
+    dense = mf.MLP(depth=2, width=4)
+    assert not any(isinstance(one, RectifiedLinear) for unit in rectified(dense).units for one in unit.maps)
+    assert any(isinstance(one, Linear) for one in rectified(NETS[1]).readout_unit.maps)
+
+
+@pytest.mark.parametrize("nets", [1, 3, 8, 48])
+@pytest.mark.parametrize("channels", [8, 32, 512])
+def test_pieces_divide_the_nets_and_hold_some_samples(nets, channels):
+    net = replace(NETS[0], channels=channels)
+    together, samples = piece(net, nets, 128, "float32")
+    assert nets % together == 0
+    assert FEWEST_SAMPLES <= samples <= 128
+    assert piece(net, nets, 3, "float32")[1] <= 3
