@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+from meanfield.optimizers.factored import ROUNDING, Direction, Factored, add_momentum, singular
 from meanfield.optimizers.ritz import RitzSpace, Top
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ NEARBY = 1e-4
 class Running:
     """The momentum, and right vectors near the top of the weights as the step leaves them."""
 
-    momentum: Factored
+    momentum: Direction
     guess: Array
 
 
@@ -69,12 +70,14 @@ class SSO:
 
     momentum: float = 0.9
     tolerance: float = 1e-9
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
     def step(self, state: Running | None, gradient: Gradient, place: Place) -> tuple[Factored, Running]:
         moved = add_momentum(state.momentum if state else None, self.momentum, gradient.slope, 1.0)
-        outputs, inputs = moved.shape
+        outputs, inputs = place.weights.shape
         radius = float(np.sqrt(outputs / inputs))
-        left, slope, right = moved.singular()
+        left, slope, right = singular(moved)
         space = RitzSpace(place.weights, left, right, state.guess if state else None)
         held = [space.top(np.zeros((len(slope), len(slope))), self.tolerance)]
         sphere = Sphere(space, held[0].value, place.learning_rate * radius, self.tolerance)
@@ -172,7 +175,7 @@ def _polar(core: Array) -> Array:
     if not core.size:
         return core
     u, s, v = np.linalg.svd(core, full_matrices=False)
-    kept = s > ROUNDING * s[0]
+    kept = s > ROUNDING[str(s.dtype)] * s[0]
     return u[:, kept] @ v[kept]
 
 
