@@ -17,8 +17,6 @@ class SGD:
     elementwise: ClassVar[bool] = True
     curved: ClassVar[bool] = False
 
-    def step(
-        self, state: Direction | None, gradient: Gradient, place: Place
-    ) -> tuple[Direction, Direction | None]:
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction | None]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         return moved, moved if self.momentum else None

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.block_net import BlockNet
-from meanfield.optimizers.base import Direction, scaled, times
+from meanfield.nets.maps import Linear, weights_of
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import times
+from meanfield.optimizers.factored import Direction, scaled
 from meanfield.optimizers.spectrum import rms_operator_norm
-from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward
-from meanfield.simulation.block_training import Hyperparameters, Training, root_mean_square
-from meanfield.simulation.update_orders import split_by_order
+from meanfield.simulation.block_training import Hyperparameters, copied, root_mean_squares, tabled
+from meanfield.simulation.maps.linear import patches_of
+from meanfield.simulation.passes import Forward
+from meanfield.simulation.training.draws import drawn_batch, drawn_weights
+from meanfield.simulation.update_orders import LINEAR, split_by_order
 
 Array = NDArray[np.float64]
 Found = dict[str, Array]
 
 
 def draw_first_updates(
-    net: BlockNet,
+    net: Net,
     *,
     seed: int,
     draws: range,
-    weights: str,
+    weights: str = "dense",
     hyperparameters: Mapping[str, Hyperparameters],
     norms: bool = True,
 ) -> Found:
@@ -42,46 +47,68 @@ def draw_first_updates(
         weight_alignment (M,) and update_alignment (O, M): |A z|_R / (|A|_R |z|_R), A the matrix or its update and z
         what it read before the step, which P1's claims F.1 and F.2 say are of order one.
     """
-    found = [_one(net, draw_parameters(net, seed, d), draw_batch(net, seed, d), hyperparameters, norms) for d in draws]
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+    start, batch = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
+    biases = [name for name, weight in net.weights.items() if len(weight.shape) == 1]
+    found: Found = {}
+    stepped = []
+    for name, given in hyperparameters.items():
+        training = tabled(net, copied(start), batch, name, given, momentum=False)
+        before = training.look()
+        if not found:
+            found = {"feature_norm": root_mean_squares(before.values[1:])}
+            if norms:
+                found |= norms_and_alignments(_by_net(start, len(draws)), seen_by_matrices(before), "weight")
+            if norms and biases:
+                found["bias_norm"] = root_mean_squares([start[name] for name in biases])
+        stepped.append(_stepped(training, before, start, given, norms))
+    return found | {name: np.stack([one[name] for one in stepped], axis=1) for name in stepped[0]}
 
 
-def _one(net: BlockNet, start: Parameters, batch: Batch, of: Mapping[str, Hyperparameters], norms: bool) -> Found:
-    made = forward(net, start, batch.inputs)
-    found: Found = {"feature_norm": np.array([root_mean_square(h) for h in made.streams])}
-    if norms:
-        found |= norms_and_alignments(start.matrices, made.inputs, "weight")
-        if net.biases:
-            found["bias_norm"] = np.array([root_mean_square(bias) for bias in start.biases])
-    stepped = [_stepped(net, start, batch, name, given, norms) for name, given in of.items()]
-    return found | {name: np.stack([one[name] for one in stepped]) for name in stepped[0]}
-
-
-def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: Hyperparameters, norms: bool) -> Found:
-    """One optimizer's step from ``start``, which is left as it is."""
-    training = Training(net, start.copy(), batch, name, given, momentum=False)
+def _stepped(training: Any, before: Forward, start: Mapping[str, Array], given: Hyperparameters, norms: bool) -> Found:
+    """One optimizer's step from ``start``."""
+    net: Net = training.net
     directions = training.step()
-    before = forward(net, start, batch.inputs)
-    after = forward(net, training.parameters, batch.inputs).streams
-    changes = [root_mean_square(now - then) for now, then in zip(after, before.streams, strict=True)]
-    found: Found = {"feature_update_norm": np.array(changes)}
-    if net.activation == "linear":
-        _, orders = split_by_order(net, start, training.parameters, batch.inputs)
-        found["order_norm"] = np.array([root_mean_square(order) for order in orders[:, -1]])
+    training.require_floats()
+    pairs = zip(training.look().values[1:], before.values[1:], strict=True)
+    found: Found = {"feature_update_norm": root_mean_squares([now - then for now, then in pairs])}
+    if all(isinstance(one, LINEAR) for unit in net.units for one in unit.maps):
+        _, orders = split_by_order(net, start, training.weights, training.data.inputs)
+        found["order_norm"] = root_mean_squares(orders[-1])
     if not norms:
         return found
-    rates = [given[role]["learning_rate"] for role in net.roles]
-    moves = [scaled(direction, rate) for direction, rate in zip(directions, rates, strict=True)]
-    found |= norms_and_alignments(moves, before.inputs, "update")
-    if net.biases:
-        pairs = zip(training.parameters.biases, start.biases, strict=True)
-        sizes = np.array([root_mean_square(now - then) for now, then in pairs])
-        found["bias_update_norm"] = sizes
+    rates = {name: given[net.role_of(name)]["learning_rate"] for name in directions}
+    moves = {name: [scaled(one, rates[name]) for one in found] for name, found in directions.items()}
+    found |= norms_and_alignments(moves, seen_by_matrices(before), "update")
+    biases = [name for name, weight in net.weights.items() if len(weight.shape) == 1]
+    if biases:
+        found["bias_update_norm"] = root_mean_squares([training.weights[name] - start[name] for name in biases])
     return found
 
 
-def norms_and_alignments(matrices: Sequence[Direction], seen: Sequence[Array], name: str) -> Found:
-    norms = np.array([rms_operator_norm(matrix) for matrix in matrices])
-    images = zip(matrices, seen, strict=True)
-    gains = np.array([root_mean_square(times(matrix, z)) / root_mean_square(z) for matrix, z in images])
+def _by_net(weights: Mapping[str, Array], nets: int) -> dict[str, list[Direction]]:
+    return {name: [values[net] for net in range(nets)] for name, values in weights.items()}
+
+
+def seen_by_matrices(state: Forward) -> dict[str, Array]:
+    """What every matrix reads at its first use, as patches (D, in taps, B S), in the order of the net."""
+    found: dict[str, Array] = {}
+    for passage in (*state.passages, *([] if state.readout is None else [state.readout])):
+        for place, one in enumerate(passage.unit.maps):
+            if isinstance(one, Linear):
+                for weight in weights_of(one):
+                    if weight.name not in found:
+                        found[weight.name] = patches_of(one, passage.input_of(place, state.setting), state.setting)
+    return found
+
+
+def norms_and_alignments(matrices: Mapping[str, Sequence[Direction]], seen: Mapping[str, Array], name: str) -> Found:
+    """NAME_norm and NAME_alignment, (D, M), of the matrices that ``seen`` lists."""
+    norms = np.array([[rms_operator_norm(one) for one in matrices[key]] for key in seen]).T
+    gains = np.stack([_gains(matrices[key], z) for key, z in seen.items()], axis=1)
     return {f"{name}_norm": norms, f"{name}_alignment": gains / norms}
+
+
+def _gains(matrices: Sequence[Direction], seen: Array) -> Array:
+    """|A z|_R / |z|_R of every net."""
+    images = [times(matrix, z) for matrix, z in zip(matrices, seen, strict=True)]
+    return np.array([np.sqrt(np.mean(a**2) / np.mean(z**2)) for a, z in zip(images, seen, strict=True)])

@@ -74,7 +74,7 @@ class Moves(Protocol):
 
 def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Forward:
     """Send inputs (D, C_0, B, S) through all units and the readout."""
-    state = Forward(net, Setting(net.grid, net.inputs, weights, arrays), [inputs])
+    state = Forward(net, Setting(net.grid, inputs.shape[2], weights, arrays), [inputs])
     for unit in net.units:
         value, passage = through(unit, state.values, state.setting)
         state.values.append(value)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers.factored import Factored, dense
+from meanfield.optimizers.factored import Factored
 from meanfield.optimizers.spectrum import DIRECT, rms_operator_norm, spectral_norm, top_singular
 
 

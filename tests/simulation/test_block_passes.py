@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward, gradients, loss
 
 from meanfield.nets.block_net import BlockNet
-from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward, gradients, loss
 from meanfield.simulation.update_orders import split_by_order
 
 STEP = 1e-5

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from meanfield.simulation.block_passes import forward, gradients, loss
 
 from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
-from meanfield.simulation.block_passes import forward, gradients, loss
 from meanfield.simulation.block_training import begin, draw_trained_streams
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from meanfield.simulation.block_passes import Batch, Parameters, draw_parameters, forward, gradients, loss
 
 from meanfield.nets.block_net import BlockNet
-from meanfield.simulation.block_passes import Batch, Parameters, draw_parameters, forward, gradients, loss
 from meanfield.simulation.training_assumptions import draw_training_assumptions
 
 NET = BlockNet(
