@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Singular values below this share of the largest are what rounding leaves of zeros, by precision.
-ROUNDING = {"float64": 1e-10, "float32": 1e-5}
+
+def rounding(values: Array) -> float:
+    """Singular values below this share of the largest are what rounding leaves of zeros, at this precision."""
+    return 1e-10 if values.dtype == np.float64 else 1e-5
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def singular(matrix: Direction) -> tuple[Array, Array, Array]:
 
 
 def _rank(values: Array) -> int:
-    return int(np.count_nonzero(values > ROUNDING[str(values.dtype)] * values[0])) if values.size else 0
+    return int(np.count_nonzero(values > rounding(values) * values[0])) if values.size else 0
 
 
 def add_momentum(momentum: Direction | None, decay: float, gradient: Direction, share: float) -> Direction:

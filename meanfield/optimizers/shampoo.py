@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Direction, Factored, add_momentum
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding
 
 Array = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def _running(root: Array | None, fresh: Array, beta: float) -> Array:
     if root is not None and beta > 0:
         columns = np.hstack([np.sqrt(beta) * root, columns])
     vectors, lengths, _ = np.linalg.svd(columns, full_matrices=False)
-    kept = lengths > ROUNDING[str(lengths.dtype)] * lengths[0]
+    kept = lengths > rounding(lengths) * lengths[0]
     return vectors[:, kept] * lengths[kept]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Direction, Factored, add_momentum
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding
 from meanfield.optimizers.shampoo import second_moments
 
 Array = NDArray[np.float64]
@@ -64,7 +64,7 @@ def _rotated(matrix: Direction, left: Array, right: Array) -> Array:
         found = (left.T @ matrix.left) @ (right.T @ matrix.right).T
     else:
         found = left.T @ matrix @ right
-    found[np.abs(found) < ROUNDING[str(found.dtype)] * np.abs(found).max(initial=0.0)] = 0.0
+    found[np.abs(found) < rounding(found) * np.abs(found).max(initial=0.0)] = 0.0
     return found
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Direction, Factored, add_momentum, singular
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding, singular
 from meanfield.optimizers.ritz import RitzSpace, Top
 
 Array = NDArray[np.float64]
@@ -175,7 +175,7 @@ def _polar(core: Array) -> Array:
     if not core.size:
         return core
     u, s, v = np.linalg.svd(core, full_matrices=False)
-    kept = s > ROUNDING[str(s.dtype)] * s[0]
+    kept = s > rounding(s) * s[0]
     return u[:, kept] @ v[kept]
 
 

@@ -122,9 +122,9 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 def _by_factors(uses: Sequence[Use]) -> bool:
     """Whether U and X of all uses side by side are fewer numbers than the weight."""
-    weight, (_, _, _, samples, sites) = uses[0].weight, uses[0].by_column.shape
+    weight, places = uses[0].weight, uses[0].setting.samples * uses[0].errors.shape[3]
     shape = weight.shape[0], prod(weight.shape[1:])
-    return weight.groups == 1 and is_worth_factors(shape, len(uses) * samples * sites)
+    return weight.groups == 1 and is_worth_factors(shape, len(uses) * places)
 
 
 def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]) -> Factored:

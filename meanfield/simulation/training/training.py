@@ -60,7 +60,7 @@ class Training:
         self.nets = len(next(iter(self.weights.values())))
         self.gone = np.zeros(self.nets, bool)
         self._matrices = matrices(self.net, self.weights, self.arrays)
-        self._settings = {name: self.hyperparameters(name) for name in self.weights}
+        self._settings = {name: _settled(self.hyperparameters(name)) for name in self.weights}
 
     def look(self) -> Forward:
         """The forward pass of the nets as they stand on the samples of the next step, made once."""
@@ -79,7 +79,7 @@ class Training:
 
     def rate(self, name: str) -> Any:
         """The learning rate of a weight."""
-        return self._settings[name]["learning_rate"]
+        return self._settings[name][0]
 
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight (P1 C.1); returns the A by name, net by net."""
@@ -88,7 +88,7 @@ class Training:
         if self.optimizer.curved:
             curvature = self.loss.curvature(seen.output, batch.targets, self.arrays)
         found = gradients(seen, self.slope(), curvature)
-        self.gone |= self._left_floats(found)
+        self._leave_out(found)
         self._seen, self.taken = None, self.taken + 1
         return {name: self._stepped(name, gradient) for name, gradient in found.items()}
 
@@ -103,23 +103,21 @@ class Training:
             self._seen = forward(self.net, self._matrices, batch.inputs, self.arrays), batch
         return self._seen
 
-    def _left_floats(self, found: Mapping[str, Gradient]) -> Any:
-        """Which nets have gradients that are not finite, or whose squares would not be."""
+    def _leave_out(self, found: Mapping[str, Gradient]) -> None:
+        """Let go the nets whose gradients are not finite, or whose squares would not be."""
         xp = self.arrays.xp
         largest = xp.stack([_largest(gradient.slope, xp) for gradient in found.values()]).max(axis=0)
-        return ~(self.arrays.fetched(largest) < LARGEST[self.arrays.precision])
+        self.gone |= ~(self.arrays.fetched(largest) < LARGEST[self.arrays.precision])
+        if self.gone.any():
+            for whole in self.weights.values():
+                whole[xp.asarray(self.gone)] = np.nan
 
     def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
-        whole, settings = self.weights[name], self._settings[name]
-        if self.gone.any():
-            whole[self.arrays.xp.asarray(self.gone)] = np.nan
-        rate, decay = settings["learning_rate"], settings.get("weight_decay", 0.0)
-        epsilon = settings.get("epsilon", TINY)
-        method = self._method(name)
+        whole, (rate, decay, epsilon), method = self.weights[name], self._settings[name], self._method(name)
         if not method.elementwise:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
-        if np.ndim(rate):
-            rate = self.arrays.moved(np.reshape(rate, (-1, 1, 1)))
+        if isinstance(rate, np.ndarray):
+            rate = self.arrays.moved(rate.reshape(-1, 1, 1))
         direction, self.states[name] = method.step(self.states.get(name), gradient, Place(whole, rate, epsilon))
         _move(whole, direction, rate, decay)
         return [_of_net(direction, net) for net in range(self.nets)]
@@ -141,6 +139,11 @@ class Training:
         return found
 
 
+def _settled(given: Mapping[str, Any]) -> tuple[Any, float, float]:
+    """Learning rate, weight decay and epsilon of a weight."""
+    return given["learning_rate"], given.get("weight_decay", 0.0), given.get("epsilon", TINY)
+
+
 def _move(weights: Any, direction: Direction, rate: Any, decay: float) -> None:
     if decay:
         weights *= 1 - rate * decay
@@ -155,7 +158,7 @@ def _largest(slope: Direction, xp: Any) -> Any:
     """The largest element of every net, or a bound on it, (D,)."""
     if isinstance(slope, Factored):
         return _largest(slope.left, xp) * _largest(slope.right, xp)
-    return xp.maximum(slope.max(axis=(1, 2)), -slope.min(axis=(1, 2)))
+    return xp.abs(slope).max(axis=(1, 2))
 
 
 def matrices(net: Net, weights: Mapping[str, Any], arrays: Arrays) -> Weights:
