@@ -30,11 +30,11 @@ class LinearOperation(Operation):
         return setting.arrays.gather_transpose(pulled, table, rows)
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
-        draws, _, rows, sites = moved.shape
+        _, _, rows, sites = moved.shape
         patches = patches_of(one, moved, setting)
         products = [setting.weights[weight.name].times(patches) for weight in one.weights]
         whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
-        return whole.reshape(draws, -1, rows, sites)
+        return whole.reshape(len(whole), -1, rows, sites)  # draws may share what comes in
 
 
 def patches_of(one: Linear, values: Any, setting: Setting) -> Any:

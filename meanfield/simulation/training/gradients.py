@@ -102,11 +102,12 @@ def _curvature(uses: Sequence[Use]) -> Any:
         return _factored(uses, *squares) if _by_factors(uses) else product(uses[0], squares[0][0], squares[1][0])
     total: Any = 0
     for sample in range(errors[0].shape[3]):
+        seen = [
+            x.reshape(*x.shape[:2], -1, error.shape[4])[:, :, sample] for x, error in zip(patches, errors, strict=True)
+        ]
         for column in range(errors[0].shape[2]):
-            alone = _sum(
-                product(use, error[:, :, column, sample], use.setting.by_sample(x[:, :, None])[:, :, 0, sample])
-                for use, error, x in zip(uses, errors, patches, strict=True)
-            )
+            own = (error[:, :, column, sample] for error in errors)
+            alone = _sum(product(use, error, x) for use, error, x in zip(uses, own, seen, strict=True))
             total = total + alone * alone
     return total
 
