@@ -97,7 +97,8 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
             if isinstance(one, Linear):
                 for weight in weights_of(one):
                     if weight.name not in found:
-                        found[weight.name] = patches_of(one, passage.input_of(place, state.setting), state.setting)
+                        patches = patches_of(one, passage.input_of(place, state.setting), state.setting)
+                        found[weight.name] = np.broadcast_to(patches, (len(state.output), *patches.shape[1:]))
     return found
 
 
