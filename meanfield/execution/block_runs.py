@@ -23,6 +23,9 @@ OPERATIONS_PER_MATRIX = 4e7
 # Arrays of the size of all matrices that a draw holds: weights twice, two moments, a gradient, a direction, spare.
 ARRAYS = 8
 
+# Draws side by side share what a step costs besides arithmetic: so many, as long as their weights are so few in all.
+MOST_TOGETHER, NUMBERS_TOGETHER = 8, 1 << 19
+
 # Dims of what the measures give, behind the draw.
 DIMS: dict[str, dict[str, tuple[str, ...]]] = {
     "trained streams": {"feature_norm": ("step", "block"), "feature_update_norm": ("step", "block")},
@@ -70,17 +73,21 @@ class BlockRun(Draws):
     def _numbers(self) -> int:
         return sum(outputs * inputs for outputs, inputs in self.net.shapes)
 
+    @property
+    def _together(self) -> int:
+        return max(1, min(MOST_TOGETHER, self.draws, NUMBERS_TOGETHER // self._numbers))
+
     def chunks(self) -> list[Chunk]:
         """The checked plan of this run."""
         require_choice("measure", self.measure, DIMS)
         visits = np.max(self.options.get("steps", len(self.options["hyperparameters"])))
         cost = OPERATIONS_PER_ELEMENT * self._numbers + OPERATIONS_PER_MATRIX * len(self.net.shapes)
-        whole = Chunk(self.net, self.measure, self.options, self.seed, 0, self.draws, "dense", 1)
-        return plan(whole, visits * cost)
+        whole = Chunk(self.net, self.measure, self.options, self.seed, 0, self.draws, "dense", self._together)
+        return plan(whole, visits * cost, self._together)
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can train at once."""
-        needed = workers * ARRAYS * NUMBER_BYTES * self._numbers
+        needed = workers * self._together * ARRAYS * NUMBER_BYTES * self._numbers
         require_bytes(needed, f"training with {workers} worker(s)", "width, depth or workers")
 
     def dataset(self, pieces: list[Pieces]) -> xr.Dataset:

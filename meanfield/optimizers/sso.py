@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
 from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding, singular
-from meanfield.optimizers.ritz import RitzSpace, Top
+from meanfield.optimizers.ritz import SMALLEST, RitzSpace, Top
 
 Array = NDArray[np.float64]
 Family = Callable[[float], Array]
@@ -84,7 +84,7 @@ class SSO:
         for _ in range(MOST_HELD):
             space.admit(held[-1].u, held[-1].v, UNSEEN)
             pairs = [np.outer(space.left.T @ top.u, space.right.T @ top.v) for top in held]
-            core = _polar(np.sum(pairs, axis=0))
+            core = _polar(np.sum(pairs, axis=0)) if len(held) > 1 else _normalised(pairs[0])
             family = _family(slope, core)
             found = _balanced(family, core, sphere)
             if found is not None:
@@ -172,11 +172,16 @@ def _family(values: Array, held: Array) -> Family:
 
 def _polar(core: Array) -> Array:
     """U V^T of a small matrix U S V^T."""
-    if not core.size:
-        return core
+    if min(core.shape) < 2:
+        return _normalised(core)
     u, s, v = np.linalg.svd(core, full_matrices=False)
     kept = s > rounding(s) * s[0]
     return u[:, kept] @ v[kept]
+
+
+def _normalised(core: Array) -> Array:
+    """The polar factor of a matrix of rank one or zero."""
+    return core / max(float(np.sqrt(np.vdot(core, core))), SMALLEST)
 
 
 def _root(function: Callable[[float], float]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,12 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.base import times
 from meanfield.optimizers.factored import Direction, scaled
 from meanfield.optimizers.spectrum import rms_operator_norm
+from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.block_training import Hyperparameters, copied, root_mean_squares, tabled
 from meanfield.simulation.maps.linear import patches_of
-from meanfield.simulation.passes import Forward
+from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.draws import drawn_batch, drawn_weights
+from meanfield.simulation.training.training import Training, matrices
 from meanfield.simulation.update_orders import LINEAR, split_by_order
 
 Array = NDArray[np.float64]
@@ -48,45 +49,38 @@ def draw_first_updates(
         what it read before the step, which P1's claims F.1 and F.2 say are of order one.
     """
     start, batch = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
-    biases = [name for name, weight in net.weights.items() if len(weight.shape) == 1]
-    found: Found = {}
-    stepped = []
-    for name, given in hyperparameters.items():
-        training = tabled(net, copied(start), batch, name, given, momentum=False)
-        before = training.look()
-        if not found:
-            found = {"feature_norm": root_mean_squares(before.values[1:])}
-            if norms:
-                found |= norms_and_alignments(_by_net(start, len(draws)), seen_by_matrices(before), "weight")
-            if norms and biases:
-                found["bias_norm"] = root_mean_squares([start[name] for name in biases])
-        stepped.append(_stepped(training, before, start, given, norms))
+    first = forward(net, matrices(net, start, NUMPY), batch.inputs)
+    found: Found = {"feature_norm": root_mean_squares(first.values[1:])}
+    if norms:
+        found |= norms_and_alignments(start, seen_by_matrices(first), "weight")
+        found |= _bias_norms(net, start, "bias_norm")
+    trainings = (
+        tabled(net, copied(start), batch, name, given, momentum=False) for name, given in hyperparameters.items()
+    )
+    stepped = [_stepped(training, first, start, norms) for training in trainings]
     return found | {name: np.stack([one[name] for one in stepped], axis=1) for name in stepped[0]}
 
 
-def _stepped(training: Any, before: Forward, start: Mapping[str, Array], given: Hyperparameters, norms: bool) -> Found:
+def _stepped(training: Training, first: Forward, start: Mapping[str, Array], norms: bool) -> Found:
     """One optimizer's step from ``start``."""
-    net: Net = training.net
-    directions = training.step()
+    net, directions = training.net, training.step()
     training.require_floats()
-    pairs = zip(training.look().values[1:], before.values[1:], strict=True)
+    pairs = zip(training.look().values[1:], first.values[1:], strict=True)
     found: Found = {"feature_update_norm": root_mean_squares([now - then for now, then in pairs])}
     if all(isinstance(one, LINEAR) for unit in net.units for one in unit.maps):
         _, orders = split_by_order(net, start, training.weights, training.data.inputs)
         found["order_norm"] = root_mean_squares(orders[-1])
     if not norms:
         return found
-    rates = {name: given[net.role_of(name)]["learning_rate"] for name in directions}
-    moves = {name: [scaled(one, rates[name]) for one in found] for name, found in directions.items()}
-    found |= norms_and_alignments(moves, seen_by_matrices(before), "update")
-    biases = [name for name, weight in net.weights.items() if len(weight.shape) == 1]
-    if biases:
-        found["bias_update_norm"] = root_mean_squares([training.weights[name] - start[name] for name in biases])
-    return found
+    moves = {name: [scaled(one, training.rate(name)) for one in ones] for name, ones in directions.items()}
+    found |= norms_and_alignments(moves, seen_by_matrices(first), "update")
+    changes = {name: training.weights[name] - start[name] for name in start}
+    return found | _bias_norms(net, changes, "bias_update_norm")
 
 
-def _by_net(weights: Mapping[str, Array], nets: int) -> dict[str, list[Direction]]:
-    return {name: [values[net] for net in range(nets)] for name, values in weights.items()}
+def _bias_norms(net: Net, values: Mapping[str, Array], name: str) -> Found:
+    biases = [values[key] for key, weight in net.weights.items() if len(weight.shape) == 1]
+    return {name: root_mean_squares(biases)} if biases else {}
 
 
 def seen_by_matrices(state: Forward) -> dict[str, Array]:
@@ -102,14 +96,16 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
     return found
 
 
-def norms_and_alignments(matrices: Mapping[str, Sequence[Direction]], seen: Mapping[str, Array], name: str) -> Found:
+def norms_and_alignments(
+    moved: Mapping[str, Sequence[Direction] | Array], seen: Mapping[str, Array], name: str
+) -> Found:
     """NAME_norm and NAME_alignment, (D, M), of the matrices that ``seen`` lists."""
-    norms = np.array([[rms_operator_norm(one) for one in matrices[key]] for key in seen]).T
-    gains = np.stack([_gains(matrices[key], z) for key, z in seen.items()], axis=1)
+    norms = np.array([[rms_operator_norm(one) for one in moved[key]] for key in seen]).T
+    gains = np.stack([_gains(moved[key], z) for key, z in seen.items()], axis=1)
     return {f"{name}_norm": norms, f"{name}_alignment": gains / norms}
 
 
-def _gains(matrices: Sequence[Direction], seen: Array) -> Array:
+def _gains(ones: Sequence[Direction] | Array, seen: Array) -> Array:
     """|A z|_R / |z|_R of every net."""
-    images = [times(matrix, z) for matrix, z in zip(matrices, seen, strict=True)]
+    images = [times(matrix, z) for matrix, z in zip(ones, seen, strict=True)]
     return np.array([np.sqrt(np.mean(a**2) / np.mean(z**2)) for a, z in zip(images, seen, strict=True)])

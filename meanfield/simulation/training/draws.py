@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,16 @@ from meanfield.seeds import stream
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Loss
+from meanfield.simulation.weights import draw_dense
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
     """All weights by name, (draws, out, in taps), matrices and biases, (draws, out, 1), from streams of their own."""
-    sources = [{purpose: stream(seed, purpose, draw) for purpose in ("weights", "biases")} for draw in draws]
+    matrices, biases = ([stream(seed, purpose, draw) for draw in draws] for purpose in ("weights", "biases"))
     found = {}
     for name, weight in net.weights.items():
-        purpose = "biases" if len(weight.shape) == 1 else "weights"
-        shape = (weight.shape[0], int(np.prod(weight.shape[1:])))
-        values = np.stack([source[purpose].standard_normal(shape) for source in sources])
-        values *= np.sqrt(weight.variance)
-        found[name] = arrays.moved(values)
+        sources = biases if len(weight.shape) == 1 else matrices
+        found[name] = arrays.moved(draw_dense(weight.shape[0], prod(weight.shape[1:]), weight.variance, sources).matrix)
     return found
 
 
