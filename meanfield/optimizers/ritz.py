@@ -36,23 +36,21 @@ class Top:
 
 
 class RitzSpace:
-    """Right vectors V with W V and W^T W V, in which the top of W + L C R^T is sought for one small C after another.
+    """Right vectors V with W V, in which the top of W + L C R^T is sought for one small C after another.
 
-    What L C R^T adds is small algebra, also in the residual of what is found, which is therefore exact: the matrix is
-    visited only where the space does not hold the top to the tolerance. The next C, near the last, needs hardly more.
-    A guess must come close to all that may be the top: what is orthogonal to it and to L and R is not looked for.
+    What L C R^T adds is small algebra. The residual of what is found visits the matrix, and joins the space where this
+    does not hold the top to the tolerance. The next C, near the last, needs hardly more. A guess must come close to all
+    that may be the top: what is orthogonal to it and to L and R is not looked for.
 
     Attributes:
         left, right: L (n_out, a) and R (n_in, b), orthonormal columns; `admit` adds to them.
     """
 
     def __init__(self, matrix: Array, left: Array, right: Array, guess: Array | None = None) -> None:
-        self.left, self.right = left, right
-        self._matrix, self._pulled = matrix, left.T @ matrix
+        self.left, self.right, self._matrix = left, right, matrix
         outputs, inputs = matrix.shape
-        # Rows of V^T, (W V)^T and (W^T W V)^T, with room for more; of small ones (W V)^T W V, L^T W V and R^T V.
-        self._known, room = 0, max(ROOM, KEPT)
-        self._basis, self._images, self._grams = (np.empty((room, size)) for size in (inputs, outputs, inputs))
+        # Rows of V^T and (W V)^T, with room for more; of small ones (W V)^T W V, L^T W V and R^T V.
+        self._known, self._basis, self._images = 0, np.empty((ROOM, inputs)), np.empty((ROOM, outputs))
         self._squares = np.empty((0, 0))
         self._seen_left, self._seen_right = np.empty((left.shape[1], 0)), np.empty((right.shape[1], 0))
         # Without a guess, vectors without symmetry: signs may add up to exactly zero against a vector of ones.
@@ -67,22 +65,28 @@ class RitzSpace:
     def top(self, core: Array, tolerance: float) -> Top:
         """The largest singular triple for C = core, its square to the relative tolerance."""
         while True:
-            known = slice(self._known)
             turned = core @ self._seen_right
             cross = self._seen_left.T @ turned
             squares, vectors = eigen(self._squares + cross + cross.T + turned.T @ turned)
-            chosen = vectors[:, -JOINING:].T
-            moved = chosen @ turned.T
-            image, v = chosen @ self._images[known] + moved @ self.left.T, chosen @ self._basis[known]
-            seen = chosen @ self._seen_left.T + moved
-            # (W + L C R^T)^T of the image, less what the eigenvalue makes of v.
-            residual = chosen @ self._grams[known] + moved @ self._pulled + (seen @ core) @ self.right.T
-            residual -= squares[-JOINING:, None] * v
-            if _settled(squares, _length(residual[-1]), tolerance) or not self._grow(residual[::-1]):
+            found, residual = self._found(vectors[:, -1], squares[-1], turned, core)
+            settled = _settled(squares, _length(residual), tolerance)
+            if not settled:
+                others = range(2, 1 + min(JOINING, len(squares)))
+                rest = [self._found(vectors[:, -i], squares[-i], turned, core)[1] for i in others]
+                settled = not self._grow(np.stack([residual, *rest]))
+            if settled:
                 self._vectors = vectors[:, -KEPT:]
-                value = _length(image[-1])
-                size = max(value, SMALLEST)
-                return Top(value, image[-1] / size, v[-1], seen[-1] / size, self._seen_right @ chosen[-1])
+                return found
+
+    def _found(self, chosen: Array, square: float, turned: Array, core: Array) -> tuple[Top, Array]:
+        """One Ritz vector, and (W + L C R^T)^T of its image less what the eigenvalue makes of it."""
+        moved, known = turned @ chosen, slice(self._known)
+        image, v = chosen @ self._images[known] + self.left @ moved, chosen @ self._basis[known]
+        seen = self._seen_left @ chosen + moved
+        residual = image @ self._matrix + self.right @ (seen @ core) - square * v
+        value = _length(image)
+        size = max(value, SMALLEST)
+        return Top(value, image / size, v, seen / size, self._seen_right @ chosen), residual
 
     def admit(self, u: Array, v: Array, least: float) -> None:
         """Let L and R see these vectors: what of each is outside of them becomes a column, unless below ``least``."""
@@ -90,7 +94,6 @@ class RitzSpace:
         if _length(new[0]) > least:
             column = _unit(self.left.T, new[0])
             self.left = np.column_stack([self.left, column])
-            self._pulled = np.vstack([self._pulled, column @ self._matrix])
             self._seen_left = np.vstack([self._seen_left, self._images[known] @ column])
         if _length(new[1]) > least:
             column = _unit(self.right.T, new[1])
@@ -103,20 +106,16 @@ class RitzSpace:
         held = self._basis[: self._known]
         columns, lengths = thin_qr(_outside(held, _outside(held, vectors)).T)
         rows = columns.T[np.abs(np.diagonal(lengths)) > DEPENDENT]
-        if not len(rows):
-            return False
-        images = rows @ self._matrix.T
-        self._keep(rows, images, images @ self._matrix)
-        return True
+        if len(rows):
+            self._keep(rows, rows @ self._matrix.T)
+        return bool(len(rows))
 
-    def _keep(self, rows: Array, images: Array, grams: Array) -> None:
+    def _keep(self, rows: Array, images: Array) -> None:
         """Write down new vectors and what is known of them."""
         before, self._known = self._known, self._known + len(rows)
         if self._known > len(self._basis):
-            held = (self._basis, self._images, self._grams)
-            self._basis, self._images, self._grams = (np.vstack([one, np.empty_like(one)]) for one in held)
-        for held_rows, new in ((self._basis, rows), (self._images, images), (self._grams, grams)):
-            held_rows[before : self._known] = new
+            self._basis, self._images = (np.vstack([one, np.empty_like(one)]) for one in (self._basis, self._images))
+        self._basis[before : self._known], self._images[before : self._known] = rows, images
         squares = np.empty((self._known, self._known))
         squares[:before, :before] = self._squares
         squares[before:] = images @ self._images[: self._known].T
