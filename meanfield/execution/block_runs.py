@@ -24,7 +24,7 @@ OPERATIONS_PER_MATRIX = 4e7
 ARRAYS = 8
 
 # Draws side by side share what a step costs besides arithmetic: so many, as long as their weights are so few in all.
-MOST_TOGETHER, NUMBERS_TOGETHER = 8, 1 << 19
+MOST_TOGETHER, NUMBERS_TOGETHER = 4, 1 << 22
 
 # Dims of what the measures give, behind the draw.
 DIMS: dict[str, dict[str, tuple[str, ...]]] = {

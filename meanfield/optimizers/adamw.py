@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place, blocks
+from meanfield.optimizers.base import Gradient, Place, blocks, fresh
 
 Array = NDArray[np.float64]
 
@@ -40,16 +40,14 @@ class AdamW:
         bias = 1 - self.beta1**steps, 1 - self.beta2**steps
         first, second, direction = (np.empty_like(place.weights) for _ in range(3))
         for block in blocks(slope):
-            m, v, g = first[block], second[block], slope[block]
+            m, v, g = first[block], second[block], fresh(slope, block)
             np.multiply(g, 1 - self.beta1, out=m)
-            np.multiply(np.square(g, out=v), 1 - self.beta2, out=v)
+            np.multiply(np.square(g, out=g), 1 - self.beta2, out=v)
             if state:
-                m += self.beta1 * state.first[block]
-                v += self.beta2 * state.second[block]
-            size = v / bias[1]
-            np.sqrt(size, out=size)
-            size += place.epsilon
-            size += size == 0  # there m is 0, too
+                m += np.multiply(state.first[block], self.beta1, out=g)
+                v += np.multiply(state.second[block], self.beta2, out=g)
+            size = np.sqrt(np.divide(v, bias[1], out=g), out=g)
+            size += place.epsilon or size == 0  # where that is 0, so is m
             quotient = np.divide(m, size, out=direction[block])
             quotient /= bias[0]
         return direction, Moments(first, second, steps)

@@ -71,6 +71,11 @@ def times(direction: Direction, columns: Array) -> Array:
     return direction @ columns
 
 
+def fresh(direction: Direction, block: Block) -> Array:
+    """A block of a matrix, to be written over at will."""
+    return direction[block] if isinstance(direction, Factored) else direction[block].copy()
+
+
 def blocks(like: Direction) -> Iterator[Block]:
     """Blocks of a matrix or of a stack of them, as large as elementwise work is quick with: several whole matrices of
     a stack, or rows of one. On a device the whole is one block.

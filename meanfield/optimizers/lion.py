@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place, blocks
+from meanfield.optimizers.base import Gradient, Place, blocks, fresh
 
 Array = NDArray[np.float64]
 
@@ -26,10 +26,11 @@ class Lion:
         slope = gradient.slope
         direction, mean = np.empty_like(place.weights), np.empty_like(place.weights)
         for block in blocks(slope):
-            g = slope[block]
-            looked_at, m = (1 - self.beta1) * g, np.multiply(g, 1 - self.beta2, out=mean[block])
+            g, m, seen = fresh(slope, block), mean[block], direction[block]
+            np.multiply(g, 1 - self.beta2, out=m)
+            np.multiply(g, 1 - self.beta1, out=seen)
             if state is not None:
-                looked_at += self.beta1 * state[block]
-                m += self.beta2 * state[block]
-            np.sign(looked_at, out=direction[block])
+                seen += np.multiply(state[block], self.beta1, out=g)
+                m += np.multiply(state[block], self.beta2, out=g)
+            np.sign(seen, out=seen)
         return direction, mean

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place, blocks
+from meanfield.optimizers.base import Gradient, Place, blocks, fresh
 
 Array = NDArray[np.float64]
 Means = tuple[Array, Array]
@@ -33,14 +33,17 @@ class Sophia:
             raise ValueError("Sophia divides by the diagonal of the Hessian; give the gradient its curvature")
         direction, mean, running = (np.empty_like(place.weights) for _ in range(3))
         for block in blocks(slope):
-            m = np.multiply(slope[block], 1 - self.beta1, out=mean[block])
-            h = np.multiply(curvature[block], 1 - self.beta2, out=running[block])
+            m, h, g = mean[block], running[block], fresh(slope, block)
+            np.multiply(g, 1 - self.beta1, out=m)
+            np.multiply(curvature[block], 1 - self.beta2, out=h)
             if state:
-                m += self.beta1 * state[0][block]
-                h += self.beta2 * state[1][block]
-            floor = np.maximum(self.rho * h, place.epsilon)
-            # The clipped quotient without dividing: m cut at +- its floor, over the floor.
-            cut = np.clip(m, -floor, floor)
-            cut /= floor + (floor == 0)
+                m += np.multiply(state[0][block], self.beta1, out=g)
+                h += np.multiply(state[1][block], self.beta2, out=g)
+            floor = np.maximum(np.multiply(h, self.rho, out=g), place.epsilon, out=g)
+            if place.epsilon:
+                np.clip(np.divide(m, floor, out=direction[block]), -1, 1, out=direction[block])
+                continue
+            # The clipped quotient without dividing by nothing: m cut at +- its floor, over the floor.
+            cut = np.clip(m, -floor, floor) / (floor + (floor == 0))
             direction[block] = np.where(floor > 0, cut, np.sign(m))
         return direction, (mean, running)

@@ -26,8 +26,8 @@ Hyperparameters = Callable[[str], Mapping[str, Any]]
 # An epsilon that nobody names: far below any gradient.
 TINY = 1e-16
 
-# Gradients beyond this have squares, of which optimizers are made, near the end of the floats.
-LARGEST = {"float64": 1e150, "float32": 1e18}
+# Gradients whose squares, of which optimizers are made, are beyond this come near the end of the floats.
+LARGEST_SQUARE = {"float64": 1e300, "float32": 1e36}
 
 
 @dataclass
@@ -106,8 +106,8 @@ class Training:
     def _leave_out(self, found: Mapping[str, Gradient]) -> None:
         """Let go the nets whose gradients are not finite, or whose squares would not be."""
         xp = self.arrays.xp
-        largest = xp.stack([_largest(gradient.slope, xp) for gradient in found.values()]).max(axis=0)
-        self.gone |= ~(self.arrays.fetched(largest) < LARGEST[self.arrays.precision])
+        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in found.values()]).max(axis=0)
+        self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
         if self.gone.any():
             for whole in self.weights.values():
                 whole[xp.asarray(self.gone)] = np.nan
@@ -154,11 +154,11 @@ def _of_net(direction: Direction, net: int) -> Direction:
     return direction.of_net(net) if isinstance(direction, Factored) else direction[net]
 
 
-def _largest(slope: Direction, xp: Any) -> Any:
-    """The largest element of every net, or a bound on it, (D,)."""
+def _square(slope: Direction, arrays: Arrays) -> Any:
+    """The squared norm of every net's gradient, or a bound on it, (D,), in double precision."""
     if isinstance(slope, Factored):
-        return _largest(slope.left, xp) * _largest(slope.right, xp)
-    return xp.abs(slope).max(axis=(1, 2))
+        return _square(slope.left, arrays) * _square(slope.right, arrays)
+    return arrays.squared_norms(slope.reshape(len(slope), -1))
 
 
 def matrices(net: Net, weights: Mapping[str, Any], arrays: Arrays) -> Weights:
