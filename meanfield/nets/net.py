@@ -45,12 +45,12 @@ class Net(Drawable):
         return named_weights([*self.units, *([] if self.readout_unit is None else [self.readout_unit])])
 
     def role_of(self, weight: str) -> str:
-        """Where a weight stands, by its name: "input", "hidden" or "output"; of a bias, followed by "_bias"."""
-        at_ends = (
-            ("output", [] if self.readout_unit is None else [self.readout_unit]),
-            ("input", self.units[:1]),
-        )
-        role = next((role for role, units in at_ends if weight in named_weights(units)), "hidden")
+        """Where a weight stands, by its name: "input" (in the first unit alone), "hidden" (in any other) or "output".
+
+        Of a bias, followed by "_bias".
+        """
+        by_unit = {"hidden": self.units[1:], "input": self.units[:1]}
+        role = next((role for role, units in by_unit.items() if weight in named_weights(units)), "output")
         return role if len(self.weights[weight].shape) > 1 else f"{role}_bias"
 
     @property

@@ -19,8 +19,8 @@ from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.losses import Loss
 from meanfield.simulation.weights import Dense, Grouped, Weights
 
-# name of a weight -> "learning_rate", and if wanted "weight_decay" and "epsilon": numbers, or arrays with one for
-# every net.
+# Name of a weight -> "learning_rate", a number or an array with one for every net, and if wanted the numbers
+# "weight_decay" and "epsilon".
 Hyperparameters = Callable[[str], Mapping[str, Any]]
 
 # An epsilon that nobody names: far below any gradient.
