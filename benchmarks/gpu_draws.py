@@ -20,7 +20,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from meanfield.memory import require_bytes
+from meanfield.machine_memory import require_bytes
 from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.mlp import MLP

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,21 +11,22 @@ from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, products, random_numbers, random_numbers_by_numpy
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.memory import require_bytes
+from meanfield.machine_memory import require_bytes
 from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.mlp import MLP
 from meanfield.nets.tied_loop import TiedLoop
 from meanfield.seeds import stream
-from meanfield.simulation import old_passes as passes
+from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.loop_update import UPDATES, draw_stream_updates
-from meanfield.simulation.overlap import tangent_kernels
-from meanfield.simulation.residual_energy import draw_residual_energies
-from meanfield.simulation.update_energy import draw_energies
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.measures.residual_energy import draw_residual_energies
+from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
+from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
+from meanfield.simulation.measures.tangent_kernel import tangent_kernels
+from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.weights import Weights, draw_weights
 
 PASSES, DRAWS = "Passes with given weights", "Draws"
 
@@ -34,7 +34,7 @@ PASSES, DRAWS = "Passes with given weights", "Draws"
 SMALL_GRIDS = [(channels, *shape) for channels in (1, 2) for shape in (((4,), (3,)), ((8,), (3,)), ((2, 2), (2, 2)))]
 
 
-def _given(net: Sequential) -> tuple[list[Any], np.ndarray]:
+def _given(net: Sequential) -> tuple[Weights, np.ndarray]:
     return draw_weights(net, [stream(0, "weights", 0)], "dense"), draw_inputs(net, [stream(0, "inputs", 0)])
 
 
@@ -46,8 +46,7 @@ def test_dense_passes(race: Race, sizes: Sizes) -> None:
 
     def all_passes() -> None:
         state = passes.forward(net, weights, inputs)
-        top = passes.through_readout(net, weights, state, np.concatenate([labels, state.output], axis=2))
-        for _ in passes.tangent(net, weights, state, passes.backward(net, weights, state, top, net.depth)):
+        for _ in gradient_changes(state, np.concatenate([labels, state.output], axis=2)):
             pass
 
     operations = draw_operations(net)
@@ -63,7 +62,7 @@ def test_tangent_kernel(race: Race, sizes: Sizes) -> None:
     state = passes.forward(net, weights, inputs)
 
     def kernels() -> None:
-        for _ in tangent_kernels(net, weights, state):
+        for _ in tangent_kernels(state):
             pass
 
     operations = (net.depth - 1) * 4.0 * width**3

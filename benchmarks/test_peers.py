@@ -13,12 +13,12 @@ import pytest
 from benchmarks.autodiff import LIBRARIES
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.memory import require_bytes
+from meanfield.machine_memory import require_bytes
 from meanfield.nets.mlp import MLP
 from meanfield.seeds import stream
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import draw_weights
 
 # Weights, two steps, and what differentiation keeps of them at once.
@@ -29,7 +29,7 @@ def require_same(energies: Callable[..., np.ndarray]) -> None:
     """A small dense draw by this library and by ours agree to rounding, or they would race on different things."""
     net = MLP(depth=6, width=50, outputs=3)
     ours = draw_energies(net, 0, range(1), weights="dense")
-    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense")]  # type: ignore
+    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense").values()]  # type: ignore
     inputs = draw_inputs(net, [stream(0, "inputs", 0)]).ravel()
     labels = stream(0, "labels", 0).standard_normal(net.outputs)
     theirs = np.asarray(energies(net, weights, inputs, labels))

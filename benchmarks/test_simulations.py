@@ -6,15 +6,15 @@ from dataclasses import replace
 from importlib import import_module
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
-
-import numpy as np
-import pytest
 
 # Loaded before the gate is closed: some simulations choose a net by a few draws, and these must go through.
 import meanfield.execution.loop_update_runs
 import meanfield.execution.overlap_runs  # noqa: F401
+import numpy as np
+import pytest
+
 import sims
 from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, memory, products, random_numbers, reading
@@ -24,6 +24,10 @@ from meanfield.execution.chunks import Chunk, compute_chunk
 from meanfield.nets.block_net import BlockNet
 from meanfield.nets.tied_loop import TiedLoop
 from meanfield.simulation.cost import draw_operations
+from meanfield.simulation.measures.activation_statistics import ActivationStatistics
+from meanfield.simulation.measures.block_training import BlockTraining
+from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.stream_update import StreamUpdates
 
 # What simulations hand to the workers goes through this function, which they look up when they come to it.
 GATE = "simulate_all"
@@ -34,7 +38,7 @@ NAMES = sorted(path.stem for path in Path(sims.__file__).parent.glob("[!_]*.py")
 BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
 
 # How the passes of these measures are counted by the library itself; of others, their products with weights are.
-PASSES = ("energies", "activation statistics")
+PASSES = (Energies, ActivationStatistics)
 
 
 class Planned(Exception):
@@ -49,7 +53,7 @@ def planned(name: str, preset: str, folder: Path) -> list[Any]:
 
     command = ["--preset", preset, "--out", str(folder / f"{name}.nc"), *BEFORE.get(name, [])]
     try:
-        with patch(f"meanfield.execution.runs.{GATE}", stop):
+        with patch(f"meanfield.execution.run.{GATE}", stop):
             import_module(f"sims.{name}").main(command)
     except Planned as reached:
         return list(reached.args[0])
@@ -59,39 +63,44 @@ def planned(name: str, preset: str, folder: Path) -> list[Any]:
 def costliest(runs: list[Any]) -> Chunk:
     """One batch of draws of the run that takes longest, or whose draws are the largest where several are as long."""
     plans: list[list[Chunk]] = [run.chunks() for run in runs]
-    chunk = max(plans, key=lambda plan: (len(plan), -plan[0].together, plan[0].architecture.depth))[0]
-    return replace(chunk, stop=min(chunk.stop, chunk.start + chunk.together))
+    chunk = max(plans, key=lambda plan: (len(plan), -_together(plan[0]), len(plan[0].net.units)))[0]
+    return replace(chunk, stop=min(chunk.stop, chunk.start + _together(chunk)))
+
+
+def _together(chunk: Chunk) -> int:
+    return chunk.measure.together(chunk.net)
 
 
 def demands_of(chunk: Chunk) -> list[Demand]:
     """The random numbers of a batch, and the products or the visits of weights that follow."""
-    net, draws = chunk.architecture, chunk.stop - chunk.start
+    net, draws, kind = chunk.net, chunk.stop - chunk.start, chunk.measure.kind(chunk.net)
     if isinstance(net, BlockNet):
+        options = cast(BlockTraining, chunk.measure).options
         weights = draws * sum(map(prod, net.shapes))
-        steps = int(np.max(chunk.options.get("steps", len(chunk.options["hyperparameters"]))))
+        steps = int(np.max(options.get("steps", len(options["hyperparameters"]))))
         # Every weight is read on the way forward and back; the update reads and writes it.
         visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
         return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
-    if chunk.weights == "gram":
+    if kind == "gram":
         return [gram_variates(draws * net.depth, net.width)]  # type: ignore[attr-defined]
     count = counted(lambda: compute_chunk(chunk))
     if isinstance(net, TiedLoop) and net.tied:
-        sides = UPDATE_SIDES if chunk.measure == "loop updates" else ENERGY_SIDES
-        return loop_demands(net, chunk.weights, count.numbers, draws, sides)
+        sides = UPDATE_SIDES if isinstance(chunk.measure, StreamUpdates) else ENERGY_SIDES
+        return loop_demands(net, kind, count.numbers, draws, sides)
     operations = count.operations
-    if chunk.weights == "dense" and chunk.measure in PASSES:
+    if kind == "dense" and isinstance(chunk.measure, PASSES):
         operations = draws * draw_operations(net)  # type: ignore[arg-type]
     return [random_numbers(count.numbers), *([products(operations)] if operations else [])]
 
 
 def described(chunk: Chunk) -> str:
     """A batch in the words of a table."""
-    found = chunk.architecture.describe()
+    found = chunk.net.describe()
     sizes = [f"{words} {found[name]}" for name, words in (("width", "n ="), ("channels", "n =")) if name in found]
     sizes += [f"L = {found['depth']}", *(["x".join(map(str, found["grid"]))] if found.get("grid") else [])]
     samples = [f"{found['inputs']} samples"] if found.get("inputs", 1) > 1 else []
     together = f"{chunk.stop - chunk.start} together"
-    return ", ".join([found["family"], *sizes, *samples, chunk.weights, together])
+    return ", ".join([found["family"], *sizes, *samples, chunk.measure.kind(chunk.net), together])
 
 
 @pytest.mark.filterwarnings("default")
@@ -102,7 +111,7 @@ def test_inner_loop(race: Race, sizes: Sizes, name: str, tmp_path: Path) -> None
         lambda: compute_chunk(chunk),
         demands_of(chunk),
         group="Inner loops of the simulations",
-        what=f"{name}: {chunk.measure}",
+        what=f"{name}: {type(chunk.measure).__name__}",
         size=described(chunk),
         amount=chunk.stop - chunk.start,
         unit="draws",

@@ -11,9 +11,10 @@ from meanfield.version import __version__
 
 if TYPE_CHECKING:
     from meanfield.estimates import fit_power_law as fit_power_law
-    from meanfield.execution.loop_update_runs import simulate_loop_update as simulate_loop_update
-    from meanfield.execution.overlap_runs import simulate_overlaps as simulate_overlaps
-    from meanfield.execution.runs import simulate as simulate
+    from meanfield.execution.footprint import memory as memory
+    from meanfield.execution.simulate import simulate as simulate
+    from meanfield.execution.simulate import simulate_loop_update as simulate_loop_update
+    from meanfield.execution.simulate import simulate_overlaps as simulate_overlaps
     from meanfield.execution.team import Workers as Workers
     from meanfield.nets.batches import Batch as Batch
     from meanfield.nets.conv_net import ConvNet as ConvNet
@@ -44,9 +45,10 @@ _HOME = {
     "boundary_fraction": "nets.lattice",
     "pre_activations": "simulation.one_step",
     "one_step": "simulation.one_step",
-    "simulate": "execution.runs",
-    "simulate_overlaps": "execution.overlap_runs",
-    "simulate_loop_update": "execution.loop_update_runs",
+    "simulate": "execution.simulate",
+    "simulate_overlaps": "execution.simulate",
+    "simulate_loop_update": "execution.simulate",
+    "memory": "execution.footprint",
     "Workers": "execution.team",
     "predict": "theory.prediction",
     "derive": "theory.closure",

@@ -12,7 +12,7 @@ from sims._block_nets import RATES, block_net, hyperparameters
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.block_runs import BlockRun
+    from meanfield.execution.run import Run
     from meanfield.nets.block_net import BlockNet
     from sims._results import Results
 
@@ -78,16 +78,17 @@ def attributes(values: dict[str, Any]) -> dict[str, Any]:
 
 def training_run(
     options: argparse.Namespace, measure: str, of: tuple[str, str], width: int, depth: int, **training: Any
-) -> BlockRun:
+) -> Run:
     """A net that one (optimizer, table) trains, with what the measure takes besides them."""
-    from meanfield.execution.block_runs import BlockRun
+    from meanfield.execution.run import Run
+    from meanfield.simulation.measures.block_training import BlockTraining
 
     optimizer, table = of
     given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
     shape = {"block_depth": options.block_depth, "activation": getattr(options, "activation", "linear")}
     net = block_net(given, width, depth, **shape)
     whole = {"optimizer": optimizer, "hyperparameters": given, **training}
-    return BlockRun(net, options.draws, options.seed, measure, whole)
+    return Run(net, BlockTraining(measure, whole), options.draws, options.seed)
 
 
 def require_rate(options: argparse.Namespace) -> None:
@@ -98,7 +99,7 @@ def require_rate(options: argparse.Namespace) -> None:
 
     if options.rate is None:
         return
-    run = {"seed": options.seed, "draws": range(1), "weights": "dense", "momentum": False, "steps": 2}
+    run = {"seed": options.seed, "draws": range(1), "momentum": False, "steps": 2}
     table = "one" if options.block_depth == 1 else "many"
     for optimizer, along in product(options.optimizers, DIRECTIONS):
         width, depth = ladder(options, along)[0]
@@ -115,7 +116,7 @@ def require_rate(options: argparse.Namespace) -> None:
 def measure_ladders(
     options: argparse.Namespace,
     results: Results,
-    run_of: Callable[..., BlockRun],
+    run_of: Callable[..., Run],
     axes: Mapping[str, Sequence[str]],
     read: Callable[[xr.Dataset, BlockNet], xr.Dataset],
 ) -> xr.Dataset:
@@ -129,7 +130,7 @@ def measure_ladders(
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import simulate_all
 
     require_rate(options)
     places = list(product(*axes.values()))

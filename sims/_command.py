@@ -6,8 +6,9 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -196,7 +197,7 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
             options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
-        with when_terminated(_leave):
+        with when_terminated(_leave), _premises_in_one_line():
             return while_read(lambda: run(options))
     except REFUSALS as error:
         print(f"error: {complaint(error)}", file=sys.stderr)
@@ -207,6 +208,22 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
     except Terminated:
         print(f"\nterminated: {KEPT}", file=sys.stderr)
         return TERMINATED
+
+
+@contextmanager
+def _premises_in_one_line() -> Iterator[None]:
+    """A warning that a prediction's premise fails is meant for the reader of the report: one line, no source code."""
+    from meanfield.validation import PremiseWarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if issubclass(category, PremiseWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            shown(message, category, *place, **options)
+
+    with warnings.catch_warnings():
+        shown, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _leave() -> NoReturn:

@@ -38,6 +38,8 @@ COMPILING: dict[str, str] = {
     "cnn_overlap": "15 s",
     "cnn_padding": "50 s",
     "cross_entropy": "15 s",
+    "identities": "0.5 s",
+    "learning_rate_scale": "2 s",
     "looped_energy": "35 s",
     "looped_update": "45 s",
     "mlp_depth": "40 s",

@@ -10,9 +10,10 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.execution.overlap_runs import OverlapRun
+from meanfield.execution.run import Run
 from meanfield.nets.conv_net import ConvNet
 from meanfield.quantities import QUANTITIES
+from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.theory.depth_scan import finite_width_excess
 from sims._pairs import chosen_pairs, open_seed
 
@@ -87,13 +88,14 @@ def _stencil_name(net: ConvNet) -> str:
     return " on ".join("x".join(map(str, lengths)) for lengths in (net.kernel, net.grid))
 
 
-def added_variance_runs(below: ConvNet, channels: Sequence[int], draws: int, seed: int) -> list[OverlapRun]:
+def added_variance_runs(below: ConvNet, channels: Sequence[int], draws: int, seed: int) -> list[Run]:
     """Overlaps of one pair of each kind in a layer of so many channels above a net that is the same in all draws."""
     fixed, widths = below.depth, (below.channels_by_layer[-1],) * below.depth
     varied = [replace(below, depth=fixed + 1, channels=(*widths, above)) for above in channels]
     pairs = chosen_pairs(varied[0], None)
     open_to_all = open_seed(varied[-1], pairs, fixed, seed, "dense")
-    return [OverlapRun(net, pairs, draws, open_to_all, weights="dense", fixed_layers=fixed) for net in varied]
+    measure = PairOverlaps(pairs=pairs, weights="dense", fixed_layers=fixed)
+    return [Run(net, measure, draws, open_to_all) for net in varied]
 
 
 def given(measured: xr.Dataset) -> xr.Dataset:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from meanfield.execution.runs import Run
+from meanfield.execution.run import Run
 from meanfield.nets.layered import HEADS
 from meanfield.seeds import derived_seed
+from meanfield.simulation.measures.energies import Energies
 from meanfield.theory.exact import label_spread
 from meanfield.verification.convergence import LABEL_SPREAD
 from meanfield.verification.output_share import share_row
@@ -32,7 +33,7 @@ def sweep_runs(net: MLP, draws: int, seed: int, arrays: dict[str, Any]) -> list[
     for head, outputs, depth in product(HEADS, OUTPUTS, DEPTHS):
         small = replace(net, depth=depth, width=WIDTH, outputs=outputs, head=head)
         own = derived_seed(seed, f"{head} head, {outputs} outputs, depth {depth}")
-        runs.append(Run(small, draws, own, **arrays))
+        runs.append(Run(small, Energies(**arrays), draws, own))
     return runs
 
 
@@ -40,8 +41,8 @@ def sweep_dataset(runs: list[Run], measured: list[xr.Dataset]) -> xr.Dataset:
     """The rows of all runs over head, outputs and depth."""
     rows = []
     for run, found in zip(runs, measured, strict=True):
-        known = xr.Dataset({LABEL_SPREAD: ("layer", label_spread(run.architecture))})  # type: ignore[arg-type]
-        beside = xr.merge([found, *predictions(run.architecture, ("exact",)), known], combine_attrs="override")
+        known = xr.Dataset({LABEL_SPREAD: ("layer", label_spread(run.net))})
+        beside = xr.merge([found, *predictions(run.net, ("exact",)), known], combine_attrs="override")
         rows.append(share_row(beside))
     shape = (len(HEADS), len(OUTPUTS), len(DEPTHS))
     values = {name: (DIMS, np.array([row[name] for row in rows]).reshape(shape)) for name in rows[0]}

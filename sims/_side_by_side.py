@@ -20,7 +20,7 @@ from tqdm import tqdm
 from meanfield.execution.interrupts import interrupts_held
 from meanfield.execution.processes import pool
 from meanfield.execution.threads import one_thread
-from meanfield.memory import share_machine
+from meanfield.machine_memory import share_machine
 from meanfield.signals import TERMINATED, terminable, when_terminated
 
 Job = TypeVar("Job")

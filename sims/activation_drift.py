@@ -21,7 +21,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.activation_runs import ActivationRun
+    from meanfield.execution.run import Run
     from meanfield.nets.mlp import MLP
 
 NAME = "activation_drift"
@@ -73,7 +73,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import simulate_all
     from sims import _activation_theory as theory
 
     widths = [options.width // NARROW, options.width]
@@ -95,12 +95,13 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
     )
 
 
-def _run(options: argparse.Namespace, case: str, net: MLP) -> ActivationRun:
-    from meanfield.execution.activation_runs import ActivationRun
+def _run(options: argparse.Namespace, case: str, net: MLP) -> Run:
+    from meanfield.execution.run import Run
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.activation_statistics import ActivationStatistics
 
     seed = derived_seed(options.seed, f"{case}, {net.depth} layers of {net.width}")
-    return ActivationRun(net, options.draws, seed)
+    return Run(net, ActivationStatistics(), options.draws, seed)
 
 
 def _means(options: argparse.Namespace, results: Results) -> dict[str, Any]:

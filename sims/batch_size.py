@@ -91,8 +91,9 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.energies import Energies
     from sims import _batch_theory as theory
     from sims._minibatches import DRAWN_BATCHES, identity
 
@@ -100,11 +101,9 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     runs = [
         Run(
             case.at(count),
+            Energies(inputs=case.inputs(count), batch=case.batch, **chosen_arrays(options)),
             options.draws,
             derived_seed(options.seed, f"{case.name}, batch of {count}"),
-            case.inputs(count),
-            batch=case.batch,
-            **chosen_arrays(options),
         )
         for case, count in places
     ]

@@ -19,7 +19,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.runs import Plannable
+    from meanfield.execution.run import Run
     from meanfield.nets.conv_net import ConvNet
 
 NAME = "cnn_finite_channels"
@@ -118,18 +118,19 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.energies import Energies
     from sims import _finite_channels_parts as parts
 
     def run_of(net: ConvNet, draws: int) -> Run:
-        return Run(net, draws, derived_seed(options.seed, str(net.describe())))
+        return Run(net, Energies(), draws, derived_seed(options.seed, str(net.describe())))
 
     corrections = [_net(round(c * share), c, GRID, KERNEL) for c, share in product(chosen["channels"], SHARES)]
     slopes = [_net(depth, chosen["slope_channels"], *stencil) for stencil, depth in product(STENCILS, chosen["depths"])]
     below = _net(FIXED, FIXED_CHANNELS, GRID, KERNEL)
     added = parts.added_variance_runs(below, CHANNELS_ABOVE, VARIANCE_DRAWS * options.draws, options.seed)
-    runs: list[Plannable] = [
+    runs: list[Run] = [
         *(run_of(net, options.draws) for net in corrections),
         *(run_of(net, chosen["slope_draws"]) for net in slopes),
         *added,

@@ -117,13 +117,15 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.energies import Energies
 
     beside = [_predictions(net, inputs) for net in nets]
     seeds = [derived_seed(options.seed, f"depth {net.depth}") for net in nets]
     runs = [
-        Run(net, options.draws, seed, inputs, **chosen_arrays(options)) for net, seed in zip(nets, seeds, strict=True)
+        Run(net, Energies(inputs=inputs, **chosen_arrays(options)), options.draws, seed)
+        for net, seed in zip(nets, seeds, strict=True)
     ]
     measured = simulate_all(runs, workers=options.workers, store=results.pieces)
     rungs = [
@@ -183,11 +185,12 @@ def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvN
 
 def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> Results:
     """Where this run writes; its key names everything that its numbers depend on."""
-    from meanfield.execution.runs import Run
+    from meanfield.execution.run import Run
+    from meanfield.simulation.measures.energies import Energies
 
     run_of = {"draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
     results = Results(NAME, run_key(nets=nets, inputs=inputs, **run_of), options)
-    Run(nets[-1], **run_of).require_memory(options.workers.here)
+    Run(nets[-1], Energies(**chosen_arrays(options)), options.draws, options.seed).require_memory(options.workers.here)
     return results
 
 

@@ -137,8 +137,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.energies import Energies
     from sims import _padding_theory as theory
 
     profiled = (options.lines[-1],)
@@ -146,10 +147,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     runs = [
         Run(
             net,
+            Energies(by_site=net.grid == profiled and net.depth == deepest, **chosen_arrays(options)),
             options.draws,
             derived_seed(options.seed, f"grid {net.grid}, padding {net.padding}, depth {net.depth}"),
-            by_site=net.grid == profiled and net.depth == deepest,
-            **chosen_arrays(options),
         )
         for net in nets
     ]

@@ -29,7 +29,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.block_runs import BlockRun
+    from meanfield.execution.run import Run
 
 NAME = "coordinate_check"
 
@@ -90,7 +90,7 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """|h_L| and |Delta h_L| by optimizer, table, size, draw and step, over both ladders."""
 
-    def run_of(optimizer: str, table: str, width: int, depth: int) -> BlockRun:
+    def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
         training = {"momentum": True, "steps": options.steps}
         return training_run(options, "trained streams", (optimizer, table), width, depth, **training)
 

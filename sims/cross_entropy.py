@@ -27,7 +27,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.runs import Run
+    from meanfield.execution.run import Run
     from meanfield.nets.layered import Sequential
 
 NAME = "cross_entropy"
@@ -94,17 +94,17 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.nets.batches import LOSSES
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.energies import Energies
 
     runs = [
         Run(
             replace(net, head=head, depth=depth),  # type: ignore[type-var]
+            Energies(loss=loss, **chosen_arrays(options)),
             options.draws,
             derived_seed(options.seed, f"{name}, {head} head, {loss}, depth {depth}"),
-            loss=loss,
-            **chosen_arrays(options),
         )
         for (name, net), head, loss, depth in product(nets.items(), HEADS, LOSSES, options.depths)
     ]
@@ -135,14 +135,14 @@ def _beside(run: Run) -> dict[str, float]:
     """Means over layers of NAME_mean_field and, under squared loss, of NAME_exact; NaN where there is no such level."""
     from meanfield.theory.prediction import predict
 
-    net, names = run.architecture, ("label_term", "output_term", "output_error")
+    net, names = run.net, ("label_term", "output_term", "output_error")
     found = {f"{name}_mean_field": float("nan") for name in names}
     found |= {"label_term_exact": float("nan"), "update_energy_exact": float("nan")}
     if net.is_pooled:
         return found
-    known = predict(net, level="mean_field", batch=run.batch, loss=run.loss)
+    known = predict(net, level="mean_field", batch=run.measure.batch, loss=run.measure.loss)
     found |= {f"{name}_mean_field": float(known[name].mean()) for name in names}
-    if run.loss == "squared":
+    if run.measure.loss == "squared":
         exact = predict(net, level="exact")
         found |= {f"{name}_exact": float(exact[name].mean()) for name in ("label_term", "update_energy")}
     return found

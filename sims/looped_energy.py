@@ -75,13 +75,13 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
     """Everything that is drawn, in one go on one set of workers, with theory beside (NAME_mean_field)."""
     import xarray as xr
 
-    from meanfield.execution.loop_runs import LoopRun
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.residual_energy import ResidualEnergies
 
-    def planned(loop: Any, label: str, **more: Any) -> LoopRun:
-        return LoopRun(loop, options.draws, derived_seed(options.seed, label), **more)
+    def planned(loop: Any, label: str, **more: Any) -> Run:
+        return Run(loop, ResidualEnergies(**more), options.draws, derived_seed(options.seed, label))
 
     ladder = [
         planned(_loop(options, depth, model, scaling), f"{model}, {scaling}, {depth} loops")
@@ -95,9 +95,9 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
     measured = simulate_all([*ladder, *pairs, *widths], workers=options.workers, store=results.pieces)
     energies, rest = measured[: len(ladder)], measured[len(ladder) :]
     parts = [
-        _energies(energies, [run.loop for run in ladder], loops),
+        _energies(energies, [run.net for run in ladder], loops),
         _far(options),
-        _heatmaps(rest[:2], [run.loop for run in pairs]),
+        _heatmaps(rest[:2], [run.net for run in pairs]),
         _cross_terms(rest[2:], options.draws),
     ]
     attrs = {name: getattr(options, name) for name in ("width", "activation", "weight_variance", "draws")}

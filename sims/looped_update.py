@@ -70,22 +70,21 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
     import numpy as np
     import xarray as xr
 
-    from meanfield.execution.loop_update_runs import LoopUpdateRun
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.seeds import derived_seed
-    from meanfield.simulation.loop_update import UPDATES
+    from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
     from meanfield.theory.loop_update import log_own_energies, log_update_energies
 
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
     ladder = [(update, alpha, depth, options.width) for update, alpha, depth in product(UPDATES, ALPHAS, loops)]
     across = [(update, 1.0, loops[0], width) for update, width in product(UPDATES, widths)]
     runs = [
-        LoopUpdateRun(
+        Run(
             _loop(options, depth, alpha, width),
+            StreamUpdates(update=update),
             options.draws,
             derived_seed(options.seed, f"{update}, alpha {alpha}, {depth} loops, width {width}"),
-            update=update,
         )
         for update, alpha, depth, width in [*ladder, *across]
     ]

@@ -27,7 +27,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.runs import Run
+    from meanfield.execution.run import Run
     from meanfield.nets.mlp import MLP
 
 NAME = "mlp_depth"
@@ -68,8 +68,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import mlp_depth as figure
-    from meanfield.execution.runs import Run
+    from meanfield.execution.run import Run
     from meanfield.nets.mlp import MLP
+    from meanfield.simulation.measures.energies import Energies
     from sims import _mlp_report as report
 
     net = MLP(
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     )
     run_of = {"draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
     results = Results(NAME, run_key(net=net, **run_of), options)
-    whole = Run(net, **run_of)
+    whole = Run(net, Energies(**chosen_arrays(options)), options.draws, options.seed)
     whole.require_memory(options.workers.here)
     return results.deliver(lambda: _measure(options, net, whole, results), report.text, figure.draw)
 
@@ -91,7 +92,7 @@ def _measure(options: argparse.Namespace, net: MLP, whole: Run, results: Results
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import simulate_all
     from meanfield.theory.exact import label_spread, relative_spread
     from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
     from sims import _head_sweep as sweep

@@ -86,20 +86,21 @@ def _measure(
     import xarray as xr
 
     import meanfield as mf
-    from meanfield.execution.overlap_runs import OverlapRun
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import Run, simulate_all
+    from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 
     below = net.channels_by_layer[1 : fixed + 1]
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
     varied = [replace(net, depth=fixed + 1, width=(*below, width)) for width in widths]
     # Dense and lazily revealed weights of a seed are different nets: one kind for all widths above the same layers.
-    kind = OverlapRun(varied[0], pairs, options.draws, options.seed).kind
+    kind = PairOverlaps(pairs=pairs).kind(varied[0])
     beyond = open_seed(varied[-1], pairs, fixed, options.seed, kind)
     # With all below fixed, overlaps spread far less: a quarter of the draws tells their means and variances.
     fewer = max(2, options.draws // 4)
+    conditional = PairOverlaps(pairs=pairs, weights=kind, fixed_layers=fixed)
     runs = [
-        OverlapRun(net, pairs, options.draws, options.seed),
-        *(OverlapRun(each, pairs, fewer, beyond, kind, fixed) for each in (net, *varied)),
+        Run(net, PairOverlaps(pairs=pairs), options.draws, options.seed),
+        *(Run(each, conditional, fewer, beyond) for each in (net, *varied)),
     ]
     free, given, *by_width = simulate_all(runs, workers=options.workers, store=results.pieces)
     exact = mf.predict(net, level="exact", pairs=pairs)[["overlap", "squared_overlap", "overlap_variance"]]

@@ -91,17 +91,18 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import Run, simulate_all
+    from meanfield.execution.run import Run, simulate_all
     from meanfield.nets.residual import SCALINGS
     from meanfield.seeds import derived_seed
+    from meanfield.simulation.measures.energies import Energies
     from sims import _residual_theory as theory
 
     runs = [
         Run(
             replace(net, depth=depth),
+            Energies(**chosen_arrays(options)),
             options.draws,
             derived_seed(options.seed, f"{net.describe()} of {depth} blocks"),
-            **chosen_arrays(options),
         )
         for net, depth in product(nets, blocks)
     ]
@@ -111,9 +112,9 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
     for name, end in product(SCALES, ("", "_stderr", "_largest_share")):
         variables[name + end] = ((*DIMS, "blocks"), _array([one[name + end] for one in measured], shape))
     for name in SCALES:
-        known = [theory.log_scale(run.architecture, name) for run in runs]
+        known = [theory.log_scale(run.net, name) for run in runs]
         variables[f"log_{name}_theory"] = ((*DIMS, "blocks"), _array(known, shape))
-        infinite = [theory.log_scale(run.architecture, name, exact=False) for run in runs]
+        infinite = [theory.log_scale(run.net, name, exact=False) for run in runs]
         variables[f"log_{name}_mean_field"] = ((*DIMS, "blocks"), _array(infinite, shape))
         far = [theory.local_slope(net, name, options.far) for net in nets]
         variables[f"{name}_far_slope"] = (DIMS, _array(far, shape[:-1]))

@@ -88,14 +88,19 @@ def _measure(
 
     import xarray as xr
 
-    from meanfield.execution.overlap_runs import OverlapRun
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import Run, simulate_all
+    from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 
     largest = max(unit for pair in pairs for _, unit in pair)
     narrower = [replace(net, width=options.width // part) for part in WIDTH_PARTS if options.width // part >= largest]
-    runs = [OverlapRun(each, pairs, options.draws, options.seed) for each in (net, *narrower)]
+    runs = [Run(each, PairOverlaps(pairs=pairs), options.draws, options.seed) for each in (net, *narrower)]
     runs += [
-        OverlapRun(net, pairs, options.draws, open_seed(net, pairs, unit, options.seed), fixed_layers=unit)
+        Run(
+            net,
+            PairOverlaps(pairs=pairs, fixed_layers=unit),
+            options.draws,
+            open_seed(net, pairs, unit, options.seed),
+        )
         for unit in fixed
     ]
     free, *others = simulate_all(runs, workers=options.workers, store=results.pieces)

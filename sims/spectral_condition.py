@@ -27,7 +27,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.block_runs import BlockRun
+    from meanfield.execution.run import Run
 
 NAME = "spectral_condition"
 
@@ -71,15 +71,16 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
     return ladder_options(options) | {"biases": int(options.biases)}
 
 
-def _run_of(options: argparse.Namespace, width: int, depth: int) -> BlockRun:
-    from meanfield.execution.block_runs import BlockRun
+def _run_of(options: argparse.Namespace, width: int, depth: int) -> Run:
+    from meanfield.execution.run import Run
+    from meanfield.simulation.measures.block_training import BlockTraining
 
     table = "one" if options.block_depth == 1 else "many"
     shared = {"rate": options.rate, "biases": options.biases}
     given = {name: hyperparameters(name, table, width, depth, **shared) for name in options.optimizers}
     shape = {"block_depth": options.block_depth, "biases": options.biases}
     net = block_net(given[options.optimizers[0]], width, depth, **shape)
-    return BlockRun(net, options.draws, options.seed, "first updates", {"hyperparameters": given})
+    return Run(net, BlockTraining("first updates", {"hyperparameters": given}), options.draws, options.seed)
 
 
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:

@@ -17,7 +17,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.block_runs import BlockRun
+    from meanfield.execution.run import Run
 
 NAME = "training_assumptions"
 
@@ -116,8 +116,9 @@ def hyperparameters(width: int, depth: int, numbers: int, rate: float) -> dict[s
     return resolve("sgd", width=width, depth=depth, input_dimension=numbers, roles=WEIGHTS, **shared)
 
 
-def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> BlockRun:
-    from meanfield.execution.block_runs import BlockRun
+def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> Run:
+    from meanfield.execution.run import Run
+    from meanfield.simulation.measures.block_training import BlockTraining
     from sims._block_nets import block_net
 
     inputs, labels = (values[..., : size["batch"]].copy() for values in images)
@@ -125,7 +126,7 @@ def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> B
     shape = {"input_width": len(inputs), "samples": size["batch"], "activation": "relu"}
     net = block_net(given, size["width"], size["depth"], **shape)
     training = {"hyperparameters": given, "steps": looks(options.steps), "inputs": inputs, "labels": labels}
-    return BlockRun(net, options.draws, options.seed, "training assumptions", training)
+    return Run(net, BlockTraining("training assumptions", training), options.draws, options.seed)
 
 
 def _measure(options: argparse.Namespace, results: Results, images: Any) -> xr.Dataset:
@@ -133,7 +134,7 @@ def _measure(options: argparse.Namespace, results: Results, images: Any) -> xr.D
     import xarray as xr
 
     from meanfield.execution.provenance import provenance
-    from meanfield.execution.runs import simulate_all
+    from meanfield.execution.run import simulate_all
     from meanfield.verification.training_assumptions import places_of
     from sims._block_ladders import attributes
 

@@ -27,7 +27,7 @@ from sims._results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.block_runs import BlockRun
+    from meanfield.execution.run import Run
 
 NAME = "update_orders"
 TABLES = ("many", "one")
@@ -79,7 +79,7 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """|epsilon_j(L)| by optimizer, table, size, draw, step and order, over both ladders."""
     steps = [1, options.steps]
 
-    def run_of(optimizer: str, table: str, width: int, depth: int) -> BlockRun:
+    def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
         training = {"momentum": False, "steps": steps}
         return training_run(options, "update orders", (optimizer, table), width, depth, **training)
 

@@ -8,10 +8,6 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.layers import Layer, joins
-from meanfield.seeds import stream
-from meanfield.simulation import old_passes as passes
-from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.weights import draw_weights
 from meanfield.theory import mean_field
 
 
@@ -30,12 +26,7 @@ def test_joins_are_found_by_where_they_start():
     assert joins(mf.MLP(depth=3, width=2).layers) == {}
 
 
-def test_two_skips_from_one_layer_are_refused():
-    """Sent back through the upper one alone, errors of layer 1 would lack what comes through the lower one."""
-    net = Forked(depth=3, width=4)
-    weights = draw_weights(net, [stream(0, "weights", 0)], "dense")
-    state = passes.forward(net, weights, draw_inputs(net, [stream(0, "inputs", 0)]))
+def test_label_weights_refuse_two_skips_from_one_layer():
+    """Sent back through the upper one alone, labels of layer 1 would lack what comes through the lower one."""
     with pytest.raises(ValueError, match="layers 2 and 3 both skip from layer 1"):
-        passes.backward(net, weights, state, np.ones((1, 4, 1, 1)), 3)
-    with pytest.raises(ValueError, match="layers 2 and 3 both skip from layer 1"):
-        mean_field.label_weights(net, [np.ones(())] * 3)
+        mean_field.label_weights(Forked(depth=3, width=4), [np.ones(())] * 3)

@@ -11,11 +11,12 @@ from platform import node
 from typing import Any, Protocol
 
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, Pieces
+from meanfield.execution.chunks import Chunk
 from meanfield.execution.processes import UNGUARDED
 from meanfield.execution.provenance import code_digest
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
+from meanfield.simulation.measures.base import Pieces
 
 # Seconds in which a scheduler must answer.
 PATIENCE = 10

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.execution.chunks import Pieces
 from meanfield.files import write_whole
+from meanfield.simulation.measures.base import Pieces
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, Pieces
+from meanfield.execution.chunks import Chunk
 from meanfield.execution.cluster import Submit, cluster
 from meanfield.execution.interrupts import interrupts_held
 from meanfield.execution.processes import leave_import, pool
@@ -18,6 +18,7 @@ from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
 from meanfield.signals import terminable
+from meanfield.simulation.measures.base import Pieces
 
 
 def all_pieces(wanted: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:

@@ -220,5 +220,6 @@ ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU
 
 def activation_named(name: str) -> Activation:
     """The activation with this name; ValueError naming the choices if there is none."""
-    require_choice("activation", name, ACTIVATIONS)
+    if name not in ACTIVATIONS:
+        require_choice("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.net import Net
 from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 LARGEST, SMALLEST = 1e20, 1e-20
 
 
-def checked_inputs(architecture: Sequential, inputs: ArrayLike | None) -> Array | None:
+def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
     """A given batch as floats, (samples, channels, *grid), or None.
 
     Raises:
@@ -26,7 +26,9 @@ def checked_inputs(architecture: Sequential, inputs: ArrayLike | None) -> Array 
     if inputs is None:
         return None
     batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-    seen, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
+    seen, where = batch, ""
+    if isinstance(architecture, Sequential):
+        seen, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
     if not seen.any():
         raise ValueError(
             f"inputs are 0 everywhere{where}, so that no layer sees anything and no step moves anything: eta* would be "
@@ -36,11 +38,12 @@ def checked_inputs(architecture: Sequential, inputs: ArrayLike | None) -> Array 
     return batch
 
 
-def checked_start(loop: TiedLoop, inputs: ArrayLike | None) -> Array | None:
-    """A given h_0 as floats, (width,), or None; raises as `checked_inputs` does."""
+def checked_start(net: Net, inputs: ArrayLike | None) -> Array | None:
+    """A given h_0 as floats, (width,) of a single vector, or None; raises as `checked_inputs` does."""
     if inputs is None:
         return None
-    start = require_array("inputs", inputs, (loop.width,), "one start for all draws, (width,)")
+    shape = (net.first_channels,) if net.inputs == 1 and not net.grid else net.input_shape
+    start = require_array("inputs", inputs, shape, "one start for all draws, (width,)")
     if not start.any():
         raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
     _require_size(start, "")

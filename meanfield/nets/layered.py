@@ -82,22 +82,13 @@ class Sequential(WeightScale, Net):
 
     @property
     def reduces_to_top(self) -> bool:
-        """Whether labels reach every layer with the same energy, so that one column measures overlaps at all of them.
-
-        The top-layer reduction (P0 Lemma 1): no signal is lost at edges, gates keep their mean square at any variance,
-        and weights make up for it exactly.
-        """
+        """Where no signal is lost at edges, gates keep their mean square at any variance, and weights restore it."""
         return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
 
     @cached_property
     def unit_ends(self) -> tuple[int, ...]:
         """The layer at which each depth unit ends; what datasets hold by ``layer`` is read off there."""
         return tuple(range(1, len(self.layers) + 1))
-
-    @property
-    def has_skips(self) -> bool:
-        """Whether some layer adds an earlier one to its own branch."""
-        return any(layer.skip is not None for layer in self.layers)
 
     @cached_property
     def taps(self) -> int:

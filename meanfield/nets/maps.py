@@ -7,7 +7,9 @@ Values have channels (or units), samples and sites; a map acts on every sample a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.validation import require_choice, require_count
@@ -44,11 +46,11 @@ class Linear:
     padding: str = "circular"
     dilation: int = 1
 
-    @property
+    @cached_property
     def kernel(self) -> tuple[int, ...]:
         return self.weights[0].shape[2:]
 
-    @property
+    @cached_property
     def taps(self) -> int:
         return prod(self.kernel)
 
@@ -73,7 +75,7 @@ class Bias:
 
     weight: Weight
 
-    @property
+    @cached_property
     def weights(self) -> tuple[Weight, ...]:
         return (self.weight,)
 
@@ -85,8 +87,14 @@ class Bias:
         return below
 
 
+class Weightless:
+    """What maps without weights share."""
+
+    weights: ClassVar[tuple[Weight, ...]] = ()
+
+
 @dataclass(frozen=True)
-class Pointwise:
+class Pointwise(Weightless):
     """sigma(X), element by element."""
 
     activation: str
@@ -97,7 +105,7 @@ class Pointwise:
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Weightless):
     """sigma(X_1) X_2, the lower half of the channels times the activated upper half (SwiGLU with "silu")."""
 
     activation: str
@@ -110,7 +118,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Normalisation:
+class Normalisation(Weightless):
     """(X - mean) / standard deviation ("layer") or X / root mean square ("rms"), over the channels of every site.
 
     ``epsilon`` is added to the mean square under the root; there are no affine parameters.
@@ -127,7 +135,7 @@ class Normalisation:
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(Weightless):
     """softmax(Q^T K / size^p) V over the sites of a sample, head by head, of channels Q, K and V stacked in thirds.
 
     Head h owns the channels h size .. (h + 1) size - 1 of each third; p is 1/2 ("inverse_sqrt") or 1 ("inverse").
@@ -156,7 +164,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Pooling:
+class Pooling(Weightless):
     """The mean over the sites of a sample, or its last site."""
 
     kind: str = "mean"
@@ -171,4 +179,4 @@ Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling
 
 def weights_of(one: Map) -> tuple[Weight, ...]:
     """The weights that a map holds."""
-    return one.weights if isinstance(one, Linear | Bias) else ()
+    return one.weights

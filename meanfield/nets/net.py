@@ -7,14 +7,14 @@ from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
-from meanfield.memory import Drawable
-from meanfield.nets.maps import Pooling, Weight
-from meanfield.nets.units import Unit, channels_by_value, named_weights
+import meanfield
+from meanfield.nets.maps import Pooling, Weight, weights_of
+from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
 INPUT_LAWS = ("white", "normalised", "sphere")
 
 
-class Net(Drawable):
+class Net:
     """A chain of depth units and a readout (`meanfield.nets.units`), on a batch of samples over a grid of sites.
 
     Attributes:
@@ -63,6 +63,35 @@ class Net(Drawable):
         """Variance of an element of every weight."""
         return [weight.variance for weight in self.weights.values()]
 
+    @property
+    def has_skips(self) -> bool:
+        """Whether some unit adds an earlier value to its own branch."""
+        return any(unit.skip is not None for unit in self.units)
+
+    @cached_property
+    def is_tied(self) -> bool:
+        """Whether some weight is used in more than one place."""
+        stacks = [weights_of(one) for _, _, one in uses(self.units)]
+        return len(set(stacks)) < len(stacks)
+
+    @cached_property
+    def last_uses(self) -> dict[str, int]:
+        """The number of the last unit, counted from 1, that uses each weight."""
+        return {weight.name: unit + 1 for unit, _, one in uses(self.units) for weight in weights_of(one)}
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the readout averages over sites."""
+        return self.readout_unit is not None and any(isinstance(one, Pooling) for one in self.readout_unit.branch)
+
+    @property
+    def reduces_to_top(self) -> bool:
+        """Whether labels reach every value with the same energy, so that one column measures overlaps at all of them.
+
+        The top-layer reduction (P0 Lemma 1).
+        """
+        return False
+
     @cached_property
     def sites(self) -> int:
         """S."""
@@ -79,8 +108,11 @@ class Net(Drawable):
         if self.readout_unit is None:
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
-        pooled = any(isinstance(one, Pooling) for one in self.readout_unit.branch)
-        return (self.inputs, channels, *(() if pooled else self.grid))
+        return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+
+    def memory(self, *, weights: str = "auto", draws: int = 1) -> int:
+        """Bytes that drawing this net takes: `meanfield.memory`."""
+        return meanfield.memory(self, weights=weights, draws=draws)
 
     def describe(self) -> dict[str, Any]:
         """The full spec as plain values, for records that outlive the process."""

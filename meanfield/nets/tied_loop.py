@@ -97,7 +97,7 @@ class TiedLoop(Net):
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
         """h + eps W phi(h), step by step; tied steps share the weight W, others have W1 .. WL."""
-        names = ["W"] * self.depth if self.tied else [f"W{step}" for step in range(1, self.depth + 1)]
+        names = ["W"] if self.tied else [f"W{step}" for step in range(1, self.depth + 1)]
         shape, phi = (self.width, self.width), Pointwise(self.activation)
-        maps = ((phi, Linear((Weight(name, shape, self.element_variance),))) for name in names)
-        return tuple(Unit(branch, step, self.step_size) for step, branch in enumerate(maps))
+        branches = [(phi, Linear((Weight(name, shape, self.element_variance),))) for name in names]
+        return tuple(Unit(branches[step % len(branches)], step, self.step_size) for step in range(self.depth))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from meanfield.nets.maps import Map, Weight, weights_of
 
@@ -29,7 +30,7 @@ class Unit:
     multiplier: float = 1.0
     after: tuple[Map, ...] = ()
 
-    @property
+    @cached_property
     def maps(self) -> tuple[Map, ...]:
         return (*self.branch, *self.after)
 

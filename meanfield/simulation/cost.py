@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 
 from numpy import dtype
 
-from meanfield.memory import NUMBER_BYTES, require_bytes
-from meanfield.nets.layered import Sequential
+from meanfield.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.maps import Linear
+from meanfield.nets.net import Net
+from meanfield.nets.units import uses
 from meanfield.simulation.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.kernels.reveal import TOGETHER
-from meanfield.simulation.old_passes import own_update_operations
-from meanfield.simulation.overlap import unit_counts
-from meanfield.simulation.update_energy import error_columns, overlap_method
+from meanfield.simulation.measures.tangent_kernel import unit_counts
+from meanfield.simulation.measures.update_energy import error_columns, overlap_method
+from meanfield.simulation.moves import own_update_operations
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
 BATCH_BYTES = 1 << 19
@@ -37,7 +41,7 @@ GRAM_OPERATIONS = 1.5e5
 GRAM_DRAWS_PER_BATCH = 256
 
 
-def chosen_weights(architecture: Sequential, weights: str, gram: bool = False) -> str:
+def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
     """The kind of weights: what was asked for, or under "auto" the cheapest: Gram process, lazy or dense.
 
     The Gram process serves some nets, where nothing but energies is asked (``gram``) and the overlap energy does not
@@ -46,143 +50,160 @@ def chosen_weights(architecture: Sequential, weights: str, gram: bool = False) -
     """
     if weights != "auto":
         return weights
-    if overlap_method(architecture) == "dense":
+    if overlap_method(net) == "dense":
         return "dense"
-    if gram and has_gram_process(architecture):
+    if gram and has_gram_process(net):
         return "gram"
-    elements = sum(rows * columns for _, (rows, columns) in _matrices(architecture))
-    return "lazy" if _lazy_effort(architecture) < elements else "dense"
+    elements = sum(one.above * one.fan_in for one in _products(net))
+    return "lazy" if _lazy_effort(net) < elements else "dense"
 
 
-def draw_bytes(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
+def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> int:
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     if weights == "gram":
-        return NUMBER_BYTES * NUMBERS_PER_LAYER * architecture.depth
-    places = architecture.inputs * architecture.sites
-    columns = error_columns(architecture)
-    widest = max(architecture.channels_by_layer)
-    held = sum(prod(shape) for shape in architecture.weight_shapes)
+        return NUMBER_BYTES * NUMBERS_PER_LAYER * len(net.units)
+    places = _places(net)
+    columns = error_columns(net)
+    products = _products(net)
+    widest = max(max(one.below, one.above) for one in products)
+    taps = max(one.taps for one in products)
+    held = sum(prod(shape) for shape in net.weight_shapes)
     if weights == "lazy":
-        held = _lazy_numbers_held(architecture)
-    kept = sum(architecture.channels_by_layer) * places * (1 + columns)
-    gram, explicit = own_update_operations(architecture, widest, widest * columns)
+        held = _lazy_numbers_held(net)
+    kept = (net.first_channels + sum(one.above for one in products)) * places * (1 + columns)
+    gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
-    working = max(_patch_numbers(architecture, columns), 2 * places**2 if gram <= explicit else 0)
+    working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
     working += 4 * widest * columns * places
     if gram > explicit:
-        working += widest * columns * widest * architecture.taps
+        working += widest * columns * widest * taps
     if weights == "lazy" and columns * places >= TOGETHER:
         # Queries less what is known of them, and that part; and their products with all columns of either side.
-        working += 2 * _patch_numbers(architecture, columns) + columns * places**2 * (1 + 3 * columns)
-    features = _patch_numbers(architecture, 1)
-    if architecture.taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
+        working += 2 * _patch_numbers(net, columns) + columns * places**2 * (1 + 3 * columns)
+    features = _patch_numbers(net, 1)
+    if taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
         # Once the forward pass is over, its patches' memory waits for the tangent's, or goes back: the middle.
         working += features // 2
-    if overlap_method(architecture) == "dense":
-        working += (3 + architecture.taps) * max(unit_counts(architecture)) ** 2
+    if overlap_method(net) == "dense":
+        working += (3 + taps) * max(unit_counts(net)) ** 2
     return dtype(precision).itemsize * (held + kept + working)
 
 
-def batch_bytes(architecture: Sequential, draws: int, weights: str, precision: str = "float64") -> int:
+def batch_bytes(net: Net, draws: int, weights: str, precision: str = "float64") -> int:
     """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
-    together = min(draws, draws_per_batch(architecture, weights, precision))
-    return together * draw_bytes(architecture, weights, precision)
+    together = min(draws, draws_per_batch(net, weights, precision))
+    return together * draw_bytes(net, weights, precision)
 
 
-def _matrices(architecture: Sequential) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Per hidden matrix, ((columns asked from the right, from the left), (rows, columns))."""
-    places = architecture.inputs * architecture.sites
-    probed = overlap_method(architecture) == "probes"
+@dataclass(frozen=True)
+class Product:
+    """One use of weights: W patches, (above, below x taps) by (below x taps, places)."""
+
+    below: int
+    above: int
+    taps: int
+
+    @property
+    def fan_in(self) -> int:
+        return self.below * self.taps
+
+
+def _products(net: Net) -> list[Product]:
+    """Those of the depth units, from the input up."""
+    linear = (one for _, _, one in uses(net.units) if isinstance(one, Linear))
+    sizes = ((one.weights[0], sum(weight.shape[0] for weight in one.weights), one.taps) for one in linear)
+    return [Product(first.shape[1] * first.groups, above, taps) for first, above, taps in sizes]
+
+
+def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
+    """Per product, (columns asked from the right, from the left), and itself."""
+    places, products = _places(net), _products(net)
+    probed = overlap_method(net) == "probes"
     found = []
-    for layer, shape in enumerate(architecture.weight_shapes[:-1]):
+    for layer, product in enumerate(products):
         # A probe at a layer goes down and comes back up through every matrix below.
-        errors = (error_columns(architecture) + probed * (len(architecture.layers) - layer)) * places
+        errors = (error_columns(net) + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
-        found.append((asked, (shape[0], prod(shape[1:]))))
+        found.append((asked, product))
     return found
 
 
-def _lazy_numbers_held(architecture: Sequential) -> int:
+def _lazy_numbers_held(net: Net) -> int:
     """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
 
     Every column is kept with its image, and answers from the left to the errors before they are gathered from patches.
     The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
     their columns on both sides.
     """
-    places = architecture.inputs * architecture.sites
-    errors = error_columns(architecture) * places
+    places = _places(net)
+    errors = error_columns(net) * places
     held = [0]
-    for (right, left), (rows, columns) in _matrices(architecture):
-        answers = min(left, errors) * columns if architecture.taps > 1 else 0
+    for (right, left), product in _matrices(net):
+        answers = min(left, errors) * product.fan_in if product.taps > 1 else 0
         probed = max(0, right - places - errors)
-        held.append((places + probed + left) * (rows + columns) + answers)
+        held.append((places + probed + left) * (product.above + product.fan_in) + answers)
     return sum(held) + 2 * max(held)
 
 
-def _lazy_effort(architecture: Sequential) -> float:
+def _lazy_effort(net: Net) -> float:
     """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
-    return LAZY_EFFORT * sum(
-        right * rows + left * columns for (right, left), (rows, columns) in _matrices(architecture)
-    )
+    return LAZY_EFFORT * sum(right * one.above + left * one.fan_in for (right, left), one in _matrices(net))
 
 
-def draw_operations(architecture: Sequential, weights: str = "dense") -> float:
+def draw_operations(net: Net, weights: str = "dense") -> float:
     """Floating-point operations of the matrix products in one draw: its three passes and its overlap energy.
 
     Draws without matrix products are counted as the operations that take the same time.
     """
     if weights == "gram":
-        return GRAM_OPERATIONS * architecture.depth
+        return GRAM_OPERATIONS * len(net.units)
     if weights == "lazy":
-        return OPERATIONS_PER_NUMBER * _lazy_effort(architecture)
-    columns = error_columns(architecture)
-    passes = sum(_layer_operations(architecture, layer, columns) for layer in _layers(architecture))
-    method = overlap_method(architecture)
+        return OPERATIONS_PER_NUMBER * _lazy_effort(net)
+    first, *others = _products(net)
+    places, columns = _places(net), error_columns(net)
+    passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
+    method = overlap_method(net)
     if method == "dense":
-        return passes + sum(_kernel_operations(architecture, layer) for layer in _layers(architecture)[1:])
+        return passes + sum(_kernel_operations(one, places) for one in others)
     if method == "probes":
-        up_to = [_layer_operations(architecture, layer, 1) for layer in _layers(architecture)]
-        return passes + sum(sum(up_to[:layer]) for layer in _layers(architecture))
+        up_to = list(accumulate(_operations(one, places, 1) for one in others))
+        return passes + sum(up_to) + (len(others) + 1) * _operations(first, places, 1, first=True)
     return passes
 
 
-def _layers(architecture: Sequential) -> range:
-    return range(1, len(architecture.layers) + 1)
+def _operations(one: Product, places: int, columns: int, first: bool = False) -> float:
+    """A product's share: forward, back and along for every column, and its own update; the first carries none."""
+    carried = 2 * one.above * one.fan_in * places * (1 if first else 1 + 2 * columns)
+    return carried + min(own_update_operations(places, one.below, one.taps, one.above * columns))
 
 
-def _layer_operations(architecture: Sequential, layer: int, columns: int) -> float:
-    """One layer's share: its product forward, back and along for every column, and its own update."""
-    below, above = architecture.channels_by_layer[layer - 1 : layer + 1]
-    places = architecture.inputs * architecture.sites
-    products = 1 + (2 * columns if layer > 1 else 0)  # nothing is carried below the first layer
-    carried = 2 * below * above * architecture.taps * places * products
-    return carried + min(own_update_operations(architecture, below, above * columns))
+def _kernel_operations(one: Product, places: int) -> float:
+    """Carrying the tangent kernel through a product, its columns and then its rows."""
+    return 2 * one.above * one.fan_in * places * places * (one.below + one.above)
 
 
-def _kernel_operations(architecture: Sequential, layer: int) -> float:
-    """Carrying the tangent kernel through a layer, its columns and then its rows."""
-    below, above = architecture.channels_by_layer[layer - 1 : layer + 1]
-    places = architecture.inputs * architecture.sites
-    return 2 * below * above * architecture.taps * places * places * (below + above)
+def _places(net: Net) -> int:
+    """Samples x sites."""
+    return net.inputs * net.sites
 
 
-def draws_per_batch(architecture: Sequential, weights: str = "dense", precision: str = "float64") -> int:
+def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
     if weights == "gram":
         return GRAM_DRAWS_PER_BATCH
-    patches = dtype(precision).itemsize * _patch_numbers(architecture, error_columns(architecture))
+    patches = dtype(precision).itemsize * _patch_numbers(net, error_columns(net))
     most = LAZY_BATCH_BYTES if weights == "lazy" else DENSE_BATCH_BYTES
-    fitting = min(BATCH_BYTES // patches, most // draw_bytes(architecture, weights, precision))
+    fitting = min(BATCH_BYTES // patches, most // draw_bytes(net, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def require_memory(
-    architecture: Sequential, workers: int, draws: int, weights: str, precision: str = "float64"
-) -> None:
+def require_memory(net: Net, workers: int, draws: int, weights: str, precision: str = "float64") -> None:
     """Raise MemoryError, saying how much is needed, unless so many workers can hold their batches at once."""
-    needed = workers * batch_bytes(architecture, draws, weights, precision)
+    needed = workers * batch_bytes(net, draws, weights, precision)
     require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
 
 
-def _patch_numbers(architecture: Sequential, columns: int) -> int:
-    return max(architecture.channels_by_layer) * architecture.taps * columns * architecture.inputs * architecture.sites
+def _patch_numbers(net: Net, columns: int) -> int:
+    products = _products(net)
+    widest = max(max(one.below, one.above) for one in products)
+    return widest * max(one.taps for one in products) * columns * _places(net)

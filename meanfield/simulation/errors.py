@@ -15,7 +15,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.nets.batches import Batch
-from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.inputs import Streams
 
@@ -23,7 +22,6 @@ Array = NDArray[np.float64]
 
 
 def output_gradients(
-    architecture: Sequential,
     streams: Streams,
     inputs: Array,
     output: Array,
@@ -36,22 +34,22 @@ def output_gradients(
     ``inputs`` are (D, C_0, B, S) and on the host, where labels are drawn; ``output`` (D, outputs, B, output sites).
     """
     if loss == "cross_entropy":
-        uniform = 1 / architecture.outputs
+        uniform = 1 / output.shape[1]
         label, own = _classes(output, streams("labels")) - uniform, arrays.softmax(output, axis=1) - uniform
-        averaged = output.shape[3] * architecture.inputs
+        averaged = output.shape[3] * output.shape[2]
     else:
         label, own = drawn_labels(streams, inputs, output, batch), output
-        averaged = architecture.output_units * architecture.inputs
+        averaged = output.shape[1] * output.shape[3] * output.shape[2]
     return arrays.xp.concatenate([arrays.moved(label), own], axis=2) / averaged
 
 
-def error_at_output(architecture: Sequential, gradient: Array, loss: str, arrays: Arrays = NUMPY) -> Array:
+def error_at_output(gradient: Array, loss: str, arrays: Arrays = NUMPY) -> Array:
     """|e|^2 of z_out - y, or of p - y, from both columns of `output_gradients`: one number per draw.
 
     The cross term of the columns is left out, as it is in S = A + B: its mean over labels is 0.
     """
     places = gradient.shape[2] * gradient.shape[3] // 2
-    averaged = places * (1 if loss == "cross_entropy" else architecture.outputs)
+    averaged = places * (1 if loss == "cross_entropy" else gradient.shape[1])
     flat = gradient.reshape(len(gradient), -1)
     return arrays.xp.square(flat).sum(axis=1, dtype="float64") * averaged**2 / places
 

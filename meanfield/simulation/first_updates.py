@@ -29,7 +29,6 @@ def draw_first_updates(
     *,
     seed: int,
     draws: range,
-    weights: str = "dense",
     hyperparameters: Mapping[str, Hyperparameters],
     norms: bool = True,
 ) -> Found:

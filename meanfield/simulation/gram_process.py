@@ -33,15 +33,16 @@ Array = NDArray[np.float64]
 NUMBERS_PER_LAYER = 1 + CHI_SQUARES + NORMALS + 2
 
 
-def has_gram_process(architecture: Sequential) -> bool:
+def has_gram_process(architecture: Any) -> bool:
     """Whether `draw_gram_energies` serves this net: fully connected, without skips, one input, ReLU or linear."""
-    one_input = architecture.input_law == "normalised" and architecture.inputs == 1
-    return one_input and architecture.sigma.homogeneous and not architecture.has_skips
+    if not isinstance(architecture, Sequential) or architecture.input_law != "normalised":
+        return False
+    return architecture.inputs == 1 and architecture.sigma.homogeneous and not architecture.has_skips
 
 
 def require_gram_process(architecture: Any) -> None:
     """Raise ValueError unless `draw_gram_energies` serves this net."""
-    if not (isinstance(architecture, Sequential) and has_gram_process(architecture)):
+    if not has_gram_process(architecture):
         raise ValueError(
             f"weights 'gram' are for MLPs of 'relu' or 'linear' with one input, whose update energies follow from "
             f"lengths and angles alone; this is {architecture}: take 'lazy' or 'dense'"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 
 Array = NDArray[np.float64]
 
@@ -20,21 +22,29 @@ OCTAVES = 60
 
 
 def draw_inputs(
-    architecture: Sequential, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
+    net: Net, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
 ) -> Array:
     """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled so that z^(1) has variance 1.
 
     Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share,
     drawn from ``shared``.
     """
-    channels, sites = architecture.channels_by_layer[0], architecture.sites
-    inputs = np.stack([generator.standard_normal((channels, architecture.inputs, sites)) for generator in generators])
+    channels, sites = net.first_channels, net.sites
+    inputs = np.stack([generator.standard_normal((channels, net.inputs, sites)) for generator in generators])
     if correlation:
         common = np.stack([generator.standard_normal((channels, 1, sites)) for generator in shared])
         inputs = np.sqrt(1 - correlation) * inputs + np.sqrt(correlation) * common
-    if architecture.input_law == "normalised":
-        inputs = _normalised(architecture, inputs)
+    if net.input_law == "normalised":
+        inputs = _normalised(cast(Sequential, net), inputs)
     return inputs
+
+
+def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -> Array:
+    """h_0 of every draw, (D, C, B, S): white Gaussian of unit variance, or the given batch."""
+    if inputs is not None:
+        return repeated_inputs(net, inputs, len(generators))
+    shape = (net.first_channels, net.inputs, net.sites)
+    return np.stack([generator.standard_normal(shape) for generator in generators])
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
@@ -57,7 +67,7 @@ def _normalised(architecture: Sequential, inputs: Array) -> Array:
     return np.asarray(2**high * inputs)
 
 
-def repeated_inputs(architecture: Sequential, batch: Array, draws: int) -> Array:
+def repeated_inputs(net: Net, batch: Array, draws: int) -> Array:
     """A given batch (B, C_0, *grid) in the passes' layout, the same for every draw."""
-    flat = batch.reshape(architecture.inputs, -1, architecture.sites).swapaxes(0, 1)
+    flat = batch.reshape(-1, net.first_channels, net.sites).swapaxes(0, 1)
     return np.ascontiguousarray(np.broadcast_to(flat, (draws, *flat.shape)))

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from meanfield.nets.lattice import neighbours
 from meanfield.nets.maps import Bias, Linear, Weight, weights_of
-from meanfield.simulation.maps import operation_of
+from meanfield.nets.units import uses
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import patches_of
-from meanfield.simulation.passes import Forward, Place
-from meanfield.simulation.weights import WeightMatrix
+from meanfield.simulation.maps.linear import patches_of, stencil
+from meanfield.simulation.passes import Forward, Place, backward, tangent, through_readout
 
 
-class GradientMoves:
-    """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
+class WeightMoves(ABC):
+    """What the weights of these places do there. Each is moved when it is first asked for, at all of its uses."""
 
-    At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
-    whichever is less work. A weight of one use is moved when it is asked for, a tied one at all of its uses at once.
-    """
-
-    def __init__(self, state: Forward, errors: dict[Place, Any]) -> None:
-        self._state, self._errors = state, errors
+    def __init__(self, state: Forward, places: Iterable[Place]) -> None:
+        self._state = state
         self._uses: dict[tuple[Weight, ...], list[Place]] = defaultdict(list)
-        for place in sorted(errors):
+        for place in places:
             self._uses[weights_of(self._map(place))].append(place)
         self._made: dict[Place, Any] = {}
 
@@ -37,6 +34,25 @@ class GradientMoves:
     def _map(self, place: Place) -> Any:
         return self._state.net.units[place[0]].maps[place[1]]
 
+    def _input(self, place: Place) -> Any:
+        return self._state.passages[place[0]].input_of(place[1], self._state.setting)
+
+    @abstractmethod
+    def _moved(self, places: list[Place]) -> list[Any]:
+        """Delta W X at all uses of one weight, or of one stack of them."""
+
+
+class GradientMoves(WeightMoves):
+    """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
+
+    At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
+    whichever is less work.
+    """
+
+    def __init__(self, state: Forward, errors: dict[Place, Any]) -> None:
+        super().__init__(state, sorted(errors))
+        self._errors = errors
+
     def _moved(self, places: list[Place]) -> list[Any]:
         one, setting = self._map(places[0]), self._state.setting
         errors = [self._errors[place] for place in places]
@@ -45,34 +61,60 @@ class GradientMoves:
             shapes = [setting.by_sample(error).shape for error in errors]
             ones = setting.arrays.xp.ones((1, 1, 1, *shapes[0][3:]), dtype=errors[0].dtype)
             return [(total * ones).reshape(error.shape) for error in errors]
-        features = [self._state.passages[number].input_of(place, setting) for number, place in places]
-        if len(places) == 1:
-            return [own_update(one, errors[0], features[0], setting)]
-        return _tied_updates([self._map(place) for place in places], errors, features, setting)
+        features = [self._input(place) for place in places]
+        return _updates([self._map(place) for place in places], errors, features, setting)
 
 
-class MatrixMoves:
-    """Weights moved by given matrices, by name: Delta W X at every use."""
+def gradient_changes(state: Forward, output_error: Any) -> Iterator[Any]:
+    """T_1 .. T_D, (D, C, r B, S), under plain gradients of every column r of errors (D, outputs, r B, sites)."""
+    top, _ = through_readout(state, output_error)
+    units = len(state.net.units)
+    moves = GradientMoves(state, backward(state, top, units))
+    return tangent(state, moves, units, top.shape[2] // state.setting.samples)
 
-    def __init__(self, state: Forward, moves: dict[str, WeightMatrix]) -> None:
-        net, setting = state.net, state.setting
-        self._state, self._setting = state, Setting(net.grid, setting.samples, moves, setting.arrays)
 
-    def of(self, place: Place) -> Any:
-        number, position = place
-        passage = self._state.passages[number]
-        values = passage.input_of(position, self._state.setting)
-        one = passage.unit.maps[position]
-        if isinstance(one, Bias):
-            return operation_of(one).forward(one, 0 * values, self._setting)[0]
-        return operation_of(one).forward(one, values, self._setting)[0]
+# Delta W X (D, rows, places B S) for the weights of these places, stacked as they are, given X of all places.
+Product = Callable[[list[Place], Any], Any]
+
+
+class MatrixMoves(WeightMoves):
+    """Weights moved by matrices: Delta W X at every use, all uses of a weight in one product.
+
+    ``product`` is asked once for every weight, or stack of them, when it is first used: with its places, and their
+    patches side by side, (D, columns, places B S), of which a bias has a row of ones.
+    """
+
+    def __init__(self, state: Forward, product: Product) -> None:
+        super().__init__(state, [(number, place) for number, place, _ in uses(state.net.units)])
+        self._product = product
+
+    def _moved(self, places: list[Place]) -> list[Any]:
+        setting, inputs = self._state.setting, [self._input(place) for place in places]
+        maps = [self._map(place) for place in places]
+        patches = _side_by_side([_seen(one, x, setting) for one, x in zip(maps, inputs, strict=True)], setting)
+        moved = self._product(places, patches)
+        return _by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), inputs[0].shape[2:], setting)
+
+
+def _seen(one: Any, values: Any, setting: Setting) -> Any:
+    """Patches (D, C k, B S) of a linear map's input, and ones (D, 1, B S) of a bias's."""
+    if isinstance(one, Bias):
+        return setting.arrays.xp.ones((len(values), 1, values.shape[2] * values.shape[3]), dtype=values.dtype)
+    return patches_of(one, values, setting)
+
+
+def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
+    """sum_uses U (X^T X_here) at every use of one weight, of one use or of several, in one group or in several."""
+    if maps[0].weights[0].groups > 1:
+        return _by_groups(maps, errors, features, setting)
+    if len(maps) == 1:
+        return [own_update(maps[0], errors[0], features[0], setting)]
+    return _tied_updates(maps, errors, features, setting)
 
 
 def own_update(one: Linear, error: Any, features: Any, setting: Setting) -> Any:
     """U (X^T X), X the patches of the features: as U times the Gram matrix or as (U X^T) X, the cheaper."""
     places = setting.samples * features.shape[3]
-    if (groups := one.weights[0].groups) > 1:
-        return _by_groups(one, groups, error, features, setting)
     if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
         return error * site_gram(one, features, setting)[..., None]
     rows = error.reshape(len(error), -1, places)
@@ -100,27 +142,26 @@ def site_gram(one: Linear, features: Any, setting: Setting) -> Any:
     gram = flat.swapaxes(1, 2) @ flat.copy()
     if one.taps == 1:
         return gram
-    return setting.arrays.sum_over_shifts(
-        gram, neighbours(setting.grid, one.kernel, one.padding, one.dilation), samples
-    )
+    return setting.arrays.sum_over_shifts(gram, stencil(one, setting), samples)
 
 
-def _by_groups(one: Linear, groups: int, error: Any, features: Any, setting: Setting) -> Any:
-    """`own_update` of every group by itself."""
-    (weight,) = one.weights
-    rows, below = weight.shape[0] // groups, weight.shape[1]
-    alone = Linear((Weight(weight.name, (rows, *weight.shape[1:]), weight.variance),), one.padding, one.dilation)
-    parts = [
-        own_update(alone, error[:, g * rows : (g + 1) * rows], features[:, g * below : (g + 1) * below], setting)
-        for g in range(groups)
-    ]
-    return setting.arrays.xp.concatenate(parts, axis=1)
+def _by_groups(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
+    """`_updates` of every group by itself."""
+    (weight,) = maps[0].weights
+    rows, below = weight.shape[0] // weight.groups, weight.shape[1]
+    alone = Weight(weight.name, (rows, *weight.shape[1:]), weight.variance)
+    by_group = []
+    for group in range(weight.groups):
+        own = [error[:, group * rows : (group + 1) * rows] for error in errors]
+        seen = [values[:, group * below : (group + 1) * below] for values in features]
+        by_group.append(_updates([replace(one, weights=(alone,)) for one in maps], own, seen, setting))
+    return [setting.arrays.xp.concatenate(parts, axis=1) for parts in zip(*by_group, strict=True)]
 
 
 def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
     """sum_uses U (X^T X_here) at every use of one weight, all at once."""
     xp = setting.arrays.xp
-    patches = xp.concatenate([patches_of(one, x, setting) for one, x in zip(maps, features, strict=True)], axis=2)
+    patches = _side_by_side([patches_of(one, x, setting) for one, x in zip(maps, features, strict=True)], setting)
     draws, channels, places = len(patches), errors[0].shape[1], patches.shape[2] // len(maps)
     columns = xp.concatenate([error.reshape(draws, channels, -1, places) for error in errors], axis=3)
     rows = columns.reshape(draws, -1, patches.shape[2])
@@ -128,5 +169,14 @@ def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setti
         moved = rows @ (patches.swapaxes(1, 2) @ patches.copy())
     else:
         moved = (rows @ patches.swapaxes(1, 2)) @ patches
-    by_use = moved.reshape(draws, channels, -1, len(maps), places)
-    return [xp.ascontiguousarray(by_use[:, :, :, use]).reshape(error.shape) for use, error in enumerate(errors)]
+    return _by_use(moved.reshape(draws, channels, -1, len(maps), places), errors[0].shape[2:], setting)
+
+
+def _by_use(moved: Any, rows_and_sites: tuple[int, ...], setting: Setting) -> list[Any]:
+    """(D, C', r, uses, B S) as an array (D, C', r B, S) for every use, each in a piece of memory."""
+    uses_first = setting.arrays.xp.ascontiguousarray(moved.transpose(3, 0, 1, 2, 4))
+    return list(uses_first.reshape(len(uses_first), *moved.shape[:2], *rows_and_sites))
+
+
+def _side_by_side(parts: list[Any], setting: Setting) -> Any:
+    return parts[0] if len(parts) == 1 else setting.arrays.xp.concatenate(parts, axis=2)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.nets.families import require_net
-from meanfield.nets.layered import INPUT_LAYOUT, Sequential
-from meanfield.simulation import old_passes as passes
+from meanfield.nets.layered import INPUT_LAYOUT
+from meanfield.nets.net import Net
+from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.arrays.float_range import (
     JUMP,
@@ -21,14 +23,15 @@ from meanfield.simulation.arrays.float_range import (
 )
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
-from meanfield.simulation.weights import Dense, WeightMatrix
+from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.weights import Dense, named
 from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
 
 
 def one_step(
-    architecture: Sequential,
+    architecture: Net,
     weights: Sequence[ArrayLike],
     inputs: ArrayLike,
     output_error: ArrayLike,
@@ -36,18 +39,20 @@ def one_step(
     backend: str = "numpy",
     precision: str = "float64",
 ) -> list[Array]:
-    """Change of every pre-activation under one gradient step of rate 1, to first order in the rate.
+    """Change of every depth unit's value under one gradient step of rate 1, to first order in the rate.
 
     The loss is the mean over samples of |z_out - y|^2 / (2 M), M the output coordinates of a sample; the step is
-    Delta W = -dL/dW for every weight, and Delta z^(l) = sum over weights of dz^(l)/dW Delta W.
+    Delta W = -dL/dW for every weight, tied ones by the sum over their uses, and Delta z^(l) = sum over weights of
+    dz^(l)/dW Delta W. In plain nets z^(l) are the pre-activations, in residual ones and loops the stream.
 
     Args:
-        architecture: the net.
-        weights: W^(1) .. W^(L) and the readout, of shapes `architecture.weight_shapes`:
-            (channels out, channels in, *kernel); a pooled readout is (outputs, channels).
-        inputs: (samples, channels, *grid).
+        architecture: the net or loop.
+        weights: as `architecture.weights` names them, in its order; of layered nets W^(1) .. W^(L) and the readout, of
+            shapes `architecture.weight_shapes`: (channels out, channels in, *kernel); a pooled readout is
+            (outputs, channels). Of a tied loop W alone, once.
+        inputs: (samples, channels, *grid); of a loop h_0, for any number of samples.
         output_error: z_out - y, of shape `architecture.output_shape`: (samples, outputs, *grid), without the grid
-            under a pooled readout.
+            under a pooled readout. Of a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
         backend, precision: where and how precisely the passes run, as in `simulate`.
 
     Returns:
@@ -55,29 +60,28 @@ def one_step(
         grows as n l^3 / M^2 times the outputs at one site.
 
     Raises:
-        TypeError, ValueError: what is no net (loops are not served), an array of the wrong shape, of other than real
-            numbers or with values that are not finite, or an unknown backend or precision. ModuleNotFoundError,
-            OSError: a backend without its library or its device. OverflowError: changes outside the range of floats.
+        TypeError, ValueError: what is no net, an array of the wrong shape, of other than real numbers or with values
+            that are not finite, or an unknown backend or precision. ModuleNotFoundError, OSError: a backend without its
+            library or its device. OverflowError: changes outside the range of floats.
 
-    Source: P0 eq. 7.
+    Source: P0 eq. 7; P2 Theorem 2.
     """
-    require_net(architecture)
+    require_net(architecture, loops=True)
     arrays = arrays_of(backend, precision)
-    error = require_array("output_error", output_error, architecture.output_shape, "(samples, outputs, *output grid)")
+    samples, outputs = _samples(architecture, inputs), architecture.output_shape[1:]
+    error = require_array("output_error", output_error, (samples, *outputs), "(samples, outputs, *output grid)")
     _require_followed(arrays, "output_error", error)
-    gradient = arrays.moved(_to_columns(error) / (architecture.output_units * architecture.inputs))
+    averaged = 1 if architecture.readout_unit is None else prod(outputs) * samples
     with overflow_silent():
-        matrices, state = _checked_forward(architecture, weights, inputs, arrays)
-        top = passes.through_readout(architecture, matrices, state, gradient)
-        errors = passes.backward(architecture, matrices, state, top, len(architecture.layers))
-        changes = passes.at_unit_ends(architecture, passes.tangent(architecture, matrices, state, errors))
+        state = _checked_forward(architecture, weights, inputs, arrays)
+        changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
         found = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
     _require_range("a change", found, precision)
     return found
 
 
 def pre_activations(
-    architecture: Sequential,
+    architecture: Net,
     weights: Sequence[ArrayLike],
     inputs: ArrayLike,
     *,
@@ -86,40 +90,50 @@ def pre_activations(
 ) -> list[Array]:
     """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `architecture.output_shape`.
 
-    Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3.
+    Of a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3; P2 eq. 1.
     """
-    require_net(architecture)
+    require_net(architecture, loops=True)
     arrays = arrays_of(backend, precision)
     with overflow_silent():
-        _, state = _checked_forward(architecture, weights, inputs, arrays)
-    hidden = [arrays.fetched(z) for z in passes.at_unit_ends(architecture, state.hidden[1:])]
-    outputs = _to_images(arrays.fetched(state.output), architecture.output_shape[2:])
-    found = [*(_to_images(z, architecture.grid) for z in hidden), outputs]
+        state = _checked_forward(architecture, weights, inputs, arrays)
+    found = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
+    if architecture.readout_unit is not None:
+        found.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
     _require_range("a pre-activation", found, precision)
     return found
 
 
+def _samples(architecture: Net, inputs: ArrayLike) -> int:
+    """Those of the net; a loop's spec names none, and takes what it is given."""
+    return architecture.inputs if architecture.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
+
+
 def _checked_forward(
-    architecture: Sequential, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays
-) -> tuple[list[WeightMatrix], passes.Forward]:
-    """The weights as matrices of a single draw, and the forward pass through them."""
-    shapes = architecture.weight_shapes
-    if len(weights) != len(shapes):
+    architecture: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays
+) -> passes.Forward:
+    """The forward pass of a single draw, of given weights."""
+    wanted = architecture.weights.values()
+    if len(weights) != len(wanted):
         raise ValueError(
-            f"weights has {len(weights)} arrays; this architecture takes {len(shapes)}, of shapes {shapes}"
+            f"weights has {len(weights)} arrays; this architecture takes {len(wanted)}, of shapes "
+            f"{architecture.weight_shapes}"
         )
     layout = "(channels out, channels in, *kernel)"
     given = [
-        require_array(f"weights[{index}]", weight, shape, layout)
-        for index, (weight, shape) in enumerate(zip(weights, shapes, strict=True))
+        require_array(f"weights[{index}]", array, weight.shape, layout)
+        for index, (array, weight) in enumerate(zip(weights, wanted, strict=True))
     ]
     for index, array in enumerate(given):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
-    matrices: list[WeightMatrix] = [Dense(arrays.moved(array.reshape(1, len(array), -1))) for array in given]
-    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    left = iter(given)
+    elements = (part for weight in wanted for part in np.split(next(left), weight.groups))
+    matrices = named(
+        architecture, lambda rows, *_: Dense(arrays.moved(next(elements).reshape(1, rows, -1))), arrays.xp.concatenate
+    )
+    shape = (_samples(architecture, inputs), *architecture.input_shape[1:])
+    batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)
-    values = arrays.moved(repeated_inputs(architecture, batch, 1))
-    return matrices, passes.forward(architecture, matrices, values, arrays)
+    return passes.forward(architecture, matrices, arrays.moved(repeated_inputs(architecture, batch, 1)), arrays)
 
 
 def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LEAST) -> None:

@@ -64,12 +64,24 @@ class Forward:
     def arrays(self) -> Arrays:
         return self.setting.arrays
 
+    def read(self) -> list[Any]:
+        """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
+        kept = [one for passage in self.passages for one in passage.inputs if one is not None]
+        return list({id(one): one for one in [*kept, self.values[-1]]}.values())
+
 
 class Moves(Protocol):
     """What every map's own weights do to its output when they move."""
 
     def of(self, place: Place) -> Any:
-        """Delta W X (D, C', r B, S) at this place, a fresh array."""
+        """Delta W X (D, C', r B, S) at this place, a fresh array, or None where they do not."""
+
+
+class AtRest:
+    """Weights that do not move."""
+
+    def of(self, place: Place) -> None:
+        return None
 
 
 def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Forward:
@@ -174,14 +186,14 @@ def _back_along(
     return error
 
 
-def tangent(state: Forward, moves: Moves, last: int, columns: int) -> Iterator[Any]:
-    """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 = 0.
+def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = None) -> Iterator[Any]:
+    """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 is ``start``, or 0.
 
     Once T_u is out, unit u is not looked at again, so the caller may drop what it holds.
     """
     units = state.net.units[:last]
     sources = {unit.skip for unit in units}
-    moved: list[Any] = [None]  # T_0, and those that a skip may still ask for
+    moved: list[Any] = [start]  # T_0, and those that a skip may still ask for
     for number, unit in enumerate(units):
         passage = state.passages[number]
         change = _tangent_along(unit.branch, 0, moved[-1], number, passage, moves, state.setting)
@@ -196,34 +208,48 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int) -> Iterator[A
         yield _nothing(state.values[number + 1], columns, state.arrays) if change is None else change
 
 
+def carried(state: Forward, number: int, change: Any) -> Any:
+    """Columns (D, C, r B, S) at the value below unit ``number``, counted from 1, at the value above, weights at rest.
+
+    Of a unit that skips, if at all, from the value below it.
+    """
+    passage = state.passages[number - 1]
+    unit = passage.unit
+    moved = _tangent_along(unit.branch, 0, change, number - 1, passage, AtRest(), state.setting)
+    moved = joined(unit, moved, {number - 1: change})
+    return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, AtRest(), state.setting)
+
+
 def _tangent_along(
     maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves, setting: Setting
 ) -> Any:
     """A change through maps, joined by what their own weights do; None is no change."""
     for place, one in enumerate(maps, start=first):
-        carried = change
         if change is not None:
             operation = operation_of(one)
             values = passage.input_of(place, setting) if operation.reads else None
-            carried = operation.tangent(one, values, passage.kept[place], change, setting)
-        change = carried
-        if weights_of(one):
-            change = moves.of((number, place))
-            if carried is not None:
-                change += carried
+            change = operation.tangent(one, values, passage.kept[place], change, setting)
+        own = moves.of((number, place)) if weights_of(one) else None
+        if own is not None and change is not None:
+            own += change
+        change = change if own is None else own
     return change
 
 
 def let_go(state: Forward, errors: dict[Place, Any], number: int) -> None:
     """Drop what the tangent has left behind with unit ``number``: its passage, its errors, weights of no later use."""
-    later = {weight.name for unit in state.net.units[number:] for one in unit.maps for weight in weights_of(one)}
-    for place, one in enumerate(state.net.units[number - 1].maps):
+    for place in range(len(state.net.units[number - 1].maps)):
         errors.pop((number - 1, place), None)
-        for weight in weights_of(one):
-            if weight.name not in later:
-                state.setting.weights.pop(weight.name, None)
+    release(state.net, number, state.setting.weights)
     state.passages[number - 1] = Passage(state.net.units[number - 1], [], [])
     state.values[number - 1] = None
+
+
+def release(net: Net, number: int, weights: Weights) -> None:
+    """Drop the weights that unit ``number``, counted from 1, is the last to use."""
+    for weight in (weight for one in net.units[number - 1].maps for weight in weights_of(one)):
+        if net.last_uses[weight.name] == number:
+            weights.pop(weight.name, None)
 
 
 def _nothing(value: Any, columns: int, arrays: Arrays) -> Any:

@@ -29,7 +29,6 @@ def draw_training_assumptions(
     *,
     seed: int,
     draws: range,
-    weights: str = "dense",
     inputs: Array,
     labels: Array,
     hyperparameters: Hyperparameters,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.slabs import Slabs
@@ -188,16 +188,22 @@ class NormalSource:
         self._stock, self._used = stock, 0
 
 
-def draw_weights(
-    architecture: Sequential, generators: list[Generator], kind: str, precision: str = "float64"
-) -> list[WeightMatrix]:
-    """W^(1) .. W^(L) and the readout, one draw per generator: i.i.d. N(0, s) by layer, "dense" or "lazy"."""
-    sizes = [(shape[0], prod(shape[1:])) for shape in architecture.weight_shapes]
-    layers = zip(sizes, architecture.weight_variances, strict=True)
-    if kind == "lazy":
-        normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
-        return [Lazy(rows, columns, variance, normals, slabs) for (rows, columns), variance in layers]
-    return [draw_dense(rows, columns, variance, generators, precision) for (rows, columns), variance in layers]
+def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
+    """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
+    if kind == "dense":
+        return named(net, lambda rows, columns, s: draw_dense(rows, columns, s, generators, precision), np.concatenate)
+    normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
+    return named(net, lambda rows, columns, s: Lazy(rows, columns, s, normals, slabs), np.concatenate)
+
+
+def named(net: Net, drawn: Callable[[int, int, float], WeightMatrix], concatenate: Callable[..., Array]) -> Weights:
+    """The weights of a net by name, group by group ``drawn`` of (rows, columns, variance)."""
+    found: Weights = {}
+    for weight in net.weights.values():
+        size = weight.shape[0] // weight.groups, prod(weight.shape[1:]), weight.variance
+        groups = [drawn(*size) for _ in range(weight.groups)]
+        found[weight.name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
+    return found
 
 
 def draw_dense(

@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.tied_loop import TiedLoop
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loop_averages import pair_averages

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
-from meanfield.memory import NUMBER_BYTES, require_bytes
+from meanfield.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.activations import Activation
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential

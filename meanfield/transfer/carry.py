@@ -51,7 +51,8 @@ def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to:
     """The learning rate for one net from the rate that was tuned on another: rate times eta*(to) / eta*(from).
 
     Dimensionless, and a statement about one step of plain SGD at initialisation; `explain_transfer` has its premises,
-    its error and the rates by the other rules. Where the nets break a premise, a `PremiseWarning` says so.
+    its error and the rates by the other rules. Where the nets break a premise, or are so deep that drawn nets spread, a
+    `PremiseWarning` says so.
 
     Args:
         rate: learning rate of plain SGD, tuned on ``architecture_from``; of loops, that of updates by signs (P2).
@@ -77,7 +78,11 @@ def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to:
     Source: P0 eq. 9, section 5; P2 eqs. 3, 4; THEORY sections 3, 6, 8, 11, 13.
     """
     found = explain_transfer(rate, architecture_from, architecture_to, rule=rule)
-    for sentence in found.warnings:
+    spread = []
+    if found.interval is not None:
+        low, high = found.interval
+        spread = [f"rule {found.rule!r}: {found.reason}; four in five nets would take between {low:.3g} and {high:.3g}"]
+    for sentence in (*found.warnings, *spread):
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
     return found.rate
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import xarray as xr
 
-from meanfield.execution.runs import simulate
+from meanfield.execution.simulate import simulate
 from meanfield.nets.layered import Sequential
 from meanfield.nets.mlp import MLP
 from meanfield.nets.tied_loop import TiedLoop

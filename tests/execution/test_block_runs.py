@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meanfield.execution.block_runs import BlockRun
-from meanfield.execution.runs import simulate_all
+from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.block_net import BlockNet
+from meanfield.simulation.measures.block_training import BlockTraining
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}
@@ -16,7 +16,10 @@ SPLIT = TRAINED | {"momentum": False, "steps": [1, 2]}
 
 
 def test_workers_change_nothing():
-    runs = [BlockRun(NET, 3, 0, "trained streams", TRAINED), BlockRun(NET, 2, 1, "update orders", SPLIT)]
+    runs = [
+        Run(NET, BlockTraining("trained streams", TRAINED), 3, 0),
+        Run(NET, BlockTraining("update orders", SPLIT), 2, 1),
+    ]
     alone, together = (simulate_all(runs, workers=workers) for workers in (1, 2))
     for one, other in zip(alone, together, strict=True):
         for name in one:
@@ -28,9 +31,9 @@ def test_measures_agree_with_each_other():
     plain = TRAINED | {"momentum": False, "steps": 1}
     trained, updated, split = simulate_all(
         [
-            BlockRun(NET, 2, 0, "trained streams", plain),
-            BlockRun(NET, 2, 0, "first updates", {"hyperparameters": {"muon": RATES}}),
-            BlockRun(NET, 2, 0, "update orders", SPLIT),
+            Run(NET, BlockTraining("trained streams", plain), 2, 0),
+            Run(NET, BlockTraining("first updates", {"hyperparameters": {"muon": RATES}}), 2, 0),
+            Run(NET, BlockTraining("update orders", SPLIT), 2, 0),
         ]
     )
     step = trained["feature_update_norm"].sel(step=1)
@@ -43,7 +46,7 @@ def test_measures_agree_with_each_other():
 def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
     """Optimizers of matrices leave biases to AdamW, whose first step is the sign at the learning rate."""
     net = dataclasses.replace(NET, biases=True, bias_variance=1.0, activation="relu")
-    found = simulate_all([BlockRun(net, 2, 0, "first updates", {"hyperparameters": {optimizer: RATES}})])[0]
+    found = simulate_all([Run(net, BlockTraining("first updates", {"hyperparameters": {optimizer: RATES}}), 2, 0)])[0]
     assert "order_norm" not in found
     sizes = found["bias_update_norm"].isel(optimizer=0)
     assert np.all(sizes <= 0.1 + 1e-12)
@@ -55,11 +58,11 @@ def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
     [
         ({"draws": 1}, ValueError, "one draw"),
         ({"seed": -1}, ValueError, "seed"),
-        ({"measure": "losses"}, ValueError, "'trained streams'"),
-        ({"net": BlockNet(width=10**7, depth=1)}, MemoryError, "training with 1 worker"),
+        ({"measure": BlockTraining("losses", TRAINED)}, ValueError, "'trained streams'"),
+        ({"net": BlockNet(width=10**7, depth=1)}, MemoryError, "drawing with 1 worker"),
     ],
 )
 def test_refusals(options, error, words):
-    given = {"net": NET, "draws": 2, "seed": 0, "measure": "trained streams", "options": TRAINED}
+    given = {"net": NET, "draws": 2, "seed": 0, "measure": BlockTraining("trained streams", TRAINED)}
     with pytest.raises(error, match=words):
-        simulate_all([BlockRun(**(given | options))])
+        simulate_all([Run(**(given | options))])

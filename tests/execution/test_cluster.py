@@ -11,15 +11,16 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import meanfield as mf
 from meanfield.execution import chunks, cluster
 from meanfield.execution.provenance import code_digest
-from meanfield.execution.runs import Run, simulate_all
+from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.storage import PieceStore
+from meanfield.simulation.measures.energies import Energies
 from sims import _results, looped_update
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="comes with the extra cluster")
 
 NET = mf.ConvNet(depth=3, channels=8, grid=(5,), kernel=(3,))
-RUN = Run(NET, draws=40, seed=3)
+RUN = Run(NET, Energies(), draws=40, seed=3)
 DRAWS_PER_CHUNK = 2
 ANY_PORT = "127.0.0.1:0"
 

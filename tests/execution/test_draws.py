@@ -7,10 +7,10 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.execution.activation_runs import ActivationRun
-from meanfield.execution.block_runs import BlockRun
-from meanfield.execution.runs import simulate_all
+from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.block_net import BlockNet
+from meanfield.simulation.measures.activation_statistics import ActivationStatistics
+from meanfield.simulation.measures.block_training import BlockTraining
 from sims import identities, looped_update
 from tests.sims.commands import finished_run
 
@@ -19,8 +19,8 @@ ENTROPY = 243799254704924441050048792905230269161
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output")}
 
 
-def _run(kind):
-    return lambda **how: simulate_all([kind(**how)])[0]
+def _run(net, measure):
+    return lambda **how: simulate_all([Run(net, measure, **how)])[0]
 
 
 MEASURES = {
@@ -28,14 +28,10 @@ MEASURES = {
     "simulate, loop": lambda **how: mf.simulate(mf.TiedLoop(depth=2, width=4), **how),
     "simulate_overlaps": lambda **how: mf.simulate_overlaps(mf.MLP(depth=2, width=9), pairs=[((1, 1), (1, 1))], **how),
     "simulate_loop_update": lambda **how: mf.simulate_loop_update(mf.TiedLoop(depth=2, width=4), **how),
-    "ActivationRun": _run(lambda **how: ActivationRun(mf.MLP(depth=2, width=4, activation="gelu"), **how)),
-    "BlockRun": _run(
-        lambda **how: BlockRun(
-            BlockNet(width=4, depth=2),
-            measure="trained streams",
-            options={"optimizer": "sgd", "hyperparameters": RATES, "momentum": False, "steps": 1},
-            **how,
-        )
+    "ActivationStatistics": _run(mf.MLP(depth=2, width=4, activation="gelu"), ActivationStatistics()),
+    "BlockTraining": _run(
+        BlockNet(width=4, depth=2),
+        BlockTraining("trained streams", {"optimizer": "sgd", "hyperparameters": RATES, "momentum": False, "steps": 1}),
     ),
 }
 

@@ -8,7 +8,8 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution import chunks
-from meanfield.execution.loop_runs import LoopRun
+from meanfield.execution.run import Run
+from meanfield.simulation.measures.residual_energy import ResidualEnergies
 
 LOOP = mf.TiedLoop(depth=5, width=30)
 
@@ -25,7 +26,7 @@ def _updates(**options):
 def test_workers_chunks_and_stores_change_no_number(simulate, monkeypatch, tmp_path):
     whole = simulate()
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 2e5)
-    assert len(LoopRun(LOOP, 24, 3).chunks()) > 1
+    assert len(Run(LOOP, ResidualEnergies(), 24, 3).chunks()) > 1
     xr.testing.assert_identical(simulate(resume_in=tmp_path), whole)
     monkeypatch.setattr(chunks, "compute_chunk", None)
     xr.testing.assert_identical(simulate(resume_in=tmp_path), whole)

@@ -9,28 +9,22 @@ import meanfield as mf
 from meanfield.execution import chunks, provenance
 from meanfield.execution.chunks import Chunk
 from meanfield.execution.provenance import code_digest, digest, sources_digest
+from meanfield.execution.run import Run
 from meanfield.nets.block_net import BlockNet
+from meanfield.simulation.measures.activation_statistics import ActivationStatistics
+from meanfield.simulation.measures.energies import Energies
 
-OPTIONS = {
-    "inputs": np.ones((1, 4)),
-    "batch": mf.Batch(),
-    "loss": "squared",
-    "by_site": False,
-    "backend": "numpy",
-    "precision": "float64",
-}
-CHUNK = Chunk(mf.MLP(depth=2, width=4), "energies", OPTIONS, 0, 0, 8, "dense", 4)
+CHUNK = Chunk(mf.MLP(depth=2, width=4), Energies(inputs=np.ones((1, 4)), weights="dense"), 0, 0, 8)
 OTHERS = {
-    "architecture": mf.MLP(depth=2, width=5),
-    "measure": "activation statistics",
-    "options": {},
+    "net": mf.MLP(depth=2, width=5),
+    "measure": ActivationStatistics(),
     "seed": 1,
     "start": 4,
     "stop": 7,
-    "weights": "lazy",
 }
 OTHER_OPTIONS = {
     "inputs": 2 * np.ones((1, 4)),
+    "weights": "lazy",
     "batch": mf.Batch(label_mean=1),
     "loss": "cross_entropy",
     "by_site": True,
@@ -47,18 +41,20 @@ def digests_made_anew():
     sources_digest.cache_clear()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Chunk) if field.name != "together"])
+@pytest.mark.parametrize("name", [field.name for field in fields(Chunk)])
 def test_every_part_of_a_piece_is_in_its_key(name):
     assert replace(CHUNK, **{name: OTHERS[name]}).key != CHUNK.key
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", [field.name for field in fields(Energies)])
 def test_every_option_of_a_piece_is_in_its_key(name):
-    assert replace(CHUNK, options=OPTIONS | {name: OTHER_OPTIONS[name]}).key != CHUNK.key
+    assert replace(CHUNK, measure=replace(CHUNK.measure, **{name: OTHER_OPTIONS[name]})).key != CHUNK.key
 
 
-def test_how_many_draws_are_carried_at_once_is_not():
-    assert replace(CHUNK, together=1).key == CHUNK.key
+def test_the_weights_that_auto_chooses_have_the_key_of_those_that_are_asked_for():
+    net = mf.MLP(depth=2, width=4)
+    chosen, asked = (Run(net, Energies(weights=kind), 8, 0).chunks() for kind in ("auto", "dense"))
+    assert [chunk.key for chunk in chosen] == [chunk.key for chunk in asked]
 
 
 SPECS = [

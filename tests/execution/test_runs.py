@@ -8,16 +8,17 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution import chunks
-from meanfield.execution.runs import Run
+from meanfield.execution.run import Run
 from meanfield.execution.storage import PieceStore
 from meanfield.files import require_writable, write_whole
 from meanfield.seeds import derived_seed, stream
+from meanfield.simulation.measures.energies import Energies
 
 NET = mf.ConvNet(depth=3, channels=6, grid=(5,), readout="convolution")
 
 
 def _energies(net, draws):
-    return chunks.Chunk(net, "energies", {"inputs": None}, 0, 0, draws, "dense", 64)
+    return chunks.Chunk(net, Energies(weights="dense"), 0, 0, draws)
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def many_chunks(monkeypatch):
 def test_workers_and_chunks_change_no_number(monkeypatch):
     whole = mf.simulate(NET, draws=40, seed=3)
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e6)
-    assert len(Run(NET, 40, 3).chunks()) > 2
+    assert len(Run(NET, Energies(), 40, 3).chunks()) > 2
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3), whole)
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3, workers=2), whole)
 
@@ -117,7 +118,7 @@ def test_bad_arguments_are_refused(options, error, message):
 
 
 def test_a_net_too_large_for_the_machine_says_how_much_it_needs():
-    with pytest.raises(MemoryError, match=r"needs about .* GiB, the machine has .*; lower channels"):
+    with pytest.raises(MemoryError, match=r"needs about .* GiB, the machine has .*; lower width, channels"):
         mf.simulate(mf.MLP(depth=100, width=10**6), draws=2, seed=0, weights="dense")
 
 

@@ -11,7 +11,8 @@ import meanfield as mf
 import sims
 from meanfield.execution import team
 from meanfield.execution.chunks import MOST_CHUNKS, MOST_DRAWS_PER_CHUNK
-from meanfield.execution.runs import Run
+from meanfield.execution.run import Run
+from meanfield.simulation.measures.energies import Energies
 from sims._command import add_worker_options, worker_arguments
 
 MODULES = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[!_]*.py"))]
@@ -79,7 +80,7 @@ def test_every_simulation_that_draws_is_seen():
 
 @pytest.mark.parametrize("draws", [2, 1000, 10**6 + 1, 10**8])
 def test_long_runs_have_few_chunks(draws):
-    chunks = Run(mf.ConvNet(depth=12, channels=128, grid=(8, 8), kernel=(3, 3)), draws, 0).chunks()
+    chunks = Run(mf.ConvNet(depth=12, channels=128, grid=(8, 8), kernel=(3, 3)), Energies(), draws, 0).chunks()
     assert len(chunks) <= max(MOST_CHUNKS, draws / MOST_DRAWS_PER_CHUNK)
     assert [chunks[0].start, chunks[-1].stop] == [0, draws]
     assert all(one.stop == other.start for one, other in pairwise(chunks))
@@ -87,4 +88,4 @@ def test_long_runs_have_few_chunks(draws):
 
 def test_runs_without_end_are_refused():
     with pytest.raises(ValueError, match="draws is 1000000000; it must be at most 100,000,000"):
-        Run(mf.MLP(depth=2, width=8), 10**9, 0).chunks()
+        Run(mf.MLP(depth=2, width=8), Energies(), 10**9, 0).chunks()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import sims
 from meanfield.execution.team import Workers
 from meanfield.files import write_text_whole
+from meanfield.validation import PremiseWarning
 from sims import __main__ as commands
 from sims._command import check_command, preset_lines, run_command
 from sims._durations import COMPILING, DURATIONS
@@ -32,6 +34,19 @@ def test_every_refusal_says_something_in_one_line(error, capsys):
     complaint = capsys.readouterr().err
     assert complaint.removeprefix("error: ").strip()
     assert complaint.count("\n") == 1
+
+
+def test_a_premise_that_fails_is_one_line_and_other_warnings_are_left_to_python(capsys):
+    def warn(_: Namespace) -> int:
+        warnings.warn("few channels", PremiseWarning, stacklevel=1)
+        warnings.warn("old option", UserWarning, stacklevel=1)
+        return 0
+
+    with warnings.catch_warnings(record=True) as others:
+        warnings.simplefilter("always")
+        assert run_command(warn, Namespace()) == 0
+    assert capsys.readouterr().err == "warning: few channels\n"
+    assert [str(other.message) for other in others] == ["old option"]
 
 
 @pytest.mark.parametrize("name", WITH_PRESETS)

@@ -67,12 +67,12 @@ def test_the_dataset_says_what_made_it(finished):
 
 def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
     """Depth = width: the warning stands on stderr before a single net is drawn."""
-    from meanfield.execution import runs
+    from meanfield.execution import run as execution
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "simulate_all", interrupted)
+    monkeypatch.setattr(execution, "simulate_all", interrupted)
     assert simulation.main(["--preset", "square", "--workers", "1", "--out", str(tmp_path / "run.nc")]) == 130
     warned = " ".join(capsys.readouterr().err.split())
     assert "takes 4.56e+08 draws. 4096 draws do for no layer" in warned

@@ -8,7 +8,7 @@ import pytest
 
 import sims
 from meanfield.execution import provenance
-from meanfield.execution.runs import Run
+from meanfield.execution.run import Run
 from sims import looped_update
 from sims._results import Results, run_key
 from tests.sims.commands import finished_run

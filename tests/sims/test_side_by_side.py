@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meanfield.files import write_whole
-from meanfield.memory import require_bytes
+from meanfield.machine_memory import require_bytes
 from sims._side_by_side import side_by_side
 from tests.sims.commands import assert_gone
 

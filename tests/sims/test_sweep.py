@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from figures._command import figure_names
-from meanfield.execution import runs
+from meanfield.execution import run as execution
 from sims import _results, looped_update, sweep
 from sims._sweep_dataset import combined
 from sims._sweep_plan import planned, read_plan
@@ -82,7 +82,7 @@ def test_points_draw_independently(swept):
 
 def test_an_interrupted_sweep_continues_and_a_longer_one_runs_what_is_new(tmp_path, monkeypatch):
     drawn, interrupted_at = [], 2
-    draw = runs.simulate_all
+    draw = execution.simulate_all
 
     def counted(*arguments, **options):
         if len(drawn) == interrupted_at:
@@ -90,7 +90,7 @@ def test_an_interrupted_sweep_continues_and_a_longer_one_runs_what_is_new(tmp_pa
         drawn.append(arguments)
         return draw(*arguments, **options)
 
-    monkeypatch.setattr(runs, "simulate_all", counted)
+    monkeypatch.setattr(execution, "simulate_all", counted)
     config = CONFIG.replace("loops = [[2, 4], [2, 8]]\n", "").replace("width = 16", "width = 16\nloops = [2, 4]")
     config = config.replace("[1.0, 2.0]", "[1.0, 1.5, 2.0]")
     with pytest.raises(SystemExit) as ended:

@@ -6,10 +6,9 @@ from scipy.special import logsumexp
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import errors
-from meanfield.simulation import old_passes as passes
+from meanfield.simulation import errors, passes
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import draw_weights
 from tests.statistics import consistent
 
@@ -48,7 +47,7 @@ def test_columns_are_the_gradient_of_the_loss(net, loss, monkeypatch):
     name = "_classes" if loss == "cross_entropy" else "drawn_labels"
     drawn = getattr(errors, name)
     monkeypatch.setattr(errors, name, lambda *given: seen.setdefault("labels", drawn(*given)))
-    columns = errors.output_gradients(net, _streams(3, 1), inputs, output, mf.Batch(), loss)
+    columns = errors.output_gradients(_streams(3, 1), inputs, output, mf.Batch(), loss)
     label, own = np.split(columns, 2, axis=2)
     numeric = np.empty_like(output)
     for place in np.ndindex(output.shape):
@@ -63,10 +62,10 @@ def test_columns_are_the_gradient_of_the_loss(net, loss, monkeypatch):
 def test_output_error_is_that_of_both_columns(loss):
     net = NETS[2]
     inputs, output = _drawn(net)
-    columns = errors.output_gradients(net, _streams(3, 1), inputs, output, mf.Batch(), loss)
+    columns = errors.output_gradients(_streams(3, 1), inputs, output, mf.Batch(), loss)
     averaged = net.sites * net.inputs * (net.outputs if loss == "squared" else 1)
     expected = np.square(columns * averaged).sum(axis=1).mean() * 2
-    np.testing.assert_allclose(errors.error_at_output(net, columns, loss), expected)
+    np.testing.assert_allclose(errors.error_at_output(columns, loss), expected)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation.loop_update import UPDATES, draw_stream_updates, random_signs
+from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates, random_signs
 from tests import naive
 from tests.simulation.test_residual_energy import _given_draw
 from tests.statistics import consistent
@@ -26,7 +26,7 @@ def _naive_updates(loop, update, matrices, start):
     def delta(shared):
         """Of the matrix that the ``shared`` steps use."""
         if update == "isotropic":
-            return random_signs(loop.width, signs) / root
+            return random_signs(loop.width, loop.width, [signs])[0] / root
         slope = np.zeros((loop.width, loop.width))
         for index in np.ndindex(slope.shape):
             unit = np.zeros_like(slope)
@@ -96,7 +96,7 @@ def test_a_draw_does_not_depend_on_its_company(update, kind, tied):
 
 
 def test_signs_are_fair_and_independent():
-    signs = np.stack([random_signs(3, stream(0, "update signs", draw)).ravel() for draw in range(4000)])
+    signs = random_signs(3, 3, [stream(0, "update signs", draw) for draw in range(4000)]).reshape(4000, 9)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     products = (signs[:, :, None] * signs[:, None, :]).mean(axis=0)[np.triu_indices(9, 1)]
     assert consistent(np.concatenate([signs.mean(axis=0), products]), 4000**-0.5, 4000)

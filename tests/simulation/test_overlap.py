@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.simulation import old_passes as passes
-from meanfield.simulation import overlap, update_energy
+from meanfield.simulation import passes
+from meanfield.simulation.measures import tangent_kernel as overlap
+from meanfield.simulation.measures import update_energy
 from meanfield.simulation.weights import Dense
 from tests import naive
 from tests.draws import given_draw
@@ -24,11 +25,10 @@ DRAWS = 4096
 @given(architectures(), st.integers(0, 2**31))
 def test_tangent_kernel_is_the_sum_over_parameters(net, seed):
     weights, inputs, _ = given_draw(net, seed)
-    matrices = [Dense(w.reshape(1, w.shape[0], -1)) for w in weights]
+    matrices = {name: Dense(w.reshape(1, w.shape[0], -1)) for name, w in zip(net.weights, weights, strict=True)}
     columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
     state = passes.forward(net, matrices, columns)
-    kernels = passes.at_unit_ends(net, overlap.tangent_kernels(net, matrices, state))
-    for ours, theirs in zip(kernels, naive.tangent_kernels(net, weights, inputs), strict=True):
+    for ours, theirs in zip(overlap.tangent_kernels(state), naive.tangent_kernels(net, weights, inputs), strict=True):
         np.testing.assert_allclose(ours[0], theirs, rtol=1e-9, atol=1e-11)
 
 

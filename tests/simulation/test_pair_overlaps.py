@@ -5,8 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import pair_overlaps
 from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.measures import pair_overlaps
 from meanfield.simulation.weights import draw_weights
 from tests import naive
 from tests.statistics import consistent
@@ -29,7 +29,9 @@ def test_overlaps_are_those_of_finite_differences(net):
     found = pair_overlaps.draw_overlaps(net, PAIRS, 5, range(1), "dense", 0)["overlap"][0]
     weights = [
         one.matrix[0].reshape(shape)
-        for one, shape in zip(draw_weights(net, [stream(5, "weights", 0)], "dense"), net.weight_shapes, strict=True)
+        for one, shape in zip(
+            draw_weights(net, [stream(5, "weights", 0)], "dense").values(), net.weight_shapes, strict=True
+        )
     ]
     inputs = draw_inputs(net, [stream(5, "inputs", 0)])[0].swapaxes(0, 1).reshape(net.input_shape)
     for pair, overlaps in zip(PAIRS, found, strict=True):

@@ -8,9 +8,9 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import loop_walk
-from meanfield.simulation.loop_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.residual_energy import draw_residual_energies
+from meanfield.simulation import walk
+from meanfield.simulation.measures.residual_energy import draw_residual_energies
+from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
 from meanfield.simulation.weights import draw_dense
 from tests import naive
 from tests.statistics import COMPARISONS, consistent
@@ -126,7 +126,7 @@ def test_a_draw_does_not_depend_on_its_company(kind, tied):
 def test_the_scale_of_a_stream_changes_no_number(kind, activation, monkeypatch):
     loop = mf.TiedLoop(depth=12, width=9, alpha=0, activation=activation, weight_variance=8.0)
     plain = draw_residual_energies(loop, 0, range(5), weights=kind)
-    monkeypatch.setattr(loop_walk, "LARGEST_EXPONENT", 1)
+    monkeypatch.setattr(walk, "LARGEST_EXPONENT", 1)
     scaled = draw_residual_energies(loop, 0, range(5), weights=kind)
     assert (scaled["binary_exponent"][:, -1] > 1).any()
     for name, power in (("residual_energy", 2), ("correlation_term", 2), ("cross_term", 1)):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from tests.draws import given_draw
 from tests.strategies import architectures
 
@@ -56,7 +56,7 @@ def test_a_draw_does_not_depend_on_its_company(net):
 
 def test_adding_a_quantity_shifts_no_other(monkeypatch):
     """The probe column has its own stream: label and output terms are the same with and without it."""
-    from meanfield.simulation import update_energy
+    from meanfield.simulation.measures import update_energy
 
     net = mf.ConvNet(depth=3, channels=4, grid=(6,))
     dense = draw_energies(net, 1, range(4))
@@ -83,6 +83,6 @@ def test_weights_are_numpys_own_numbers():
     from meanfield.simulation.weights import draw_weights
 
     net = mf.ConvNet(depth=2, channels=3, grid=(4,))
-    (first, *_) = draw_weights(net, [stream(5, "weights", 2)], "dense")
+    (first, *_) = draw_weights(net, [stream(5, "weights", 2)], "dense").values()
     numbers = stream(5, "weights", 2).standard_normal(first.matrix.size)
     np.testing.assert_array_equal(first.matrix.ravel(), np.sqrt(net.weight_variances[0]) * numbers)

@@ -11,13 +11,14 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.seeds import stream
-from meanfield.simulation import old_passes as passes
-from meanfield.simulation import update_energy, weights
+from meanfield.simulation import passes, weights
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
 from meanfield.simulation.kernels.normals import fill_normal
+from meanfield.simulation.measures import update_energy
+from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.moves import gradient_changes
 from meanfield.simulation.slabs import BLOCK_NUMBERS, Slabs
-from meanfield.simulation.update_energy import draw_energies
 from meanfield.simulation.weights import Dense, Lazy, NormalSource, draw_weights
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import conv_nets
@@ -92,9 +93,7 @@ def test_fully_revealed_elements_are_independent_gaussians():
 def _changes(net, matrices, inputs, error):
     """Outputs and every layer's change, by the three passes."""
     state = passes.forward(net, matrices, inputs)
-    top = passes.through_readout(net, matrices, state, error)
-    errors = passes.backward(net, matrices, state, top, len(net.layers))
-    return [state.output, *passes.tangent(net, matrices, state, errors)]
+    return [state.output, *gradient_changes(state, error)]
 
 
 def _lazy_and_dense_changes(net, seed, forget=0):
@@ -105,10 +104,11 @@ def _lazy_and_dense_changes(net, seed, forget=0):
     error = rng.normal(size=(2, net.outputs, 2 * net.inputs, net.output_units // net.outputs))
     found = _changes(net, matrices, inputs, error)
     fan_ins = [prod(shape[1:]) for shape in net.weight_shapes]
-    elements = [matrix.times(np.stack([np.eye(size)] * 2)) for matrix, size in zip(matrices, fan_ins, strict=True)]
-    for element in elements:
+    sizes = dict(zip(matrices, fan_ins, strict=True))
+    elements = {name: matrix.times(np.stack([np.eye(sizes[name])] * 2)) for name, matrix in matrices.items()}
+    for element in elements.values():
         element[:, :, :forget] = 0.0
-    return found, _changes(net, [Dense(element) for element in elements], inputs, error)
+    return found, _changes(net, {name: Dense(element) for name, element in elements.items()}, inputs, error)
 
 
 @given(conv_nets(), st.integers(0, 99))
@@ -217,14 +217,14 @@ def test_slabs_hand_out_separate_arrays():
 
 
 def test_a_draw_lets_go_of_the_layers_that_its_tangent_has_passed(monkeypatch):
-    """At every change that it yields, only the matrices from that layer on are alive: 6 .. 1, and the readout."""
+    """At every change that it yields, only the matrices above that layer are alive: 5 .. 0, and the readout."""
     net, alive = mf.MLP(depth=6, width=200), []
     matrices = weakref.WeakSet()
     monkeypatch.setattr(weights, "Lazy", lambda *options: matrices.add(made := Lazy(*options)) or made)
     vecdot = np.vecdot
     monkeypatch.setattr(np, "vecdot", lambda *arrays: alive.append(len(matrices)) or vecdot(*arrays))
     draw_energies(net, 0, range(2), weights="lazy")
-    assert alive == [7, 6, 5, 4, 3, 2]
+    assert alive == [6, 5, 4, 3, 2, 1]
 
 
 # Columns asked (five per site and layer) against a third of the fan-in: what was measured to be the faster.

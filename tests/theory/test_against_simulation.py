@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation import old_passes as passes
+from meanfield.simulation.maps import linear
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent, excess
 
@@ -152,14 +152,14 @@ def test_another_input_law_is_seen(monkeypatch):
 def test_a_dropped_kernel_offset_is_seen(monkeypatch):
     net = mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution")
     for name in ("neighbours", "reversed_neighbours"):
-        whole = getattr(passes, name)
+        whole = getattr(linear, name)
 
         def dropped(*lattice, whole=whole):
             table = whole(*lattice).copy()
             table[0] = -1
             return table
 
-        monkeypatch.setattr(passes, name, dropped)
+        monkeypatch.setattr(linear, name, dropped)
     assert not _agrees(_measure(net), mf.predict(net, level="mean_field"), net, "label_term")
 
 

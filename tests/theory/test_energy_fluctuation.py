@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.execution.activation_runs import ActivationRun
-from meanfield.execution.runs import simulate_all
+from meanfield.execution.run import Run, simulate_all
 from meanfield.gaussian_averages import mean_square
 from meanfield.nets.activations import activation_named
+from meanfield.simulation.measures.activation_statistics import ActivationStatistics
 from meanfield.theory.energy_fluctuation import chain_corrections, mean_field_chain
 from meanfield.theory.mean_field import forward_moments, gate_energies, white_product
 from tests.statistics import consistent
@@ -39,7 +39,7 @@ def test_homogeneous_activations_need_no_correction(activation):
 @pytest.fixture(scope="module", params=["gelu", "tanh"])
 def drawn(request):
     net = mf.MLP(depth=7, width=160, activation=request.param, weight_variance=_preserving(request.param))
-    return net, simulate_all([ActivationRun(net, DRAWS, seed=5)])[0]
+    return net, simulate_all([Run(net, ActivationStatistics(), DRAWS, seed=5)])[0]
 
 
 def test_energies_and_gates_of_draws_need_the_correction(drawn):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.theory import exact
 from tests.statistics import consistent
 from tests.theory import printed_recursions as printed

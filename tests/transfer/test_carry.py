@@ -140,6 +140,8 @@ def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean():
     assert found.error < 0.05
     assert "rare nets make the mean" in found.reason
     assert "depth over width 1.2" in found.reason
+    with pytest.warns(mf.PremiseWarning, match=r"width 1\.2 .* four in five nets would take between 3\.57e-05"):
+        assert mf.transfer_learning_rate(0.1, *mlps(12, 1200, width=1024)) == found.rate
 
 
 def test_the_default_is_the_finite_depth_rule_where_all_agree():

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.theory.exact import label_spread, relative_spread
 from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD, draws_needed, is_converged, layer_ranges
 from meanfield.verification.exactness import judge_exact

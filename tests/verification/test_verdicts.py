@@ -8,8 +8,8 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.estimates import critical_z
-from meanfield.simulation import update_energy
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures import update_energy
+from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.verification import depth_growth
 from meanfield.verification.energy_responses import log_energy_noise
 from meanfield.verification.finite_width import finite_width_allowance

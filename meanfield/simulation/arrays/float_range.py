@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 
 Array = NDArray[np.float64]
 
@@ -54,12 +55,14 @@ def require_followed(what: str, size: float, least: float = LEAST) -> None:
         )
 
 
-def require_reach(architecture: Sequential) -> None:
+def require_reach(architecture: Net) -> None:
     """Raise OverflowError where weights off the fan-in rule make energies that double precision cannot hold.
 
     Label terms go as f^(2L), f the variance over the rule's, and output terms as f^(3L), where activations are
-    homogeneous; others are seen when drawn.
+    homogeneous; others, and nets of other maps, are seen when drawn.
     """
+    if not isinstance(architecture, Sequential):
+        return
     factor = architecture.variance_factor
     if factor == 1 or not architecture.sigma.homogeneous:
         return

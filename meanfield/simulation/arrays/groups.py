@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.memory import require_bytes
-from meanfield.nets.layered import Sequential
+from meanfield.machine_memory import require_bytes
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.maps import Pointwise
+from meanfield.nets.net import Net
 from meanfield.simulation.arrays.float_range import overflow_silent, require_energies, require_range
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.cost import draw_bytes
-from meanfield.simulation.update_energy import LARGEST, draw_energies
+from meanfield.simulation.measures.update_energy import LARGEST, draw_energies
 
 Array = NDArray[np.float64]
 
@@ -33,7 +35,7 @@ DEVICE_SPEED = 100
 
 
 def draw_energies_on(
-    architecture: Sequential,
+    net: Net,
     seed: int,
     draws: range,
     weights: str = "dense",
@@ -49,30 +51,31 @@ def draw_energies_on(
 
     def energies(wanted: range) -> dict[str, Array]:
         with overflow_silent():
-            return draw_energies(architecture, seed, wanted, weights=weights, arrays=arrays, **options)
+            return draw_energies(net, seed, wanted, weights=weights, arrays=arrays, **options)
 
     if arrays.normals is None:
         found = energies(draws)
     else:
-        found = in_whole_groups(energies, draws, draws_per_group(architecture, weights, precision))
+        found = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
     if precision == "float32":
         changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
         require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
     # Gates that are shut on one side can all be so at once.
-    require_energies(found, may_vanish=not architecture.sigma.gate(np.array(-1.0)))
+    used = {one.activation for unit in net.units for one in unit.maps if isinstance(one, Pointwise)}
+    require_energies(found, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
     return found
 
 
-def draws_per_group(architecture: Sequential, weights: str, precision: str) -> int:
+def draws_per_group(net: Net, weights: str, precision: str) -> int:
     """Draws of a group: a matter of the net, its weights and the precision, never of the device or of the run."""
-    return int(max(1, min(MOST_DRAWS_PER_GROUP, GROUP_BYTES // draw_bytes(architecture, weights, precision))))
+    return int(max(1, min(MOST_DRAWS_PER_GROUP, GROUP_BYTES // draw_bytes(net, weights, precision))))
 
 
-def require_device_memory(architecture: Sequential, workers: int, weights: str, precision: str) -> None:
+def require_device_memory(net: Net, workers: int, weights: str, precision: str) -> None:
     """Raise MemoryError unless so many workers can hold a group on the device, and as `arrays_of` without one."""
     present = arrays_of("cupy", precision).xp.cuda.Device().mem_info[1]
-    draws = draws_per_group(architecture, weights, precision)
-    needed = workers * draws * draw_bytes(architecture, weights, precision)
+    draws = draws_per_group(net, weights, precision)
+    needed = workers * draws * draw_bytes(net, weights, precision)
     remedy = "channels, grid, samples, depth or workers"
     require_bytes(needed, f"drawing {draws} networks at once with {workers} worker(s)", remedy, present, "the device")
 

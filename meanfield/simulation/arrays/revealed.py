@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.kernels.reveal import ROUNDING_POWER
-from meanfield.simulation.weights import Dense, WeightMatrix
+from meanfield.simulation.weights import Dense, Weights, named
 
 
 class Revealed:
@@ -95,17 +95,15 @@ def _subtract(vectors: Any, rows: Any, parts: Any) -> None:
         parts += found
 
 
-def draw_device_weights(
-    architecture: Sequential, normals: Any, kind: str, arrays: Arrays, draws: int
-) -> list[WeightMatrix]:
-    """W^(1) .. W^(L) and the readout of a group of draws: i.i.d. N(0, s) by layer, "dense" or "lazy"."""
-    sizes = [(shape[0], prod(shape[1:])) for shape in architecture.weight_shapes]
-    layers = list(zip(sizes, architecture.weight_variances, strict=True))
-    if kind == "lazy":
-        return [Revealed(*size, variance, normals, arrays, draws) for size, variance in layers]
-    matrices: list[WeightMatrix] = []
-    for size, variance in layers:
-        matrix = normals.standard_normal((draws, *size))
+def draw_device_weights(net: Net, normals: Any, kind: str, arrays: Arrays, draws: int) -> Weights:
+    """All weights of a net by name for a group of draws, "dense" or "lazy"."""
+
+    def dense(rows: int, columns: int, variance: float) -> Dense:
+        matrix = normals.standard_normal((draws, rows, columns))
         matrix *= sqrt(variance)
-        matrices.append(Dense(matrix))
-    return matrices
+        return Dense(matrix)
+
+    def lazy(rows: int, columns: int, variance: float) -> Revealed:
+        return Revealed(rows, columns, variance, normals, arrays, draws)
+
+    return named(net, lazy if kind == "lazy" else dense, arrays.xp.concatenate)

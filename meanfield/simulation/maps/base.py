@@ -40,6 +40,10 @@ class Operation(ABC):
     reads = False
     lends = False
 
+    def degree(self, one: Any) -> int | None:
+        """d, where the output of t X is t^d times that of X for all t > 0; None where there is no such number."""
+        return None
+
     @abstractmethod
     def forward(self, one: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
         """The output (D, C', B, S), and what the other passes want kept of it besides the input."""

@@ -12,6 +12,9 @@ from meanfield.simulation.maps.base import Operation, Setting
 class LinearOperation(Operation):
     """W patches(X), and back patches^T(W^T U)."""
 
+    def degree(self, one: Linear) -> int:
+        return 1
+
     def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
         return self.tangent(one, values, None, values, setting), None
 

@@ -16,6 +16,9 @@ class NormalisationOperation(Operation):
 
     lends = True
 
+    def degree(self, one: Normalisation) -> int | None:
+        return None if one.epsilon else 0
+
     def forward(self, one: Normalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
         xp = setting.arrays.xp
         centred = values - _mean(values) if one.kind == "layer" else values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.nets.activations import activation_named
+from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Gate, Pointwise
 from meanfield.simulation.maps.base import Operation, Setting
 
@@ -15,8 +15,11 @@ class PointwiseOperation(Operation):
     remade = True
     reads = True
 
+    def degree(self, one: Pointwise) -> int | None:
+        return 1 if ACTIVATIONS[one.activation].homogeneous else None
+
     def forward(self, one: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
-        return activation_named(one.activation).function(values, setting.arrays.pointwise), None
+        return ACTIVATIONS[one.activation].function(values, setting.arrays.pointwise), None
 
     def backward(self, one: Pointwise, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         return _gated(one, values, errors, setting, errors if in_place else None)
@@ -27,9 +30,11 @@ class PointwiseOperation(Operation):
 
 def _gated(one: Pointwise, values: Any, columns: Any, setting: Setting, out: Any = None) -> Any:
     """sigma'(X) times every column, written to ``out``, if given."""
-    gate = activation_named(one.activation).gate(values, setting.arrays.pointwise)[:, :, None]
+    gate = ACTIVATIONS[one.activation].gate(values, setting.arrays.pointwise)
+    if columns.shape == values.shape:
+        return setting.arrays.xp.multiply(gate, columns, out=out)
     target = None if out is None else setting.by_sample(out)
-    return setting.arrays.xp.multiply(gate, setting.by_sample(columns), out=target).reshape(columns.shape)
+    return setting.arrays.xp.multiply(gate[:, :, None], setting.by_sample(columns), out=target).reshape(columns.shape)
 
 
 class GateOperation(Operation):
@@ -37,9 +42,12 @@ class GateOperation(Operation):
 
     reads = True
 
+    def degree(self, one: Gate) -> int | None:
+        return 2 if ACTIVATIONS[one.activation].homogeneous else None
+
     def forward(self, one: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
         gating, gated = _halves(values)
-        return activation_named(one.activation).function(gating, setting.arrays.pointwise) * gated, None
+        return ACTIVATIONS[one.activation].function(gating, setting.arrays.pointwise) * gated, None
 
     def backward(self, one: Gate, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         of_gating, of_gated = _slopes(one, values, setting)
@@ -60,6 +68,6 @@ def _halves(values: Any) -> tuple[Any, Any]:
 
 def _slopes(one: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
     """Derivatives of the product by its two halves, with an axis for columns: sigma'(X_1) X_2 and sigma(X_1)."""
-    sigma, on = activation_named(one.activation), setting.arrays.pointwise
+    sigma, on = ACTIVATIONS[one.activation], setting.arrays.pointwise
     gating, gated = _halves(values)
     return (sigma.gate(gating, on) * gated)[:, :, None], sigma.function(gating, on)[:, :, None]

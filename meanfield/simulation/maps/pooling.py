@@ -14,6 +14,9 @@ class PoolingOperation(Operation):
     remade = True
     reads = True
 
+    def degree(self, one: Pooling) -> int:
+        return 1
+
     def forward(self, one: Pooling, values: Any, setting: Setting) -> tuple[Any, None]:
         return self.tangent(one, values, None, values, setting), None
 

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from meanfield.execution import runs
+from meanfield.execution import run as execution
 from meanfield.simulation.arrays import resolve
 from meanfield.theory import exact
 from sims._results import Results
@@ -41,7 +41,7 @@ def planned(monkeypatch):
     def stop(wanted, **_):
         raise Planned(wanted)
 
-    monkeypatch.setattr(runs, "simulate_all", stop)
+    monkeypatch.setattr(execution, "simulate_all", stop)
     for spread in ("label_spread", "relative_spread"):  # the slow part of what stands beside the draws
         monkeypatch.setattr(exact, spread, lambda net: [1.0] * net.depth)
     return plan
@@ -54,18 +54,18 @@ def test_both_reach_every_draw_and_the_name_of_the_run(cupy, planned, simulation
     measure = planned(simulation, SINGLE)[1]
     with pytest.raises(Planned) as wanted:
         measure()
-    assert {(run.backend, run.precision) for run in wanted.value.args[0]} == {("cupy", "float32")}
+    assert {(run.measure.backend, run.measure.precision) for run in wanted.value.args[0]} == {("cupy", "float32")}
 
 
 def test_a_run_records_them_and_stays_in_one_process(cupy, tmp_path, monkeypatch):
     simulation = importlib.import_module("sims.cnn_overlap")
-    drawn, seen = runs.simulate_all, []
+    drawn, seen = execution.simulate_all, []
 
     def noted(wanted, *, workers, store):
         seen.append(workers)
         return drawn(wanted, workers=workers, store=store)
 
-    monkeypatch.setattr(runs, "simulate_all", noted)
+    monkeypatch.setattr(execution, "simulate_all", noted)
     tiny = ["--depth", "2", "--channels", "4", "--grid", "4", "--draws", "8"]
     dataset = finished_run(simulation, [*tiny, *SINGLE], tmp_path / "run.nc")
     assert (dataset.attrs["backend"], dataset.attrs["precision"]) == ("cupy", "float32")

@@ -6,12 +6,13 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution import chunks
-from meanfield.execution.runs import Run
+from meanfield.execution.run import Run
 from meanfield.seeds import stream_key
 from meanfield.simulation.arrays import groups
 from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group
 from meanfield.simulation.arrays.resolve import arrays_of
-from meanfield.simulation.update_energy import draw_energies
+from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.update_energy import draw_energies
 from tests.statistics import consistent
 
 NET = mf.MLP(depth=3, width=24, outputs=3)
@@ -53,7 +54,7 @@ def test_chunks_and_batches_change_no_bit(cupy, monkeypatch, weights, precision)
     how = {"seed": 3, "backend": cupy, "precision": precision, "weights": weights}
     whole = mf.simulate(NET, draws=45, **how)
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e2)
-    planned = Run(NET, 45, 3, None, weights, backend=cupy, precision=precision).chunks()
+    planned = Run(NET, Energies(weights=weights, backend=cupy, precision=precision), 45, 3).chunks()
     assert [chunk.start % 8 for chunk in planned] == [0] * 6
     xr.testing.assert_identical(mf.simulate(NET, draws=45, **how), whole)
     drawn = draw_energies_on(NET, 3, range(45), weights, cupy, precision)
@@ -97,5 +98,5 @@ def test_pieces_of_another_backend_or_precision_are_not_taken(cupy, tmp_path, ot
     there = mf.simulate(NET, resume_in=tmp_path, **how, **other)
     assert (there.label_term != here.label_term).any()
     xr.testing.assert_identical(there, mf.simulate(NET, **how, **other))
-    kept = [{chunk.key for chunk in Run(NET, 10, 3, **changed).chunks()} for changed in ({}, other)]
+    kept = [{chunk.key for chunk in Run(NET, Energies(**changed), 10, 3).chunks()} for changed in ({}, other)]
     assert not kept[0] & kept[1]

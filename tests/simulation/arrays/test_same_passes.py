@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.simulation import update_energy
 from meanfield.simulation.arrays.groups import draw_energies_on
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.kernels import patches
+from meanfield.simulation.measures import update_energy
 from tests.draws import given_draw
 from tests.strategies import architectures
 

@@ -8,25 +8,72 @@ n_h = channels x samples x sites.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import prod
+from typing import Any, Self, cast
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.directions import Direction, Pair, UnitShares, unit_shares
+from meanfield.datasets import measured_dataset
+from meanfield.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
+from meanfield.estimates import summarise_each
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
+from meanfield.nets.units import named_weights
 from meanfield.seeds import stream
-from meanfield.simulation import old_passes as passes
-from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER
+from meanfield.simulation import passes
+from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, batch_bytes, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.weights import WeightMatrix, draw_weights
+from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.moves import site_gram
+from meanfield.simulation.weights import KINDS, draw_weights
+from meanfield.validation import require_choice, require_count
 
 Array = NDArray[np.float64]
 
 # Columns that a lazily revealed matrix may be asked for before filling it is the cheaper way.
 LAZY_SHARE = 1 / 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOverlaps(Measure):
+    """Overlaps of pairs of directions; the arguments are those of `meanfield.simulate_overlaps`."""
+
+    pairs: tuple[Pair, ...]
+    weights: str = "auto"
+    fixed_layers: int = 0
+
+    def settled(self, net: Net) -> Self:
+        require_choice("weights", self.weights, ("auto", *KINDS))
+        fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
+        if fixed > (units := len(net.units)):
+            raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
+        checked = replace(self, pairs=checked_pairs(cast(Sequential, net), self.pairs), fixed_layers=fixed)
+        return replace(checked, weights=checked.kind(net))
+
+    def kind(self, net: Net) -> str:
+        return cheaper_weights(cast(Sequential, net), self.pairs) if self.weights == "auto" else self.weights
+
+    def operations(self, net: Net) -> float:
+        return overlap_operations(cast(Sequential, net), self.pairs, self.kind(net))
+
+    def together(self, net: Net) -> int:
+        return draws_per_batch(net, self.kind(net))
+
+    def bytes(self, net: Net, draws: int) -> int:
+        return batch_bytes(net, draws, self.kind(net))
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return draw_overlaps(cast(Sequential, net), self.pairs, seed, draws, self.kind(net), self.fixed_layers)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        own = {"weights": self.kind(net), "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
+        estimates = {name: summarise_each(value) for name, value in values.items()}
+        return measured_dataset(net, estimates, dict(attrs) | own, {"pair": [pair_name(pair) for pair in self.pairs]})
 
 
 def cheaper_weights(architecture: Sequential, pairs: tuple[Pair, ...]) -> str:
@@ -54,13 +101,12 @@ def draw_overlaps(
     ``overlap_excess`` T_h - r T_l, r the growth since the overlap began at unit l if gates average to q. Inputs and the
     weights of the first ``fixed_layers`` depth units are those of draw 0 in every draw.
     """
-    matrices, state = _drawn(architecture, seed, draws, weights, fixed_layers)
+    state = _drawn(architecture, seed, draws, weights, fixed_layers)
     directions = _directions(pairs)
     places = [(directions.index(first), directions.index(second)) for first, second in pairs]
-    overlap, through_gates = np.full((2, len(draws), len(pairs), len(architecture.unit_ends)), np.nan)
-    for unit, tangents in enumerate(_tangents(architecture, matrices, state, directions)):
-        here = state.hidden[architecture.unit_ends[unit]]
-        gates = np.square(architecture.sigma.gate(here)) / architecture.sigma.gain
+    overlap, through_gates = np.full((2, len(draws), len(pairs), len(state.net.units)), np.nan)
+    for unit, tangents in enumerate(_tangents(state, directions)):
+        gates = np.square(architecture.sigma.gate(state.values[unit + 1])) / architecture.sigma.gain
         for pair, ends in enumerate(places):
             if max(ends) < len(tangents):
                 product = tangents[ends[0]] * tangents[ends[1]]
@@ -69,46 +115,25 @@ def draw_overlaps(
     return _read_off(architecture, overlap, through_gates)
 
 
-def _drawn(
-    architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int
-) -> tuple[list[WeightMatrix], passes.Forward]:
-    """Weights and pre-activations of the draws, the lowest depth units and the inputs shared if asked for."""
+def _drawn(architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int) -> passes.Forward:
+    """The forward pass of the draws, inputs and the weights of the lowest depth units shared if asked for."""
     matrices = draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], weights)
     inputs = draw_inputs(architecture, [stream(seed, "inputs", 0 if fixed_layers else draw) for draw in draws])
     if fixed_layers:
-        shared = architecture.unit_ends[fixed_layers - 1]
-        same = [stream(seed, "weights below", 0) for _ in draws]
-        matrices[:shared] = draw_weights(architecture, same, weights)[:shared]
-    return matrices, passes.forward(architecture, matrices, inputs)
+        same = draw_weights(architecture, [stream(seed, "weights below", 0) for _ in draws], weights)
+        matrices |= {name: same[name] for name in named_weights(architecture.units[:fixed_layers])}
+    return passes.forward(architecture, matrices, inputs)
 
 
-def _tangents(
-    architecture: Sequential, matrices: list[WeightMatrix], state: passes.Forward, directions: list[Direction]
-) -> Iterator[list[Array]]:
+def _tangents(state: passes.Forward, directions: list[Direction]) -> Iterator[list[Array]]:
     """At the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun by then, in order."""
     tangents: list[Array] = []
-    for unit, (start, end) in enumerate(pairwise((0, *architecture.unit_ends)), start=1):
+    for unit in range(1, len(state.net.units) + 1):
         if tangents:
-            columns = _through_unit(architecture, matrices, state, start, end, np.concatenate(tangents, axis=2))
+            columns = passes.carried(state, unit, np.concatenate(tangents, axis=2))
             tangents = np.split(columns, len(tangents), axis=2)
-        tangents += [_begun(architecture, state, end, row) for own, row in directions if own == unit]
+        tangents += [_begun(state, unit, row) for own, row in directions if own == unit]
         yield tangents
-
-
-def _through_unit(
-    architecture: Sequential,
-    matrices: list[WeightMatrix],
-    state: passes.Forward,
-    start: int,
-    end: int,
-    columns: Array,
-) -> Array:
-    """Tangents (D, C, r B, S) at layer ``start`` carried through the matrices of one depth unit, and joined."""
-    moved = columns
-    for place in range(start, end):
-        moved = passes.gated(architecture, state.hidden[place], moved)
-        moved = passes.apply_layer(architecture, matrices[place], moved)
-    return passes.joined(architecture.layers[end - 1], moved, {start: columns})
 
 
 def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) -> dict[str, Array]:
@@ -142,13 +167,14 @@ def _directions(pairs: tuple[Pair, ...]) -> list[Direction]:
     return sorted({direction for pair in pairs for direction in pair})
 
 
-def _begun(architecture: Sequential, state: passes.Forward, end: int, row: int) -> Array:
-    """A direction's tangent at layer ``end``, its own: (D, C, B, S), only its row moving; 0 if its features vanish."""
-    below, here = state.hidden[end - 1 : end + 1]
-    gram = passes.site_gram(architecture, architecture.sigma.function(below))
+def _begun(state: passes.Forward, unit: int, row: int) -> Array:
+    """A direction's tangent at value ``unit``, its own: (D, C, B, S), only its row moving; 0 if its features vanish."""
+    passage, here = state.passages[unit - 1], state.values[unit]
+    last = len(passage.unit.branch) - 1
+    linear: Any = passage.unit.branch[last]
+    gram = site_gram(linear, passage.input_of(last, state.setting), state.setting)
     length = np.sqrt(gram[:, :1, 0])
     profile = np.divide(gram[:, :, 0], length, out=np.zeros_like(gram[:, :, 0]), where=length > 0)
     tangent = np.zeros(here.shape)
-    multiplier = architecture.layers[end - 1].multiplier
-    tangent[:, row - 1] = multiplier * profile.reshape(len(here), *here.shape[2:])
+    tangent[:, row - 1] = passage.unit.multiplier * profile.reshape(len(here), *here.shape[2:])
     return tangent

@@ -6,21 +6,25 @@ leaves S_l = A_l + B_l exactly; both parts come from the same three passes (THEO
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.nets.batches import PLAIN, Batch
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net
 from meanfield.seeds import stream
-from meanfield.simulation import old_passes as passes
+from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.gram_process import draw_gram_energies
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
-from meanfield.simulation.overlap import dense_overlap_energy, unit_counts
-from meanfield.simulation.weights import WeightMatrix, draw_weights
+from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy, unit_counts
+from meanfield.simulation.moves import GradientMoves
+from meanfield.simulation.weights import Weights, draw_weights
 
 Array = NDArray[np.float64]
 
@@ -31,38 +35,38 @@ LARGEST = "largest_pre_activation"
 DENSE_UNITS = 128
 
 
-def overlap_method(architecture: Sequential) -> str:
+def overlap_method(net: Net) -> str:
     """How F_l is measured: "dense", "reduction" (from the labels), "probe" (an extra column), "probes" or "none".
 
     "probes", one extra column at every layer, is for what no single column serves beyond dense sizes: under zero
     padding edges lose signal, gates of smooth activations are no fair coins, and weights off the fan-in rule carry
     energy up or down, so a column stays white at no layer but its own. Nor does one above skip connections, whose gates
     see the same stream over and over; there F_l is left out ("none"), as a column for every one of many blocks costs
-    too much.
+    too much, and where weights are tied, whose kernel is no sum over layers.
     """
-    if max(unit_counts(architecture)) <= DENSE_UNITS:
+    if max(unit_counts(net)) <= DENSE_UNITS and not net.is_tied:
         return "dense"
-    if architecture.has_skips:
+    if net.has_skips or net.is_tied:
         return "none"
-    if not architecture.reduces_to_top:
+    if not net.reduces_to_top:
         return "probes"
-    return "probe" if architecture.is_pooled else "reduction"
+    return "probe" if net.is_pooled else "reduction"
 
 
-def overlap_method_under(architecture: Sequential, batch: Batch, loss: str, weights: str) -> str:
+def overlap_method_under(net: Net, batch: Batch, loss: str, weights: str) -> str:
     """`overlap_method` beside white labels; "none" beside others, which do not move F_l nor tell it."""
     if weights == "gram":
         return "reduction"
-    return overlap_method(architecture) if batch.has_plain_labels and loss == "squared" else "none"
+    return overlap_method(net) if batch.has_plain_labels and loss == "squared" else "none"
 
 
-def error_columns(architecture: Sequential) -> int:
+def error_columns(net: Net) -> int:
     """r: labels, outputs and, where the overlap energy needs its own, a probe."""
-    return 3 if overlap_method(architecture) == "probe" else 2
+    return 3 if overlap_method(net) == "probe" else 2
 
 
 def draw_energies(
-    architecture: Sequential,
+    net: Net,
     seed: int,
     draws: range,
     inputs: Array | None = None,
@@ -78,24 +82,22 @@ def draw_energies(
     largest_pre_activation (D, N + 1), by which to tell whether its range has sufficed.
     """
     if weights == "gram":
-        return _gram_energies(architecture, seed, draws, inputs, by_site)
-    matrices, state, gradient = drawn_passes(architecture, seed, draws, inputs, weights, batch, loss, arrays)
-    method = overlap_method_under(architecture, batch, loss, weights)
+        return _gram_energies(cast(Sequential, net), seed, draws, inputs, by_site)
+    state, gradient = drawn_passes(net, seed, draws, inputs, weights, batch, loss, arrays)
+    method = overlap_method_under(net, batch, loss, weights)
     probes = [stream(seed, "probe", draw) for draw in draws] if method in ("probe", "probes") else []
-    found = {"output_error": error_at_output(architecture, gradient, loss, arrays)[:, None]}
+    found = {"output_error": error_at_output(gradient, loss, arrays)[:, None]}
     if arrays.precision == "float32":
-        found[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.hidden], axis=1)
-    found |= energies_of(architecture, matrices, state, gradient, method, probes, by_site)
+        found[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
+    found |= energies_of(state, gradient, method, probes, by_site)
     return {name: arrays.fetched(values) for name, values in found.items()}
 
 
-def _gram_energies(
-    architecture: Sequential, seed: int, draws: range, inputs: Array | None, by_site: bool
-) -> dict[str, Array]:
+def _gram_energies(net: Sequential, seed: int, draws: range, inputs: Array | None, by_site: bool) -> dict[str, Array]:
     """The same by the Gram process of a net of one site, the overlap energy by the reduction from the label term."""
-    found = draw_gram_energies(architecture, seed, draws, inputs)
-    layers_above = np.arange(architecture.depth)[::-1]
-    per_label_term = overlap_per_label_term(architecture) / architecture.variance_factor**layers_above
+    found = draw_gram_energies(net, seed, draws, inputs)
+    layers_above = np.arange(net.depth)[::-1]
+    per_label_term = overlap_per_label_term(net) / net.variance_factor**layers_above
     found["overlap_energy"] = found["label_term"] * per_label_term
     if by_site:
         found |= {f"{name}_by_site": found[name][:, :, None] for name in ("label_term", "output_term")}
@@ -103,38 +105,33 @@ def _gram_energies(
 
 
 def energies_of(
-    architecture: Sequential,
-    matrices: list[WeightMatrix],
-    state: passes.Forward,
-    gradient: Array,
-    method: str,
-    probes: list[Generator],
-    by_site: bool = False,
+    state: passes.Forward, gradient: Array, method: str, probes: list[Generator], by_site: bool = False
 ) -> dict[str, Array]:
     """label_term, output_term and overlap_energy of every draw from its forward pass and its gradient at the outputs.
 
-    The last look at the draws: matrices and state are let go on the way.
+    The last look at the draws: weights and values are let go on the way.
     """
-    xp, top = state.arrays.xp, passes.through_readout(architecture, matrices, state, gradient)
+    net, xp = state.net, state.arrays.xp
+    top, _ = passes.through_readout(state, gradient)
     if method == "probe":
-        top = xp.concatenate([top, _white_errors(state, -1, probes)], axis=2)
+        top = xp.concatenate([top, _white_errors(state, len(net.units), probes)], axis=2)
     if method == "dense":
-        overlap = dense_overlap_energy(architecture, matrices, state)
+        overlap = dense_overlap_energy(state)
     elif method == "probes":
-        overlap = _probed_overlap_energy(architecture, matrices, state, probes)
-    energies, profiles = column_energies(architecture, matrices, state, top, by_site)
+        overlap = _probed_overlap_energy(state, probes)
+    energies, profiles = column_energies(state, top, by_site)
     found = {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
     if by_site:
         found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
     if method == "probe":
-        overlap = energies[:, :, 2] / unit_counts(architecture)[-1]
+        overlap = energies[:, :, 2] / unit_counts(net)[-1]
     elif method == "reduction":
-        overlap = energies[:, :, 0] * overlap_per_label_term(architecture)
+        overlap = energies[:, :, 0] * overlap_per_label_term(cast(Sequential, net))
     return found if method == "none" else found | {"overlap_energy": overlap}
 
 
 def drawn_passes(
-    architecture: Sequential,
+    net: Net,
     seed: int,
     draws: range,
     inputs: Array | None = None,
@@ -142,74 +139,68 @@ def drawn_passes(
     batch: Batch = PLAIN,
     loss: str = "squared",
     arrays: Arrays = NUMPY,
-) -> tuple[list[WeightMatrix], passes.Forward, Array]:
-    """Weights, pre-activations and the gradients at the outputs of every draw, under the columns labels and outputs."""
+) -> tuple[passes.Forward, Array]:
+    """The forward pass of every draw, and the gradients at its outputs under the columns labels and outputs."""
 
     def streams(purpose: str) -> list[Generator]:
         return [stream(seed, purpose, draw) for draw in draws]
 
-    matrices = drawn_weights(architecture, seed, draws, weights, arrays)
+    matrices = drawn_weights(net, seed, draws, weights, arrays)
     if inputs is None:
-        values = draw_inputs(architecture, streams("inputs"), batch.input_correlation, streams("shared input"))
+        values = draw_inputs(net, streams("inputs"), batch.input_correlation, streams("shared input"))
     else:
-        values = repeated_inputs(architecture, inputs, len(draws))
-    state = passes.forward(architecture, matrices, arrays.moved(values), arrays)
-    return matrices, state, output_gradients(architecture, streams, values, state.output, batch, loss, arrays)
+        values = repeated_inputs(net, inputs, len(draws))
+    state = passes.forward(net, matrices, arrays.moved(values), arrays)
+    return state, output_gradients(streams, values, state.output, batch, loss, arrays)
 
 
-def drawn_weights(architecture: Sequential, seed: int, draws: range, kind: str, arrays: Arrays) -> list[WeightMatrix]:
+def drawn_weights(net: Net, seed: int, draws: range, kind: str, arrays: Arrays) -> Weights:
     """The weights of every draw: on the host from a stream for each draw, on a device from one for the group."""
     if arrays.normals is None:
-        return draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], kind, arrays.precision)
+        return draw_weights(net, [stream(seed, "weights", draw) for draw in draws], kind, arrays.precision)
     normals = arrays.normals(seed, "weights", draws, arrays.precision)
-    return draw_device_weights(architecture, normals, kind, arrays, len(draws))
+    return draw_device_weights(net, normals, kind, arrays, len(draws))
 
 
-def _white_errors(state: passes.Forward, layer: int, generators: list[Generator]) -> Array:
-    """One column of independent N(0, 1) at every unit of a layer."""
-    shape = state.hidden[layer].shape[1:]
+def _white_errors(state: passes.Forward, value: int, generators: list[Generator]) -> Array:
+    """One column of independent N(0, 1) at every unit of a value."""
+    shape = state.values[value].shape[1:]
     return state.arrays.moved(np.stack([generator.standard_normal(shape) for generator in generators]))
 
 
-def _probed_overlap_energy(
-    architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, generators: list[Generator]
-) -> Array:
-    """F_l of every layer from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
+def _probed_overlap_energy(state: passes.Forward, generators: list[Generator]) -> Array:
+    """F of every value from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
     energies = []
-    for layer, units in zip(architecture.unit_ends, unit_counts(architecture), strict=True):
-        probe = _white_errors(state, layer, generators)
-        errors = passes.backward(architecture, weights, state, probe, layer)
-        *_, change = passes.tangent(architecture, weights, state, errors)
+    for value, units in enumerate(unit_counts(state.net), start=1):
+        errors = passes.backward(state, _white_errors(state, value, generators), value)
+        *_, change = passes.tangent(state, GradientMoves(state, errors), value, columns=1)
         energies.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
     return state.arrays.xp.stack(energies, axis=1)
 
 
-def overlap_per_label_term(architecture: Sequential) -> float:
+def overlap_per_label_term(net: Sequential) -> float:
     """F_l / B_l in mean where the reduction holds: M / gamma, gamma = head variance x fan-in x gain."""
-    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
-    return architecture.output_units * architecture.inputs / gamma
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+    return net.output_units * net.inputs / gamma
 
 
-def column_energies(
-    architecture: Sequential, weights: list[WeightMatrix], state: passes.Forward, top: Array, by_site: bool
-) -> tuple[Array, Array]:
+def column_energies(state: passes.Forward, top: Array, by_site: bool) -> tuple[Array, Array]:
     """Mean square over channels and samples of every column's change: (D, L, r), and at each site (D, L, r, S).
 
     The second is empty unless asked for. The last look at a draw: what the tangent has passed is let go, so that its
     memory serves the layers above.
     """
-    xp, errors = state.arrays.xp, passes.backward(architecture, weights, state, top, len(architecture.layers))
+    net, xp, depth = state.net, state.arrays.xp, len(state.net.units)
+    errors = passes.backward(state, top, depth)
     energies, profiles = [], []
-    for layer, change in enumerate(passes.tangent(architecture, weights, state, errors)):
-        for kept in (weights, errors, state.hidden):
-            kept[layer] = None  # type: ignore[call-overload]
-        if layer + 1 not in architecture.unit_ends:
-            continue
+    changes = passes.tangent(state, GradientMoves(state, errors), depth, top.shape[2] // net.inputs)
+    for number, change in enumerate(changes, start=1):
+        passes.let_go(state, errors, number)
         draws, channels = change.shape[:2]
-        columns = change.reshape(draws, channels, -1, architecture.inputs * architecture.sites)
+        columns = change.reshape(draws, channels, -1, net.inputs * net.sites)
         flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
         if by_site:
-            of_site = flat.reshape(*flat.shape[:2], -1, architecture.sites).swapaxes(2, 3)
+            of_site = flat.reshape(*flat.shape[:2], -1, net.sites).swapaxes(2, 3)
             profiles.append(state.arrays.squared_norms(of_site) / of_site.shape[3])
     return xp.stack(energies, axis=1), xp.stack(profiles, axis=1) if by_site else xp.empty(0)

@@ -1,19 +1,22 @@
-"""`BlockRun`: first updates or several steps of nets of blocks, draw by draw."""
+"""First updates, or several steps, of nets of blocks, draw by draw."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from math import prod
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
-from meanfield.execution.chunks import Chunk, Pieces, plan
-from meanfield.execution.draws import Draws
-from meanfield.memory import NUMBER_BYTES, require_bytes
-from meanfield.nets.block_net import BlockNet
+from meanfield.machine_memory import NUMBER_BYTES
+from meanfield.nets.net import Net
 from meanfield.quantities import QUANTITIES
+from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
+from meanfield.simulation.first_updates import draw_first_updates
+from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.training_assumptions import draw_training_assumptions
 from meanfield.validation import require_choice
 
 # What a step costs per element of a matrix and per matrix, in operations of a large matrix product.
@@ -25,6 +28,13 @@ ARRAYS = 8
 
 # Draws side by side share what a step costs besides arithmetic: so many, as long as their weights are so few in all.
 MOST_TOGETHER, NUMBERS_TOGETHER = 4, 1 << 22
+
+DRAWN: dict[str, Callable[..., Pieces]] = {
+    "trained streams": draw_trained_streams,
+    "first updates": draw_first_updates,
+    "update orders": draw_update_orders,
+    "training assumptions": draw_training_assumptions,
+}
 
 # Dims of what the measures give, behind the draw.
 DIMS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -56,49 +66,48 @@ DIMS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class BlockRun(Draws):
-    """One net to train: which of the measures in `DIMS` is taken, with what options.
+class BlockTraining(Measure):
+    """Which of the measures in `DIMS` is taken of a net that trains, with what options.
 
     Its dataset keeps every draw, as slopes over sizes are taken draw by draw: NAME over ``draw`` and what the measure
     has (`DIMS`), from ``block`` 0, the stream below all blocks, and ``step`` 0, before the first step.
     """
 
-    net: BlockNet
-    draws: int
-    seed: int
-    measure: str
+    name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def _numbers(self) -> int:
-        return sum(outputs * inputs for outputs, inputs in self.net.shapes)
+    def settled(self, net: Net) -> Self:
+        require_choice("measure", self.name, DIMS)
+        return self
 
-    @property
-    def _together(self) -> int:
-        return max(1, min(MOST_TOGETHER, self.draws, NUMBERS_TOGETHER // self._numbers))
+    def kind(self, net: Net) -> str:
+        return "dense"
 
-    def chunks(self) -> list[Chunk]:
-        """The checked plan of this run."""
-        require_choice("measure", self.measure, DIMS)
+    def operations(self, net: Net) -> float:
         visits = np.max(self.options.get("steps", len(self.options["hyperparameters"])))
-        cost = OPERATIONS_PER_ELEMENT * self._numbers + OPERATIONS_PER_MATRIX * len(self.net.shapes)
-        whole = Chunk(self.net, self.measure, self.options, self.seed, 0, self.draws, "dense", self._together)
-        return plan(whole, visits * cost, self._together)
+        matrices = sum(len(shape) > 1 for shape in net.weight_shapes)
+        return float(visits * (OPERATIONS_PER_ELEMENT * _numbers(net) + OPERATIONS_PER_MATRIX * matrices))
 
-    def require_memory(self, workers: int) -> None:
-        """Raise MemoryError unless so many workers can train at once."""
-        needed = workers * self._together * ARRAYS * NUMBER_BYTES * self._numbers
-        require_bytes(needed, f"training with {workers} worker(s)", "width, depth or workers")
+    def together(self, net: Net) -> int:
+        return max(1, min(MOST_TOGETHER, NUMBERS_TOGETHER // _numbers(net)))
 
-    def dataset(self, pieces: list[Pieces]) -> xr.Dataset:
-        """All finished chunks, in order."""
-        dims = DIMS[self.measure]
+    def bytes(self, net: Net, draws: int) -> int:
+        return min(draws, self.together(net)) * ARRAYS * NUMBER_BYTES * _numbers(net)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return DRAWN[self.name](net, seed=seed, draws=draws, **self.options)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         variables = {
             name: xr.DataArray(
-                np.concatenate([piece[name] for piece in pieces]),
-                dims=("draw", *dims[name]),
+                value,
+                dims=("draw", *DIMS[self.name][name]),
                 attrs={"long_name": QUANTITIES[name].long_name, "symbol": QUANTITIES[name].symbol, "units": "1"},
             )
-            for name in pieces[0]
+            for name, value in values.items()
         }
-        return xr.Dataset(variables, attrs=self.attrs())
+        return xr.Dataset(variables, attrs=dict(attrs))
+
+
+def _numbers(net: Net) -> int:
+    return sum(map(prod, net.weight_shapes))

@@ -1,0 +1,114 @@
+"""The update energy of every layer and its parts, by site if asked for: what `meanfield.simulate` measures on a net."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any, Self
+
+import xarray as xr
+
+from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
+from meanfield.nets.batches import PLAIN, Batch, require_batch
+from meanfield.nets.given_inputs import checked_inputs
+from meanfield.nets.net import Net
+from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
+from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
+from meanfield.simulation.arrays.groups import (
+    DEVICE_SPEED,
+    draw_energies_on,
+    draws_per_group,
+    require_device_memory,
+)
+from meanfield.simulation.arrays.resolve import device_described
+from meanfield.simulation.cost import batch_bytes, chosen_weights, draw_operations, draws_per_batch
+from meanfield.simulation.gram_process import require_gram_process
+from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.measures.energy_estimates import energy_estimates
+from meanfield.simulation.measures.update_energy import overlap_method_under
+from meanfield.simulation.weights import ENERGY_KINDS
+from meanfield.validation import require_choice, require_flag
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energies(Measure):
+    """Label term, output term, overlap energy and what follows from them; the arguments are those of `simulate`."""
+
+    inputs: Any = None
+    weights: str = "auto"
+    batch: Batch = PLAIN
+    loss: str = "squared"
+    by_site: bool = False
+    backend: str = "numpy"
+    precision: str = "float64"
+
+    def settled(self, net: Net) -> Self:
+        require_choice("weights", self.weights, ("auto", *ENERGY_KINDS))
+        require_choice("backend", self.backend, BACKENDS)
+        require_choice("precision", self.precision, PRECISIONS)
+        require_batch(self.batch, self.loss, self.inputs is not None)
+        if self.weights == "gram":
+            require_gram_process(net)
+            if beyond := self._beyond_gram():
+                asked = ", ".join(f"{name} {value!r}" for name, value in beyond.items())
+                raise ValueError(f"weights 'gram' serve plain labels, squared loss and NumPy in float64, not {asked}")
+        if self.precision == "float64":
+            require_reach(net)
+        else:
+            for place, variance in enumerate(net.weight_variances, start=1):
+                require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
+        inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
+        return replace(self, inputs=inputs, by_site=by_site, weights=self.kind(net))
+
+    def kind(self, net: Net) -> str:
+        return chosen_weights(net, self.weights, gram=not self._beyond_gram())
+
+    def _beyond_gram(self) -> dict[str, Any]:
+        """What is asked for that the Gram process does not serve."""
+        asked = {"backend": self.backend, "precision": self.precision, "batch": self.batch, "loss": self.loss}
+        plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN, "loss": "squared"}
+        return {name: value for name, value in asked.items() if value != plain[name]}
+
+    def operations(self, net: Net) -> float:
+        return draw_operations(net, self.kind(net)) / (1 if self.backend == "numpy" else DEVICE_SPEED)
+
+    def together(self, net: Net) -> int:
+        if self.backend == "numpy":
+            return draws_per_batch(net, self.kind(net), self.precision)
+        return draws_per_group(net, self.kind(net), self.precision)
+
+    def multiple(self, net: Net) -> int:
+        return 1 if self.backend == "numpy" else self.together(net)
+
+    def bytes(self, net: Net, draws: int) -> int:
+        return batch_bytes(net, draws, self.kind(net), self.precision)
+
+    def require_memory(self, net: Net, draws: int, workers: int) -> None:
+        """As every measure, and as `arrays_of` does where this cannot be on a device."""
+        if self.backend == "numpy":
+            super().require_memory(net, draws, workers)
+        elif workers:  # not those of a scheduler, whose machines are theirs
+            require_device_memory(net, workers, self.kind(net), self.precision)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        named = ("inputs", "batch", "loss", "by_site", "backend", "precision")
+        options = {name: getattr(self, name) for name in named}
+        return draw_energies_on(net, seed, draws, weights=self.kind(net), **options)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        kind = self.kind(net)
+        own = {
+            "weights": kind,
+            "backend": self.backend,
+            "precision": self.precision,
+            "overlap_method": overlap_method_under(net, self.batch, self.loss, kind),
+            "batch": json.dumps(self.batch.describe()),
+            "loss": self.loss,
+        }
+        return measured_dataset(net, energy_estimates(values), own | inputs_described(self.inputs) | dict(attrs))
+
+    def machine(self) -> dict[str, str]:
+        return device_described(self.backend)

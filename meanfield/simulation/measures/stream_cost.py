@@ -1,0 +1,184 @@
+"""What a draw of a residual stream costs, before it is made: memory, arithmetic, how many draws to carry together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from math import prod
+from typing import Any, Self
+
+from meanfield.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.nets.given_inputs import checked_start
+from meanfield.nets.maps import Weight, weights_of
+from meanfield.nets.net import Net
+from meanfield.nets.units import uses
+from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
+from meanfield.simulation.in_turn import numbers_revealed, uses_of_weights
+from meanfield.simulation.measures.base import Measure
+from meanfield.simulation.walk import require_residual_stream
+from meanfield.simulation.weights import KINDS, NormalSource
+from meanfield.validation import require_choice
+
+# What a batch holds should stay near the processor: one vector at a time meets all of it at every step.
+BATCH_BYTES = 4 << 20
+
+# Operations of a large matrix product in the time that a product with one vector needs per element.
+OPERATIONS_PER_VISIT = 20
+
+# Values that a walk holds beside its matrices.
+VECTORS = 10
+
+
+@dataclass(frozen=True)
+class StreamCost:
+    """The cost of one draw, in numbers held and in operations of matrix products.
+
+    Attributes:
+        net: the residual stream.
+        right: columns, for every sample and site, that each use of a weight multiplies by it from the right.
+        left: columns that it multiplies from the left.
+        keeps_all: whether all weights live at once, or each from its first use to its last alone.
+        extra_numbers: what the measure itself holds.
+        extra_operations: what it does beside the products with the weights.
+    """
+
+    net: Net
+    right: int
+    left: int
+    keeps_all: bool
+    extra_numbers: int
+    extra_operations: float
+
+    def chosen_weights(self, weights: str) -> str:
+        """The kind of weights, dense or lazy: what was asked for, or under "auto" the cheaper one."""
+        if weights != "auto":
+            return weights
+        return min(("lazy", "dense"), key=self.operations)
+
+    def operations(self, kind: str) -> float:
+        """Operations of one draw, all else counted as the operations that take the same time."""
+        return sum(self._weight_operations(weight, kind) for weight in self._asked) + self.extra_operations
+
+    def _weight_operations(self, weight: Weight, kind: str) -> float:
+        right, left = self._asked[weight]
+        numbers = prod(weight.shape)
+        visits = numbers * (right + left)
+        if kind == "lazy":
+            # A question meets the known vectors of its own side some four times, half of which are yet to come, and
+            # those of the other side some two times.
+            numbers = numbers_revealed(weight, right, left)
+            visits = _ends(weight) * (right**2 + left**2 + right * left)
+        return OPERATIONS_PER_NUMBER * numbers + OPERATIONS_PER_VISIT * visits
+
+    def draw_bytes(self, kind: str) -> int:
+        """Bytes that one draw holds."""
+        held = self._most_at_once({weight: prod(weight.shape) for weight in self._asked})
+        if kind == "lazy":
+            held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
+            held += min(NormalSource.BLOCK, sum(numbers_revealed(one, *asked) for one, asked in self._asked.items()))
+        widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
+        return NUMBER_BYTES * (held + VECTORS * widest * _places(self.net) + self.extra_numbers)
+
+    def draws_per_batch(self, kind: str) -> int:
+        """How many draws to carry together; it changes speed, never a number."""
+        return max(1, min(MOST_DRAWS_PER_BATCH, BATCH_BYTES // self.draw_bytes(kind)))
+
+    def batch_bytes(self, draws: int, kind: str) -> int:
+        """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
+        return min(draws, self.draws_per_batch(kind)) * self.draw_bytes(kind)
+
+    def require_memory(self, workers: int, draws: int, kind: str, results: int = 0) -> None:
+        """Raise MemoryError unless so many workers can hold a batch of draws, and this process all the results."""
+        needed = workers * self.batch_bytes(draws, kind) + NUMBER_BYTES * results
+        require_bytes(needed, f"drawing with {workers} worker(s)", "width, depth, draws or workers")
+
+    @cached_property
+    def _asked(self) -> dict[Weight, tuple[int, int]]:
+        """What all uses of each weight ask it from the right and from the left."""
+        places = _places(self.net)
+        counts = uses_of_weights(self.net)
+        return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
+
+    def _most_at_once(self, numbers: dict[Weight, int]) -> int:
+        """Of what every weight holds, the most that lives at one time."""
+        if self.keeps_all:
+            return sum(numbers.values())
+        spans: dict[Weight, list[int]] = {}
+        for unit, _, one in uses(self.net.units):
+            for weight in weights_of(one):
+                spans.setdefault(weight, []).append(unit)
+        change = [0] * (len(self.net.units) + 1)
+        for weight, units in spans.items():
+            change[units[0]] += numbers[weight]
+            change[units[-1] + 1] -= numbers[weight]
+        return max(accumulate(change))
+
+
+def residual_energy_cost(net: Net, correlations: bool) -> StreamCost:
+    """The cost of `meanfield.simulation.measures.residual_energy.draw_residual_energies`."""
+    steps, numbers = len(net.units), net.value_channels[0] * _places(net)
+    rows, pairs = 2 * steps * numbers, 2 * steps**2
+    return StreamCost(net, 1, 0, False, correlations * (rows + pairs), correlations * 2.0 * pairs * numbers)
+
+
+def stream_update_cost(net: Net, update: str) -> StreamCost:
+    """The cost of `meanfield.simulation.measures.stream_update.draw_stream_updates`.
+
+    Updates by signs hold every element of one weight's update, and of its gradient.
+    """
+    places = _places(net)
+    rows = 6 * len(net.units) * net.value_channels[0] * places
+    by_signs = update != "gradient"
+    operations = 0.0
+    for name, count in uses_of_weights(net).items():
+        elements, columns = by_signs * prod(net.weights[name].shape), count * places
+        operations += 4.0 * columns * max(elements, columns * net.weights[name].shape[0])
+        operations += OPERATIONS_PER_NUMBER * elements
+    largest = by_signs * max((prod(weight.shape) for weight in net.weights.values()), default=0)
+    return StreamCost(net, 2, 1, True, rows + 2 * largest, operations)
+
+
+def _ends(weight: Weight) -> int:
+    """Numbers of a vector below and of one above a weight, together."""
+    return weight.shape[0] + prod(weight.shape[1:]) * weight.groups
+
+
+def _places(net: Net) -> int:
+    """Samples and sites."""
+    return net.inputs * net.sites
+
+
+class StreamMeasure(Measure):
+    """What measures of residual streams share: given starts, and what a draw costs.
+
+    Attributes:
+        inputs: h_0 of all draws, or None for white Gaussian ones.
+        weights: "auto", "dense" or "lazy".
+    """
+
+    inputs: Any
+    weights: str
+
+    @abstractmethod
+    def cost(self, net: Net) -> StreamCost:
+        """Of one draw."""
+
+    def settled(self, net: Net) -> Self:
+        require_residual_stream(net)
+        require_choice("weights", self.weights, ("auto", *KINDS))
+        inputs = checked_start(net, self.inputs)
+        return replace(self, inputs=inputs, weights=self.kind(net))  # type: ignore[type-var]
+
+    def kind(self, net: Net) -> str:
+        return self.cost(net).chosen_weights(self.weights)
+
+    def operations(self, net: Net) -> float:
+        return self.cost(net).operations(self.kind(net))
+
+    def together(self, net: Net) -> int:
+        return self.cost(net).draws_per_batch(self.kind(net))
+
+    def bytes(self, net: Net, draws: int) -> int:
+        return self.cost(net).batch_bytes(draws, self.kind(net))

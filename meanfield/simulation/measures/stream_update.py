@@ -1,0 +1,142 @@
+"""How far one update of its weights moves a residual stream: |dh_l|^2 / N by a tangent pass (P2 Theorem 2).
+
+To first order in the update, with dh_0 = 0 and units h_{l+1} = h_l + eps W phi(h_l),
+
+    dh_{l+1} = dh_l + eps (Delta W phi(h_l) + W (phi'(h_l) dh_l)),
+
+W and Delta W being those of the step: a weight that is used at several steps moves at all of them. The loss of the
+updates that follow one is l = |h_L - y|^2 / (2 N) with labels y ~ N(0, I), N counting the numbers of a stream. Any
+residual stream is served (`meanfield.simulation.walk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import xarray as xr
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from meanfield.datasets import measured_dataset
+from meanfield.digests import inputs_described
+from meanfield.estimates import summarise_each
+from meanfield.nets.net import Net
+from meanfield.seeds import stream
+from meanfield.simulation.in_turn import DrawnInTurn
+from meanfield.simulation.inputs import stream_starts
+from meanfield.simulation.measures.base import Pieces
+from meanfield.simulation.measures.residual_energy import energy, require_finite
+from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, stream_update_cost
+from meanfield.simulation.moves import GradientMoves, MatrixMoves
+from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
+from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
+from meanfield.validation import require_choice
+
+Array = NDArray[np.float64]
+
+# How the weights move at learning rate 1, given the errors of minus the loss and a generator of signs for every draw.
+Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]
+
+
+def random_signs(rows: int, columns: int, generators: list[Generator]) -> Array:
+    """Matrices (D, rows, columns) of independent fair signs, one per generator."""
+    found = np.empty((len(generators), rows, columns))
+    for generator, one in zip(generators, found, strict=True):
+        octets = np.frombuffer(generator.bytes(-(-one.size // 8)), dtype=np.uint8)
+        np.multiply(np.unpackbits(octets, count=one.size).reshape(one.shape), 2.0, out=one)
+        one -= 1
+    return found
+
+
+def _isotropic(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
+    def moved(places: list[Place], patches: Array) -> Array:
+        signs = random_signs(errors[places[0]].shape[1], patches.shape[1], generators)
+        return np.asarray(signs @ patches / np.sqrt(patches.shape[1]))
+
+    return MatrixMoves(state, moved)
+
+
+def _aligned(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
+    def moved(places: list[Place], patches: Array) -> Array:
+        rows = [errors[place].reshape(*errors[place].shape[:2], -1) for place in places]
+        signs = np.concatenate(rows, axis=2) @ patches.swapaxes(1, 2)
+        np.sign(signs, out=signs)
+        return np.asarray(signs @ patches / np.sqrt(patches.shape[1]))
+
+    return MatrixMoves(state, moved)
+
+
+def _gradient(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
+    return GradientMoves(state, errors)
+
+
+# Random signs S / sqrt(fan_in), the gradient's signs -sign(G) / sqrt(fan_in), and the gradient itself, -G.
+UPDATES: dict[str, Update] = {"isotropic": _isotropic, "aligned": _aligned, "gradient": _gradient}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamUpdates(StreamMeasure):
+    """stream_update_energy of every step; the arguments are those of `meanfield.simulate_loop_update`."""
+
+    update: str = "isotropic"
+    inputs: Any = None
+    weights: str = "auto"
+
+    def settled(self, net: Net) -> Self:
+        require_choice("update", self.update, UPDATES)
+        return super().settled(net)
+
+    def cost(self, net: Net) -> StreamCost:
+        return stream_update_cost(net, self.update)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        return draw_stream_updates(net, seed, draws, self.update, self.inputs, self.kind(net))
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        own = inputs_described(self.inputs) | {"weights": self.kind(net), "update": self.update}
+        estimates = {name: summarise_each(value) for name, value in values.items()}
+        return measured_dataset(net, estimates, dict(attrs) | own)
+
+
+def draw_stream_updates(
+    net: Net, seed: int, draws: range, update: str, inputs: Array | None = None, weights: str = "dense"
+) -> dict[str, Array]:
+    """stream_update_energy |dh_l|^2 / N of every draw, (D, L), at learning rate 1.
+
+    Raises:
+        ValueError: a net that is no residual stream. OverflowError: the stream or its change leaves the range of
+            floats.
+    """
+    require_residual_stream(net)
+
+    def streams(purpose: str) -> list[Generator]:
+        return [stream(seed, purpose, draw) for draw in draws]
+
+    start = stream_starts(net, streams("inputs"), inputs)
+    matrices = DrawnInTurn(net, streams("weights"), weights, right=2, left=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        state = forward(net, matrices, start)
+        _require_plain(state)
+        labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
+        error = (state.output - labels) / labels[0].size
+        downhill = {place: -found for place, found in backward(state, error, len(net.units)).items()}
+        moves = UPDATES[update](state, downhill, streams("update signs"))
+        # The change of the start, 0, is asked for like those that follow: so lazily revealed draws stay what they were
+        # when no pass knew that it could be left out.
+        changes = tangent(state, moves, len(net.units), columns=1, start=np.zeros_like(start))
+        found = {"stream_update_energy": np.stack([energy(change) for change in changes], axis=1)}
+    require_finite(found)
+    return found
+
+
+def _require_plain(state: Forward) -> None:
+    """Changes are carried in plain floats: refuse streams that are not."""
+    values = np.concatenate([value.reshape(len(value), -1) for value in state.values[:-1]], axis=1)
+    if not max(values.max(), -values.min()) < 2.0**LARGEST_EXPONENT:
+        raise OverflowError(
+            f"the stream grows beyond 2^{LARGEST_EXPONENT}, too far for its change to be followed in floats; take a "
+            "larger alpha, a smaller depth or a smaller weight_variance"
+        )

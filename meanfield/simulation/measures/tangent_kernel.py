@@ -1,0 +1,127 @@
+"""The overlap energy F_u = |Theta^(u)|_F^2 / n_u^2: exactly from the tangent kernel, or in mean from one column.
+
+n_u = channels x samples x sites of value u. The exact road costs O(n_u^2) memory. The top-layer reduction costs one
+error column: let a white error stand at z^(L); the layers above l turn it into an error at z^(l) that is white in mean
+(ReLU gates are fair coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l times
+as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and gates that know only
+the sign, those of homogeneous activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.nets.maps import Bias, weights_of
+from meanfield.nets.net import Net
+from meanfield.simulation.maps import operation_of
+from meanfield.simulation.moves import site_gram
+from meanfield.simulation.passes import Forward, Passage
+
+Array = NDArray[np.float64]
+
+
+def tangent_kernels(state: Forward) -> Iterator[Any]:
+    """Yield Theta^(1) .. Theta^(L) of the values, (D, n_u, n_u), units ordered (channel, sample, site).
+
+    Up to a map with weights Theta <- J Theta J^T, J the linear part of the maps, and the weights' own (X^T X) x
+    identity over channels is added. Where a unit joins a value s by s + a b, b its branch, the kernel is
+    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
+
+    Raises:
+        ValueError: a weight is used in several places, so that the kernel is no sum over them.
+    """
+    if state.net.is_tied:
+        raise ValueError("a weight is used in several places of this net; its tangent kernel is no sum over layers")
+    units = state.net.units
+    last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
+    own: Any = None  # Theta of the value at hand, and between it and those that a skip still asks for
+    beside: dict[int, Any] = {}
+    between: dict[tuple[int, int], Any] = {}  # and between those
+    for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
+        if number in last_use:
+            beside[number] = own
+            between |= {(number, other): kernel for other, kernel in beside.items()}
+        own, beside = _along(range(len(unit.branch)), passage, own, beside, state)
+        own *= unit.multiplier**2
+        if unit.skip:
+            cross = beside[unit.skip]
+            own += between[unit.skip, unit.skip] + unit.multiplier * (cross + cross.swapaxes(1, 2))
+        beside = {
+            other: unit.multiplier * kernel + (_between(between, unit.skip, other) if unit.skip else 0.0)
+            for other, kernel in beside.items()
+            if last_use[other] > number
+        }
+        if unit.after:
+            own, beside = _along(range(len(unit.branch), len(unit.maps)), passage, own, beside, state)
+        yield own
+
+
+def _between(found: dict[tuple[int, int], Any], one: int, other: int) -> Any:
+    """Theta between two values, (n_one, n_other)."""
+    return found[one, other] if one >= other else found[other, one].swapaxes(1, 2)
+
+
+def _along(
+    places: Sequence[int], passage: Passage, own: Any, beside: dict[int, Any], state: Forward
+) -> tuple[Any, dict[int, Any]]:
+    """Kernels through maps: that of the value on both sides, those between it and others on its side."""
+    start = 0
+    for end, place in enumerate(places, start=1):
+        holds = bool(weights_of(passage.unit.maps[place]))
+        if not holds and end < len(places):
+            continue
+        run = places[start:end]
+        start = end
+        if own is not None:
+            own = _carried(run, passage, _carried(run, passage, own, state).swapaxes(1, 2), state)
+        if holds:
+            kernel = _own_kernel(place, passage, state)
+            if own is not None:
+                kernel += own
+            own = kernel
+        beside = {source: _carried(run, passage, kernel, state) for source, kernel in beside.items()}
+    return own, beside
+
+
+def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
+    """What a map's own weights give: (X^T X) x identity over channels, (D, n, n)."""
+    one: Any = passage.unit.maps[place]
+    xp = state.arrays.xp
+    features = passage.input_of(place, state.setting)
+    draws, channels = len(features), sum(weight.shape[0] for weight in one.weights)
+    pairs = features.shape[2] * features.shape[3]
+    gram = 1.0 if isinstance(one, Bias) else site_gram(one, features, state.setting)
+    kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
+    for channel in range(channels):
+        kernel[:, channel, :, channel] = gram
+    return kernel.reshape(draws, channels * pairs, channels * pairs)
+
+
+def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) -> Any:
+    """Every column of a kernel through maps: (D, n below, m) -> (D, n above, m)."""
+    moveaxis, setting = state.arrays.xp.moveaxis, state.setting
+    draws, channels, samples, sites = passage.input_of(run[0], setting).shape
+    columns = moveaxis(kernel.reshape(draws, channels, samples, sites, -1), 4, 2).reshape(draws, channels, -1, sites)
+    for place in run:
+        one, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
+        values = passage.input_of(place, setting) if operation.reads else None
+        columns = operation.tangent(one, values, passage.kept[place], columns, setting)
+    above = columns.shape[1]
+    carried = moveaxis(columns.reshape(draws, above, -1, samples, sites), 2, 4)
+    return carried.reshape(draws, above * samples * sites, -1)
+
+
+def dense_overlap_energy(state: Forward) -> Array:
+    """F_1 .. F_D of every draw, exactly: (D, values)."""
+    arrays, kernels = state.arrays, tangent_kernels(state)
+    squares = [arrays.squared_norms(one.reshape(len(one), -1)) / one.shape[1] ** 2 for one in kernels]
+    return arrays.xp.stack(squares, axis=1)
+
+
+def unit_counts(net: Net) -> list[int]:
+    """n_1 .. n_D of the values: channels x samples x sites."""
+    return [channels * net.inputs * net.sites for channels in net.value_channels[1:]]
