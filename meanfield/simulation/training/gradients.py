@@ -34,10 +34,14 @@ class Use:
     setting: Setting
 
     @property
+    def values(self) -> Any:
+        """What comes in, (D, C, B, S), of one net where all share it."""
+        return self.passage.input_of(self.place, self.setting)
+
+    @property
     def patches(self) -> Any:
-        """X (D, in taps, B S), of one net where all share what comes in."""
-        values = self.passage.input_of(self.place, self.setting)
-        return patches_of(self.one, values, self.setting)  # type: ignore[arg-type]  # biases have none
+        """X (D, in taps, B S) of what comes in."""
+        return patches_of(self.one, self.values, self.setting)  # type: ignore[arg-type]  # biases have none
 
     @property
     def by_column(self) -> Any:
@@ -87,7 +91,7 @@ def _slope(uses: Sequence[Use]) -> Any:
         return _sum(error.sum(axis=(2, 3)) for error in errors)[:, :, None]
     if _by_factors(uses):
         return _factored(uses, errors, [use.patches for use in uses])
-    return _sum(product(use, error, use.patches) for use, error in zip(uses, errors, strict=True))
+    return _sum(product(use, error) for use, error in zip(uses, errors, strict=True))
 
 
 def _curvature(uses: Sequence[Use]) -> Any:
@@ -99,7 +103,7 @@ def _curvature(uses: Sequence[Use]) -> Any:
     patches = [use.patches for use in uses]
     if len(uses) == 1 and errors[0].shape[4] == 1:  # one place a sample: the square of a product is that of its factors
         squares = [(errors[0] * errors[0]).sum(axis=2)], [patches[0] * patches[0]]
-        return _factored(uses, *squares) if _by_factors(uses) else product(uses[0], squares[0][0], squares[1][0])
+        return _factored(uses, *squares) if _by_factors(uses) else _multiplied(uses[0], squares[0][0], squares[1][0])
     total: Any = 0
     for sample in range(errors[0].shape[3]):
         seen = [
@@ -107,7 +111,7 @@ def _curvature(uses: Sequence[Use]) -> Any:
         ]
         for column in range(errors[0].shape[2]):
             own = (error[:, :, column, sample] for error in errors)
-            alone = _sum(product(use, error, x) for use, error, x in zip(uses, own, seen, strict=True))
+            alone = _sum(_multiplied(use, error, x) for use, error, x in zip(uses, own, seen, strict=True))
             total = total + alone * alone
     return total
 
@@ -135,11 +139,15 @@ def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]
     return Factored(left, right if len(right) == nets else xp.broadcast_to(right, (nets, *right.shape[1:])))
 
 
-def product(use: Use, errors: Any, patches: Any) -> Any:
-    """U X^T of one use, (D, out, in taps): the one place where gradients are multiplied out.
+def product(use: Use, errors: Any) -> Any:
+    """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
+    return _multiplied(use, errors, use.patches)
 
-    Errors are (D, out, ...) and patches (D, in taps, ...) over the same places. With several groups, their matrices lie
-    one below the other.
+
+def _multiplied(use: Use, errors: Any, patches: Any) -> Any:
+    """Errors (D, out, ...) times patches (D, in taps, ...), summed over places.
+
+    With several groups, their matrices lie one below the other.
     """
     groups = use.weight.groups
     rows = errors.reshape(len(errors), groups, errors.shape[1] // groups, -1)
