@@ -14,7 +14,7 @@ from benchmarks.race import Race, Sizes
 from meanfield.optimizers import FIRST_STEPS, spectrum
 from meanfield.optimizers.factored import Factored
 from meanfield.optimizers.polar import newton_schulz, polar_factor
-from meanfield.simulation.block_training import Training, begin
+from meanfield.simulation.block_training import begin, copied, tabled
 from sims._block_nets import block_net, hyperparameters
 
 STEPS, FACTORS = "Steps of training", "Factorisations of an optimizer"
@@ -27,11 +27,11 @@ ITERATIONS, SQUARES = 5, 3
 def test_first_step(race: Race, sizes: Sizes, optimizer: str) -> None:
     width, depth = sizes("training_width", 512, 16), 4
     given = hyperparameters(optimizer, "many", width, depth)
-    start = begin(block_net(given, width, depth), 0, 0, optimizer, given, momentum=False)
-    weights = sum(matrix.size for matrix in start.parameters.matrices)
+    start = begin(block_net(given, width, depth), 0, range(1), optimizer, given, momentum=False)
+    weights = sum(matrix.size for matrix in start.weights.values())
 
     def step() -> None:
-        Training(start.net, start.parameters.copy(), start.batch, optimizer, given, momentum=False).step()
+        tabled(start.net, copied(start.weights), start.data, optimizer, given, momentum=False).step()
 
     # Every weight is copied and moved, which reads and writes it twice, and read on the way forward and back.
     race(
@@ -39,7 +39,7 @@ def test_first_step(race: Race, sizes: Sizes, optimizer: str) -> None:
         [memory(4.0 * 8 * weights, 2.0 * 8 * weights), reading(2.0 * 8 * weights, 8.0 * weights)],
         group=STEPS,
         what=f"first step, {optimizer}",
-        size=f"n = {width}, L = {depth}, k = 2, {start.net.samples} samples",
+        size=f"n = {width}, L = {depth}, k = 2, {start.net.inputs} samples",
         amount=weights,
         unit="weights",
     )

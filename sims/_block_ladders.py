@@ -99,7 +99,7 @@ def require_rate(options: argparse.Namespace) -> None:
 
     if options.rate is None:
         return
-    run = {"seed": options.seed, "draws": range(1), "weights": "dense", "momentum": False, "steps": 2}
+    run = {"seed": options.seed, "draws": range(1), "momentum": False, "steps": 2}
     table = "one" if options.block_depth == 1 else "many"
     for optimizer, along in product(options.optimizers, DIRECTIONS):
         width, depth = ladder(options, along)[0]

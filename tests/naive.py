@@ -195,3 +195,33 @@ def tangent_kernels(net, weights, inputs):
         rows = [z.reshape(*z.shape[:2], -1).swapaxes(0, 1).ravel() for z in hidden]
         kernels = [kernel + np.outer(row, row) for kernel, row in zip(kernels, rows, strict=False)]
     return kernels
+
+
+def block_streams(net, weights, inputs):
+    """h_0 .. h_L, the outputs, and what every matrix reads, of a net of blocks as P1 writes it.
+
+    Weights are given by name, inputs (d_0, B).
+    """
+    (first, inner, last), read = net.multipliers, {}
+
+    def layer(name, x):
+        read[f"W{name}"] = x
+        z = weights[f"W{name}"] @ x + (weights[f"b{name}"] if net.biases else 0.0)
+        return sigma(net.activation, z)
+
+    streams = [first * layer("0", inputs)]
+    for block in range(1, net.depth + 1):
+        x = streams[-1]
+        for place in range(1, net.block_depth + 1):
+            x = layer(f"{block}.{place}", x)
+        streams.append(streams[-1] + inner * x)
+    read["readout"] = streams[-1]
+    return streams, last * weights["readout"] @ streams[-1], read
+
+
+def label_loss(output, labels):
+    """Mean over samples of log(1 + exp(-y f)), or of -log p of the class where there are several outputs."""
+    if len(output) == 1:
+        return float(np.mean([np.logaddexp(0.0, -y * f) for y, f in zip(labels, output[0], strict=True)]))
+    shares = np.exp(output) / np.exp(output).sum(axis=0)
+    return float(-np.mean([np.log(shares[label, sample]) for sample, label in enumerate(labels)]))

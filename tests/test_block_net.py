@@ -2,6 +2,7 @@
 
 import pytest
 
+import meanfield as mf
 from meanfield.nets.block_net import BlockNet
 
 
@@ -19,6 +20,7 @@ def test_shapes_and_roles():
         ({"width": 0}, ValueError, "width is 0"),
         ({"depth": 1.5}, TypeError, "depth is 1.5"),
         ({"activation": "gelu"}, ValueError, "'linear', 'relu'"),
+        ({"outputs": 0}, ValueError, "outputs is 0"),
         ({"biases": 1}, TypeError, "True or False"),
         ({"variances": (1.0, 1.0)}, ValueError, "three numbers"),
         ({"variances": (1.0, -1.0, 1.0)}, ValueError, "below zero"),
@@ -29,3 +31,17 @@ def test_shapes_and_roles():
 def test_refusals(options, error, words):
     with pytest.raises(error, match=words):
         BlockNet(**({"width": 4, "depth": 2} | options))
+
+
+def test_weights_have_the_role_of_their_place():
+    net = BlockNet(width=4, depth=1, biases=True)
+    roles = {"W0": "input", "b0": "input_bias", "W1.1": "hidden", "b1.2": "hidden_bias", "readout": "output"}
+    assert {name: net.role_of(name) for name in roles} == roles
+    assert [mf.MLP(depth=2, width=3).role_of(name) for name in ("W1", "W2", "readout")] == ["input", "hidden", "output"]
+    assert mf.TiedLoop(depth=3, width=4).role_of("W") == "hidden"
+
+
+def test_several_outputs_have_a_readout_of_as_many_rows():
+    net = BlockNet(width=4, depth=1, outputs=3)
+    assert net.shapes[-1] == net.weights["readout"].shape == (3, 4)
+    assert net.output_shape == (2, 3)

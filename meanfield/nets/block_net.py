@@ -26,7 +26,7 @@ BLOCK_ACTIVATIONS = ("linear", "relu")
 
 @dataclass(frozen=True, kw_only=True)
 class BlockNet(Net):
-    """L residual blocks of k transformations between an input and an output matrix, with one output (P1 eq. 2, 28).
+    """L residual blocks of k transformations between an input and an output matrix (P1 eq. 2, 28).
 
     Args:
         width: n, units of the stream.
@@ -36,6 +36,7 @@ class BlockNet(Net):
         input_width: d_0.
         samples: inputs in a batch, each uniform on the sphere |x|^2 = d_0, with random labels +-1; the loss is the
             logistic one, averaged over the batch.
+        outputs: of the readout; with several, labels are random classes and the loss is the cross-entropy.
         activation: phi, "linear" or "relu".
         biases: whether input and hidden matrices have biases (P1 B.3).
         multipliers: a_0, a_l, a_{L+1}.
@@ -55,6 +56,7 @@ class BlockNet(Net):
     block_width: int | None = None
     input_width: int = 16
     samples: int = 2
+    outputs: int = 1
     activation: str = "linear"
     biases: bool = False
     multipliers: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -71,6 +73,7 @@ class BlockNet(Net):
             ("block_depth", "transformations of a block"),
             ("input_width", "numbers of an input"),
             ("samples", "inputs of a batch"),
+            ("outputs", "coordinates of the readout"),
         ):
             settle(self, **{name: require_count(name, getattr(self, name), why=why)})
         settle(self, depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="blocks of the stream"))
@@ -93,7 +96,7 @@ class BlockNet(Net):
         """(n_out, n_in) of W_0, of every W_l^(i), block by block, and of W_{L+1}."""
         inside = [self.width, *[self.block_width or self.width] * (self.block_depth - 1), self.width]
         block = list(zip(inside[1:], inside[:-1], strict=True))
-        return (self.width, self.input_width), *(block * self.depth), (1, self.width)
+        return (self.width, self.input_width), *(block * self.depth), (self.outputs, self.width)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -128,11 +131,6 @@ class BlockNet(Net):
         linear = Linear((Weight(f"W{name}", shape, self.of_role("variances", role)),))
         bias = (Bias(Weight(f"b{name}", shape[:1], self.bias_variance)),) if self.biases else ()
         return (linear, *bias, *(() if self.activation == "linear" else (Pointwise(self.activation),)))
-
-    def role_of(self, weight: str) -> str:
-        """The role of a weight by its name; of a bias, that of its matrix followed by "_bias"."""
-        role = {"W0": "input", "b0": "input", "readout": "output"}.get(weight, "hidden")
-        return f"{role}_bias" if weight.startswith("b") else role
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]

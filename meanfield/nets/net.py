@@ -44,6 +44,15 @@ class Net:
         """All weights by name, in the order of their first use, those of the readout last."""
         return named_weights([*self.units, *([] if self.readout_unit is None else [self.readout_unit])])
 
+    def role_of(self, weight: str) -> str:
+        """Where a weight stands, by its name: "input" (in the first unit alone), "hidden" (in any other) or "output".
+
+        Of a bias, followed by "_bias".
+        """
+        by_unit = {"hidden": self.units[1:], "input": self.units[:1]}
+        role = next((role for role, units in by_unit.items() if weight in named_weights(units)), "output")
+        return role if len(self.weights[weight].shape) > 1 else f"{role}_bias"
+
     @property
     def weight_shapes(self) -> list[tuple[int, ...]]:
         """(channels out, channels in, *kernel) of every weight, and (channels,) of every bias."""

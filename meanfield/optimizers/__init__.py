@@ -43,4 +43,4 @@ FIRST_STEPS: dict[str, Optimizer] = {
 }
 
 # Optimizers that take every element by itself, and so biases too; the others leave biases to AdamW, as P1 has it.
-ELEMENTWISE = ("sgd", "adamw", "lion", "sophia")
+ELEMENTWISE = tuple(name for name, one in OPTIMIZERS.items() if one.elementwise)

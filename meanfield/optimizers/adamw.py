@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place, row_slices
+from meanfield.optimizers.base import Gradient, Place, blocks, fresh
 
 Array = NDArray[np.float64]
 
@@ -30,22 +31,23 @@ class AdamW:
 
     beta1: float = 0.9
     beta2: float = 0.95
+    elementwise: ClassVar[bool] = True
+    curved: ClassVar[bool] = False
 
     def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Array, Moments]:
-        slope, before = gradient.slope, state or Moments(np.zeros(0), np.zeros(0), 0)
-        steps = before.steps + 1
+        slope = gradient.slope
+        steps = 1 + (state.steps if state else 0)
         bias = 1 - self.beta1**steps, 1 - self.beta2**steps
-        first, second, direction = (np.empty(slope.shape) for _ in range(3))
-        for rows in row_slices(slope.shape):
-            m, v, g = first[rows], second[rows], slope.left[rows] @ slope.right.T
+        first, second, direction = (np.empty_like(place.weights) for _ in range(3))
+        for block in blocks(slope):
+            m, v, g = first[block], second[block], fresh(slope, block)
             np.multiply(g, 1 - self.beta1, out=m)
             np.multiply(np.square(g, out=g), 1 - self.beta2, out=v)
-            if before.steps:
-                m += self.beta1 * before.first[rows]
-                v += self.beta2 * before.second[rows]
+            if state:
+                m += np.multiply(state.first[block], self.beta1, out=g)
+                v += np.multiply(state.second[block], self.beta2, out=g)
             size = np.sqrt(np.divide(v, bias[1], out=g), out=g)
-            size += place.epsilon
-            direction[rows] = 0.0
-            np.divide(m, size, out=direction[rows], where=size > 0)
-            direction[rows] /= bias[0]
+            size += place.epsilon or size == 0  # where that is 0, so is m
+            quotient = np.divide(m, size, out=direction[block])
+            quotient /= bias[0]
         return direction, Moments(first, second, steps)

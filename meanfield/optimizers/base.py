@@ -1,7 +1,8 @@
-"""What all optimizers take and give: a state, the gradient of one matrix and where it stands, for a direction.
+"""What all optimizers take and give: a state, the gradient of one weight and where it stands, for a direction.
 
 The direction A is meant without the learning rate and without weight decay: Delta W = -eta (A + lambda W) (P1 C.1).
-Optimizers are frozen settings; a step returns a new state and changes nothing that it was given.
+Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Those of single
+elements take stacks of matrices as well, one for each of several nets side by side; the others take one matrix.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.factored import Direction, Factored
 
 Array = NDArray[np.float64]
-Direction = Array | Factored
+Block = tuple[slice, ...]
 
 # Numbers that elementwise work takes at a time, few enough for what it makes in between to stay in a core's cache: in
 # matrices of 1024 x 1024 fresh memory would cost more than the arithmetic.
@@ -25,14 +26,14 @@ AT_A_TIME = 1 << 15
 
 @dataclass(frozen=True)
 class Gradient:
-    """Gradient of the loss with respect to one matrix, and the diagonal of its Hessian, both by factors.
+    """Gradient of the loss with respect to one weight, and the diagonal of its Gauss-Newton matrix.
 
-    In nets of linear or ReLU layers the output is linear in every single weight, so that the diagonal of the Hessian is
-    exactly sum_b l''_b (df_b/dW_ij)^2.
+    In nets of linear or ReLU layers, each weight of which is used once, the output is linear in every single weight,
+    so that this diagonal is that of the Hessian: sum_b l''_b (df_b/dW_ij)^2.
     """
 
-    slope: Factored
-    curvature: Factored | None = None
+    slope: Direction
+    curvature: Direction | None = None
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,59 @@ class Place:
 
 
 class Optimizer(Protocol):
-    """One optimizer with its settings."""
+    """One optimizer with its settings.
+
+    Attributes:
+        elementwise: whether every element is stepped by itself, so that it serves biases, and stacks of matrices.
+        curved: whether it asks for the curvature of the loss.
+    """
+
+    @property
+    def elementwise(self) -> bool: ...
+
+    @property
+    def curved(self) -> bool: ...
 
     def step(self, state: Any, gradient: Gradient, place: Place) -> tuple[Direction, Any]:
         """The direction A and the state after it; the state before the first step is None."""
         ...
 
 
-def scaled(direction: Direction, factor: float) -> Direction:
-    """factor times a matrix, kept as it is kept."""
-    return direction.times(factor) if isinstance(direction, Factored) else factor * direction
-
-
 def times(direction: Direction, columns: Array) -> Array:
     """A matrix times columns."""
     if isinstance(direction, Factored):
-        return direction.left @ (direction.right.T @ columns)
+        return direction.left @ (direction.right.swapaxes(-1, -2) @ columns)
     return direction @ columns
 
 
-def dense(direction: Direction) -> Array:
-    return direction.dense() if isinstance(direction, Factored) else direction
+def fresh(direction: Direction, block: Block) -> Array:
+    """A block of a matrix, to be written over at will."""
+    return direction[block] if isinstance(direction, Factored) else direction[block].copy()
 
 
-def row_slices(shape: tuple[int, int]) -> Iterator[slice]:
-    """The rows of a matrix, as many at a time as elementwise work is quick with."""
-    rows = max(1, AT_A_TIME // max(shape[1], 1))
-    return (slice(start, start + rows) for start in range(0, shape[0], rows))
+def blocks(like: Direction) -> Iterator[Block]:
+    """Blocks of a matrix or of a stack of them, as large as elementwise work is quick with: several whole matrices of
+    a stack, or rows of one. On a device the whole is one block.
+    """
+    *stack, rows, columns = like.shape
+    most = AT_A_TIME
+    if not isinstance(like.left if isinstance(like, Factored) else like, np.ndarray):
+        most = rows * columns * (stack[0] if stack else 1)
+    height, together = max(1, most // max(columns, 1)), max(1, most // max(rows * columns, 1))
+    for first in range(0, rows, height):
+        part = slice(first, first + height)
+        if not stack:
+            yield (part,)
+            continue
+        for net in range(0, stack[0], together):
+            yield slice(net, net + together), part
 
 
-def move(weights: Array, direction: Direction, rate: float) -> None:
-    """weights -= rate * direction, in place."""
-    for rows in row_slices((len(weights), weights.shape[1])):
+def move(weights: Array, direction: Direction, rate: Any) -> None:
+    """weights -= rate * direction, in place; the rate is a number, or (D, 1, 1) of a stack."""
+    for block in blocks(weights):
+        own = rate[block[0]] if getattr(rate, "ndim", 0) else rate
         if isinstance(direction, Factored):
-            weights[rows] -= (rate * direction.left[rows]) @ direction.right.T
+            weights[block] -= Factored(own * direction.left[block], direction.right[block[:-1]]).dense()
         else:
-            weights[rows] -= rate * direction[rows]
+            weights[block] -= own * direction[block]

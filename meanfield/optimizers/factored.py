@@ -1,61 +1,144 @@
 """Matrices of low rank by their factors: what gradients of a few samples are, and what many updates are made of.
 
 A gradient of B samples is left @ right.T with B columns on each side, and so are momenta and preconditioners built
-from it: t steps have rank t B at most. By factors an n x n update costs n (t B)^2 instead of n^3, and is exact.
+from it: t steps have rank t B at most. By factors an n x n update costs n (t B)^2 instead of n^3, and is exact. Once
+factors are as many numbers as the matrix they are multiplied out, for good.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs
 
 Array = NDArray[np.float64]
 
-# Singular values below this share of the largest are what rounding leaves of zeros.
-ROUNDING = 1e-10
+# Columns that LAPACK's factorisations take together, for which they want room.
+BLOCK = 32
+
+
+def rounding(values: Array) -> float:
+    """Singular values below this share of the largest are what rounding leaves of zeros, at this precision."""
+    return 1e-10 if values.dtype == np.float64 else 1e-5
 
 
 @dataclass(frozen=True)
 class Factored:
-    """The matrix left @ right.T, (n_out, n_in), by its factors (n_out, r) and (n_in, r)."""
+    """The matrix left @ right.T, (n_out, n_in), by its factors (n_out, r) and (n_in, r); or a stack of such matrices,
+    with one more axis in front.
+    """
 
     left: Array
     right: Array
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
+    def shape(self) -> tuple[int, ...]:
+        return *self.left.shape[:-1], self.right.shape[-2]
+
+    @property
+    def rank(self) -> int:
+        """r, which the rank of the matrix is at most."""
+        return self.left.shape[-1]
+
+    def __getitem__(self, block: Any) -> Array:
+        """A block of the matrices, multiplied out: (which of a stack, which rows), or (which rows,)."""
+        *nets, rows = block
+        return self.left[(*nets, rows)] @ self.right[tuple(nets)].swapaxes(-1, -2)
+
+    def of_net(self, net: int) -> Factored:
+        """One matrix of a stack."""
+        return Factored(self.left[net], self.right[net])
 
     def dense(self) -> Array:
-        return self.left @ self.right.T
+        return self.left @ self.right.swapaxes(-1, -2)
 
     def times(self, scale: float) -> Factored:
         return Factored(scale * self.left, self.right)
 
     def plus(self, other: Factored) -> Factored:
         """The sum, of rank at most both ranks together."""
-        return Factored(np.hstack([self.left, other.left]), np.hstack([self.right, other.right]))
+        return Factored(
+            np.concatenate([self.left, other.left], axis=-1), np.concatenate([self.right, other.right], axis=-1)
+        )
 
     def core(self) -> tuple[Array, Array, Array]:
         """Orthonormal columns on the left, a small matrix, orthonormal columns on the right."""
-        (left, above), (right, below) = np.linalg.qr(self.left), np.linalg.qr(self.right)
+        (left, above), (right, below) = thin_qr(self.left), thin_qr(self.right)
         return left, above @ below.T, right
-
-    def singular(self) -> tuple[Array, Array, Array]:
-        """Compact singular value decomposition (U, s, V) with columns of U and V, s descending and not zero."""
-        left, middle, right = self.core()
-        u, s, v = np.linalg.svd(middle)
-        rank = int(np.count_nonzero(s > ROUNDING * s[0])) if s.size else 0
-        return left @ u[:, :rank], s[:rank], right @ v[:rank].T
 
     def spectral_norm(self) -> float:
         """Largest singular value, to rounding."""
         return float(np.linalg.norm(self.core()[1], 2))
 
 
-def add_momentum(momentum: Factored | None, decay: float, gradient: Factored, share: float) -> Factored:
-    """decay momentum + share gradient; what a decay of zero forgets leaves no columns behind."""
-    new = gradient.times(share)
-    return new if momentum is None or decay == 0 else momentum.times(decay).plus(new)
+Direction = Array | Factored
+
+
+def is_worth_factors(shape: tuple[int, ...], rank: int) -> bool:
+    """Whether factors of that many columns are fewer numbers than the matrix (n_out, n_in)."""
+    outputs, inputs = shape[-2:]
+    return rank * (outputs + inputs) < outputs * inputs
+
+
+def scaled(direction: Direction, factor: float) -> Direction:
+    """factor times a matrix, kept as it is kept."""
+    return direction.times(factor) if isinstance(direction, Factored) else factor * direction
+
+
+def dense(direction: Direction) -> Array:
+    return direction.dense() if isinstance(direction, Factored) else direction
+
+
+def singular(matrix: Direction) -> tuple[Array, Array, Array]:
+    """Compact singular value decomposition (U, s, V) with columns of U and V, s descending and not zero."""
+    if isinstance(matrix, Factored):
+        left, middle, right = matrix.core()
+        u, s, v = np.linalg.svd(middle)
+        kept = slice(_rank(s))
+        return left @ u[:, kept], s[kept], right @ v[kept].T
+    u, s, v = np.linalg.svd(matrix, full_matrices=False)
+    kept = slice(_rank(s))
+    return u[:, kept], s[kept], v[kept].T
+
+
+def _rank(values: Array) -> int:
+    return int(np.count_nonzero(values > rounding(values) * values[0])) if values.size else 0
+
+
+def thin_qr(columns: Array) -> tuple[Array, Array]:
+    """Orthonormal columns Q and the upper triangle R of a matrix Q R.
+
+    By LAPACK itself: of a few columns, what NumPy does around it takes longer than the work.
+    """
+    if not isinstance(columns, np.ndarray):
+        return tuple(np.linalg.qr(columns))
+    factorise, form = _routines(columns.dtype.char)
+    rank = min(columns.shape)
+    packed, scales, _, _ = factorise(columns, lwork=BLOCK * max(1, columns.shape[1]))
+    basis, _, _ = form(packed[:, :rank], scales, lwork=BLOCK * max(1, rank))
+    return basis, packed[:rank] * _upper(rank, columns.shape[1])
+
+
+@lru_cache
+def _routines(kind: str) -> tuple[Any, Any]:
+    return tuple(get_lapack_funcs(("geqrf", "orgqr"), dtype=kind))
+
+
+@lru_cache
+def _upper(rows: int, columns: int) -> Array:
+    return np.triu(np.ones((rows, columns)))
+
+
+def add_momentum(momentum: Direction | None, decay: float, gradient: Direction, share: float) -> Direction:
+    """decay momentum + share gradient, by factors while these are worth it; a decay of zero forgets the columns."""
+    new = scaled(gradient, share)
+    if momentum is None or decay == 0:
+        return new
+    kept = scaled(momentum, decay)
+    if isinstance(kept, Factored) and isinstance(new, Factored) and is_worth_factors(new.shape, kept.rank + new.rank):
+        return kept.plus(new)
+    return dense(kept) + dense(new)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place, row_slices
-from meanfield.optimizers.factored import Factored, add_momentum
+from meanfield.optimizers.base import Gradient, Place, blocks, fresh
 
 Array = NDArray[np.float64]
 
@@ -19,10 +19,18 @@ class Lion:
 
     beta1: float = 0.9
     beta2: float = 0.99
+    elementwise: ClassVar[bool] = True
+    curved: ClassVar[bool] = False
 
-    def step(self, state: Factored | None, gradient: Gradient, place: Place) -> tuple[Array, Factored]:
-        looked_at = add_momentum(state, self.beta1, gradient.slope, 1 - self.beta1)
-        direction = np.empty(looked_at.shape)
-        for rows in row_slices(looked_at.shape):
-            np.sign(looked_at.left[rows] @ looked_at.right.T, out=direction[rows])
-        return direction, add_momentum(state, self.beta2, gradient.slope, 1 - self.beta2)
+    def step(self, state: Array | None, gradient: Gradient, place: Place) -> tuple[Array, Array]:
+        slope = gradient.slope
+        direction, mean = np.empty_like(place.weights), np.empty_like(place.weights)
+        for block in blocks(slope):
+            g, m, seen = fresh(slope, block), mean[block], direction[block]
+            np.multiply(g, 1 - self.beta2, out=m)
+            np.multiply(g, 1 - self.beta1, out=seen)
+            if state is not None:
+                seen += np.multiply(state[block], self.beta1, out=g)
+                m += np.multiply(state[block], self.beta2, out=g)
+            np.sign(seen, out=seen)
+        return direction, mean

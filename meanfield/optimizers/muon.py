@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Factored, add_momentum
+from meanfield.optimizers.factored import Direction, add_momentum
 from meanfield.optimizers.polar import newton_schulz, polar_factor
 
 
@@ -18,8 +19,10 @@ class Muon:
 
     momentum: float = 0.95
     newton_schulz_steps: int | None = 5
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
-    def step(self, state: Factored | None, gradient: Gradient, place: Place) -> tuple[Factored, Factored]:
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         looked_at = add_momentum(moved, self.momentum, gradient.slope, 1.0)
         if self.newton_schulz_steps is None:

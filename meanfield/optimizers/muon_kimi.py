@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Factored
+from meanfield.optimizers.factored import Direction, scaled
 from meanfield.optimizers.muon import Muon
 
 # The root mean square of an element of AdamW's updates, as Muon-Kimi takes it.
@@ -18,7 +19,9 @@ class MuonKimi:
 
     momentum: float = 0.95
     newton_schulz_steps: int | None = 5
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
-    def step(self, state: Factored | None, gradient: Gradient, place: Place) -> tuple[Factored, Factored]:
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         direction, moved = Muon(self.momentum, self.newton_schulz_steps).step(state, gradient, place)
-        return direction.times(ELEMENT_SIZE * float(max(direction.shape)) ** 0.5), moved
+        return scaled(direction, ELEMENT_SIZE * float(max(direction.shape)) ** 0.5), moved

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Factored, add_momentum
+from meanfield.optimizers.factored import Direction, add_momentum
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,9 @@ class SGD:
     """M <- beta M + G, A = M; without momentum A = G."""
 
     momentum: float = 0.9
+    elementwise: ClassVar[bool] = True
+    curved: ClassVar[bool] = False
 
-    def step(self, state: Factored | None, gradient: Gradient, place: Place) -> tuple[Factored, Factored]:
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction | None]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
-        return moved, moved
+        return moved, moved if self.momentum else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding
 
 Array = NDArray[np.float64]
 
@@ -17,7 +19,7 @@ Array = NDArray[np.float64]
 class Moments:
     """M, and roots of L and R: columns whose products with their transposes are L and R."""
 
-    mean: Factored
+    mean: Direction
     left: Array
     right: Array
     steps: int
@@ -33,24 +35,30 @@ class Shampoo:
 
     beta1: float = 0.95
     beta2: float = 0.95
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
-    def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Factored, Moments]:
+    def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Direction, Moments]:
         before = (state.left, state.right, state.steps) if state else (None, None, 0)
         left, right = second_moments(before[0], before[1], gradient.slope, self.beta2)
         mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
         steps = before[2] + 1
         correction = 1 - self.beta2**steps
-        direction = Factored(
-            _inverse_root(left, correction, place.epsilon, mean.left),
-            _inverse_root(right, correction, place.epsilon, mean.right),
-        )
+        roots = [partial(_inverse_root, root, correction, place.epsilon) for root in (left, right)]
+        if isinstance(mean, Factored):
+            direction: Direction = Factored(roots[0](mean.left), roots[1](mean.right))
+        else:
+            direction = roots[1](roots[0](mean).T).T
         return direction, Moments(mean, left, right, steps)
 
 
-def second_moments(left: Array | None, right: Array | None, slope: Factored, beta: float) -> tuple[Array, Array]:
+def second_moments(left: Array | None, right: Array | None, slope: Direction, beta: float) -> tuple[Array, Array]:
     """Roots of the running means of G G^T and G^T G, their columns orthogonal and of descending length."""
-    above, below = (np.asarray(np.linalg.qr(side, mode="r")) for side in (slope.left, slope.right))
-    fresh = (slope.left @ below.T, slope.right @ above.T)
+    if isinstance(slope, Factored):
+        above, below = (np.asarray(np.linalg.qr(side, mode="r")) for side in (slope.left, slope.right))
+        fresh = slope.left @ below.T, slope.right @ above.T
+    else:
+        fresh = slope, slope.T
     return _running(left, fresh[0], beta), _running(right, fresh[1], beta)
 
 
@@ -59,7 +67,7 @@ def _running(root: Array | None, fresh: Array, beta: float) -> Array:
     if root is not None and beta > 0:
         columns = np.hstack([np.sqrt(beta) * root, columns])
     vectors, lengths, _ = np.linalg.svd(columns, full_matrices=False)
-    kept = lengths > ROUNDING * lengths[0]
+    kept = lengths > rounding(lengths) * lengths[0]
     return vectors[:, kept] * lengths[kept]
 
 

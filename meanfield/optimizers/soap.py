@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding
 from meanfield.optimizers.shampoo import second_moments
 
 Array = NDArray[np.float64]
@@ -18,7 +19,7 @@ Array = NDArray[np.float64]
 class Moments:
     """M in the basis of the weights, roots of L and R, and AdamW's second moment, slot by slot of the eigenbasis."""
 
-    mean: Factored
+    mean: Direction
     left: Array
     right: Array
     second: Array
@@ -37,13 +38,15 @@ class SOAP:
     beta1: float = 0.95
     beta2: float = 0.95
     beta3: float = 0.95
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
     def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Factored, Moments]:
         before = (state.left, state.right) if state else (None, None)
         left, right = second_moments(before[0], before[1], gradient.slope, self.beta3)
         mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
         bases = left / np.linalg.norm(left, axis=0), right / np.linalg.norm(right, axis=0)
-        old = state.second if state else np.zeros((0, 0))
+        old = state.second if state else np.zeros((0, 0), left.dtype)
         second = self.beta2 * _padded(old, left.shape[1], right.shape[1])
         rotated = _rotated(gradient.slope, *bases)
         second[: rotated.shape[0], : rotated.shape[1]] += (1 - self.beta2) * rotated**2
@@ -55,16 +58,19 @@ class SOAP:
         return Factored(bases[0] @ quotient, bases[1]), Moments(mean, left, right, second, steps)
 
 
-def _rotated(matrix: Factored, left: Array, right: Array) -> Array:
+def _rotated(matrix: Direction, left: Array, right: Array) -> Array:
     """Q_L^T matrix Q_R, with what rounding leaves of its zeros set to zero: AdamW would make ones of it."""
-    found = (left.T @ matrix.left) @ (right.T @ matrix.right).T
-    found[np.abs(found) < ROUNDING * np.abs(found).max(initial=0.0)] = 0.0
+    if isinstance(matrix, Factored):
+        found = (left.T @ matrix.left) @ (right.T @ matrix.right).T
+    else:
+        found = left.T @ matrix @ right
+    found[np.abs(found) < rounding(found) * np.abs(found).max(initial=0.0)] = 0.0
     return found
 
 
 def _padded(slots: Array, rows: int, columns: int) -> Array:
     """The slots with room for new eigenvectors, which start from nothing."""
     shape = max(rows, slots.shape[0]), max(columns, slots.shape[1])
-    room = np.zeros(shape)
+    room = np.zeros(shape, slots.dtype)
     room[: slots.shape[0], : slots.shape[1]] = slots
     return room

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place, row_slices
-from meanfield.optimizers.factored import Factored, add_momentum
+from meanfield.optimizers.base import Gradient, Place, blocks, fresh
 
 Array = NDArray[np.float64]
+Means = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
 class Sophia:
-    """A = clip(m / max(rho h, epsilon), 1), h the running diagonal of the Hessian, taken anew at every step.
+    """A = clip(m / max(rho h, epsilon), 1), h the running diagonal of the curvature, taken anew at every step.
 
     An epsilon of zero means its limit: where there is no curvature, the sign of m.
     """
@@ -23,21 +24,26 @@ class Sophia:
     beta1: float = 0.965
     beta2: float = 0.99
     rho: float = 0.05
+    elementwise: ClassVar[bool] = True
+    curved: ClassVar[bool] = True
 
-    def step(
-        self, state: tuple[Factored, Factored] | None, gradient: Gradient, place: Place
-    ) -> tuple[Array, tuple[Factored, Factored]]:
-        if gradient.curvature is None:
+    def step(self, state: Means | None, gradient: Gradient, place: Place) -> tuple[Array, Means]:
+        slope, curvature = gradient.slope, gradient.curvature
+        if curvature is None:
             raise ValueError("Sophia divides by the diagonal of the Hessian; give the gradient its curvature")
-        before = state or (None, None)
-        mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
-        curvature = add_momentum(before[1], self.beta2, gradient.curvature, 1 - self.beta2)
-        direction = np.empty(mean.shape)
-        for rows in row_slices(mean.shape):
-            numerator = mean.left[rows] @ mean.right.T
-            floor = self.rho * (curvature.left[rows] @ curvature.right.T)
-            np.maximum(floor, place.epsilon, out=floor)
-            # The clipped quotient without dividing: the numerator cut at +- its floor, over the floor.
-            direction[rows] = np.sign(numerator)
-            np.divide(np.clip(numerator, -floor, floor, out=numerator), floor, out=direction[rows], where=floor > 0)
-        return direction, (mean, curvature)
+        direction, mean, running = (np.empty_like(place.weights) for _ in range(3))
+        for block in blocks(slope):
+            m, h, g = mean[block], running[block], fresh(slope, block)
+            np.multiply(g, 1 - self.beta1, out=m)
+            np.multiply(curvature[block], 1 - self.beta2, out=h)
+            if state:
+                m += np.multiply(state[0][block], self.beta1, out=g)
+                h += np.multiply(state[1][block], self.beta2, out=g)
+            floor = np.maximum(np.multiply(h, self.rho, out=g), place.epsilon, out=g)
+            if place.epsilon:
+                np.clip(np.divide(m, floor, out=direction[block]), -1, 1, out=direction[block])
+                continue
+            # The clipped quotient without dividing by nothing: m cut at +- its floor, over the floor.
+            cut = np.clip(m, -floor, floor) / (floor + (floor == 0))
+            direction[block] = np.where(floor > 0, cut, np.sign(m))
+        return direction, (mean, running)

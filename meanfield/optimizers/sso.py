@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import ROUNDING, Factored, add_momentum
-from meanfield.optimizers.ritz import RitzSpace, Top
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding, singular
+from meanfield.optimizers.ritz import SMALLEST, RitzSpace, Top
 
 Array = NDArray[np.float64]
 Family = Callable[[float], Array]
@@ -32,7 +33,7 @@ NEARBY = 1e-4
 class Running:
     """The momentum, and right vectors near the top of the weights as the step leaves them."""
 
-    momentum: Factored
+    momentum: Direction
     guess: Array
 
 
@@ -69,19 +70,21 @@ class SSO:
 
     momentum: float = 0.9
     tolerance: float = 1e-9
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
     def step(self, state: Running | None, gradient: Gradient, place: Place) -> tuple[Factored, Running]:
         moved = add_momentum(state.momentum if state else None, self.momentum, gradient.slope, 1.0)
-        outputs, inputs = moved.shape
+        outputs, inputs = place.weights.shape
         radius = float(np.sqrt(outputs / inputs))
-        left, slope, right = moved.singular()
+        left, slope, right = singular(moved)
         space = RitzSpace(place.weights, left, right, state.guess if state else None)
         held = [space.top(np.zeros((len(slope), len(slope))), self.tolerance)]
         sphere = Sphere(space, held[0].value, place.learning_rate * radius, self.tolerance)
         for _ in range(MOST_HELD):
             space.admit(held[-1].u, held[-1].v, UNSEEN)
             pairs = [np.outer(space.left.T @ top.u, space.right.T @ top.v) for top in held]
-            core = _polar(np.sum(pairs, axis=0))
+            core = _polar(np.sum(pairs, axis=0)) if len(held) > 1 else _normalised(pairs[0])
             family = _family(slope, core)
             found = _balanced(family, core, sphere)
             if found is not None:
@@ -169,11 +172,16 @@ def _family(values: Array, held: Array) -> Family:
 
 def _polar(core: Array) -> Array:
     """U V^T of a small matrix U S V^T."""
-    if not core.size:
-        return core
+    if min(core.shape) < 2:
+        return _normalised(core)
     u, s, v = np.linalg.svd(core, full_matrices=False)
-    kept = s > ROUNDING * s[0]
+    kept = s > rounding(s) * s[0]
     return u[:, kept] @ v[kept]
+
+
+def _normalised(core: Array) -> Array:
+    """The polar factor of a matrix of rank one or zero."""
+    return core / max(float(np.sqrt(np.vdot(core, core))), SMALLEST)
 
 
 def _root(function: Callable[[float], float]) -> float:

@@ -7,23 +7,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.block_net import BlockNet
-from meanfield.optimizers.base import Direction, scaled, times
+from meanfield.nets.maps import Linear, weights_of
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import times
+from meanfield.optimizers.factored import Direction, scaled
 from meanfield.optimizers.spectrum import rms_operator_norm
-from meanfield.simulation.block_passes import Batch, Parameters, draw_batch, draw_parameters, forward
-from meanfield.simulation.block_training import Hyperparameters, Training, root_mean_square
-from meanfield.simulation.update_orders import split_by_order
+from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.simulation.block_training import Hyperparameters, copied, root_mean_squares, tabled
+from meanfield.simulation.maps.linear import patches_of
+from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.training.draws import drawn_batch, drawn_weights
+from meanfield.simulation.training.training import Training, matrices
+from meanfield.simulation.update_orders import LINEAR, split_by_order
 
 Array = NDArray[np.float64]
 Found = dict[str, Array]
 
 
 def draw_first_updates(
-    net: BlockNet,
+    net: Net,
     *,
     seed: int,
     draws: range,
-    weights: str,
     hyperparameters: Mapping[str, Hyperparameters],
     norms: bool = True,
 ) -> Found:
@@ -42,46 +47,64 @@ def draw_first_updates(
         weight_alignment (M,) and update_alignment (O, M): |A z|_R / (|A|_R |z|_R), A the matrix or its update and z
         what it read before the step, which P1's claims F.1 and F.2 say are of order one.
     """
-    found = [_one(net, draw_parameters(net, seed, d), draw_batch(net, seed, d), hyperparameters, norms) for d in draws]
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
-
-
-def _one(net: BlockNet, start: Parameters, batch: Batch, of: Mapping[str, Hyperparameters], norms: bool) -> Found:
-    made = forward(net, start, batch.inputs)
-    found: Found = {"feature_norm": np.array([root_mean_square(h) for h in made.streams])}
+    start, batch = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
+    first = forward(net, matrices(net, start, NUMPY), batch.inputs)
+    found: Found = {"feature_norm": root_mean_squares(first.values[1:])}
     if norms:
-        found |= norms_and_alignments(start.matrices, made.inputs, "weight")
-        if net.biases:
-            found["bias_norm"] = np.array([root_mean_square(bias) for bias in start.biases])
-    stepped = [_stepped(net, start, batch, name, given, norms) for name, given in of.items()]
-    return found | {name: np.stack([one[name] for one in stepped]) for name in stepped[0]}
+        found |= norms_and_alignments(start, seen_by_matrices(first), "weight")
+        found |= _bias_norms(net, start, "bias_norm")
+    trainings = (
+        tabled(net, copied(start), batch, name, given, momentum=False) for name, given in hyperparameters.items()
+    )
+    stepped = [_stepped(training, first, start, norms) for training in trainings]
+    return found | {name: np.stack([one[name] for one in stepped], axis=1) for name in stepped[0]}
 
 
-def _stepped(net: BlockNet, start: Parameters, batch: Batch, name: str, given: Hyperparameters, norms: bool) -> Found:
-    """One optimizer's step from ``start``, which is left as it is."""
-    training = Training(net, start.copy(), batch, name, given, momentum=False)
-    directions = training.step()
-    before = forward(net, start, batch.inputs)
-    after = forward(net, training.parameters, batch.inputs).streams
-    changes = [root_mean_square(now - then) for now, then in zip(after, before.streams, strict=True)]
-    found: Found = {"feature_update_norm": np.array(changes)}
-    if net.activation == "linear":
-        _, orders = split_by_order(net, start, training.parameters, batch.inputs)
-        found["order_norm"] = np.array([root_mean_square(order) for order in orders[:, -1]])
+def _stepped(training: Training, first: Forward, start: Mapping[str, Array], norms: bool) -> Found:
+    """One optimizer's step from ``start``."""
+    net, directions = training.net, training.step()
+    training.require_floats()
+    pairs = zip(training.look().values[1:], first.values[1:], strict=True)
+    found: Found = {"feature_update_norm": root_mean_squares([now - then for now, then in pairs])}
+    if all(isinstance(one, LINEAR) for unit in net.units for one in unit.maps):
+        _, orders = split_by_order(net, start, training.weights, training.data.inputs)
+        found["order_norm"] = root_mean_squares(orders[-1])
     if not norms:
         return found
-    rates = [given[role]["learning_rate"] for role in net.roles]
-    moves = [scaled(direction, rate) for direction, rate in zip(directions, rates, strict=True)]
-    found |= norms_and_alignments(moves, before.inputs, "update")
-    if net.biases:
-        pairs = zip(training.parameters.biases, start.biases, strict=True)
-        sizes = np.array([root_mean_square(now - then) for now, then in pairs])
-        found["bias_update_norm"] = sizes
+    moves = {name: [scaled(one, training.rate(name)) for one in ones] for name, ones in directions.items()}
+    found |= norms_and_alignments(moves, seen_by_matrices(first), "update")
+    changes = {name: training.weights[name] - start[name] for name in start}
+    return found | _bias_norms(net, changes, "bias_update_norm")
+
+
+def _bias_norms(net: Net, values: Mapping[str, Array], name: str) -> Found:
+    biases = [values[key] for key, weight in net.weights.items() if len(weight.shape) == 1]
+    return {name: root_mean_squares(biases)} if biases else {}
+
+
+def seen_by_matrices(state: Forward) -> dict[str, Array]:
+    """What every matrix reads at its first use, as patches (D, in taps, B S), in the order of the net."""
+    found: dict[str, Array] = {}
+    for passage in (*state.passages, *([] if state.readout is None else [state.readout])):
+        for place, one in enumerate(passage.unit.maps):
+            if isinstance(one, Linear):
+                for weight in weights_of(one):
+                    if weight.name not in found:
+                        patches = patches_of(one, passage.input_of(place, state.setting), state.setting)
+                        found[weight.name] = np.broadcast_to(patches, (len(state.output), *patches.shape[1:]))
     return found
 
 
-def norms_and_alignments(matrices: Sequence[Direction], seen: Sequence[Array], name: str) -> Found:
-    norms = np.array([rms_operator_norm(matrix) for matrix in matrices])
-    images = zip(matrices, seen, strict=True)
-    gains = np.array([root_mean_square(times(matrix, z)) / root_mean_square(z) for matrix, z in images])
+def norms_and_alignments(
+    moved: Mapping[str, Sequence[Direction] | Array], seen: Mapping[str, Array], name: str
+) -> Found:
+    """NAME_norm and NAME_alignment, (D, M), of the matrices that ``seen`` lists."""
+    norms = np.array([[rms_operator_norm(one) for one in moved[key]] for key in seen]).T
+    gains = np.stack([_gains(moved[key], z) for key, z in seen.items()], axis=1)
     return {f"{name}_norm": norms, f"{name}_alignment": gains / norms}
+
+
+def _gains(ones: Sequence[Direction] | Array, seen: Array) -> Array:
+    """|A z|_R / |z|_R of every net."""
+    images = [times(matrix, z) for matrix, z in zip(ones, seen, strict=True)]
+    return np.array([np.sqrt(np.mean(a**2) / np.mean(z**2)) for a, z in zip(images, seen, strict=True)])

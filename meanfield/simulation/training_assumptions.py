@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.block_net import BlockNet
-from meanfield.optimizers.base import Direction, scaled
-from meanfield.optimizers.factored import Factored
+from meanfield.nets.maps import Linear, Pointwise
+from meanfield.nets.net import Net
+from meanfield.optimizers.factored import scaled
 from meanfield.optimizers.spectrum import rms_operator_norm
-from meanfield.simulation.block_passes import Batch, Pass, draw_parameters, loss
-from meanfield.simulation.block_training import Hyperparameters, Training
-from meanfield.simulation.first_updates import norms_and_alignments
+from meanfield.simulation.block_training import Hyperparameters, copied, tabled
+from meanfield.simulation.first_updates import norms_and_alignments, seen_by_matrices
+from meanfield.simulation.maps import operation_of
+from meanfield.simulation.passes import Forward
+from meanfield.simulation.training.data import given_data
+from meanfield.simulation.training.draws import drawn_weights, own_loss
+from meanfield.simulation.training.gradients import uses_of_weights
+from meanfield.simulation.training.training import Training
 
 Array = NDArray[np.float64]
 Found = dict[str, Array]
 
 
 def draw_training_assumptions(
-    net: BlockNet,
+    net: Net,
     *,
     seed: int,
     draws: range,
-    weights: str,
     inputs: Array,
     labels: Array,
     hyperparameters: Hyperparameters,
@@ -55,85 +59,98 @@ def draw_training_assumptions(
 
     Source: P1 appendices F.2, G.1, G.2.
     """
-    batch = Batch(inputs, labels)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = [_one(net, seed, draw, batch, hyperparameters, steps) for draw in draws]
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
-
-
-def _one(
-    net: BlockNet, seed: int, draw: int, batch: Batch, hyperparameters: Hyperparameters, steps: Sequence[int]
-) -> Found:
-    training = Training(net, draw_parameters(net, seed, draw), batch, "sgd", hyperparameters, momentum=False)
-    start, first = training.parameters.copy().matrices, training.look()
-    initial = _norms(start)
+    data = given_data(net, inputs.T, labels, own_loss(net))
+    training = tabled(net, drawn_weights(net, seed, draws), data, "sgd", hyperparameters, momentum=False)
+    start, first = copied(training.weights), training.look()
+    initial = _norms(start, first)
     looks = []
-    for step in range(1, max(steps) + 1):
-        if step in steps:
-            looks.append(_look(training, start, initial, first))
-        else:
-            training.step()
-    return {name: np.stack([look[name] for look in looks]) for name in looks[0]}
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(1, max(steps) + 1):
+            if step in steps:
+                looks.append(_look(training, start, initial, first))
+            else:
+                training.step()
+            training.require_floats()
+    return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
 
 
-def _look(training: Training, start: Sequence[Array], initial: Array, first: Pass) -> Found:
+def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward) -> Found:
     """Makes one step, and gives what it does."""
-    net, seen, before = training.net, training.look(), training.parameters.copy().matrices
+    seen, before = training.look(), copied(training.weights)
+    losses, samples = training.losses(), _sample_ratios(training)
+    activations = _activation_ratios(seen)
     directions = training.step()
-    now, after = training.parameters.matrices, training.look()
-    if not np.isfinite(after.streams[-1]).all():
+    training.require_floats()
+    now, after = training.weights, training.look()
+    if not np.isfinite(after.values[-1]).all():
         raise OverflowError("streams leave the range of floats; take a smaller learning rate, width or depth")
-    rates = [training.hyperparameters[role]["learning_rate"] for role in net.roles]
-    moves = [scaled(direction, -rate) for direction, rate in zip(directions, rates, strict=True)]
-    own = norms_and_alignments(before, seen.inputs, "weight")
-    moved = norms_and_alignments(moves, seen.inputs, "update")
-    norms = _norms(now)
-    travel = _norms([new - old for new, old in zip(now, start, strict=True)])
-    samples = [_sample_ratio(move, z) for move, z in zip(moves, seen.inputs, strict=True)]
+    moves = {name: [scaled(one, -training.rate(name)) for one in found] for name, found in directions.items()}
+    own = norms_and_alignments(before, seen_by_matrices(seen), "weight")
+    moved = norms_and_alignments(moves, seen_by_matrices(seen), "update")
+    norms = _norms(now, seen)
+    travel = _norms({name: now[name] - start[name] for name in now}, seen)
     return {
-        "training_loss": np.array(loss(seen.output, training.batch.labels)),
+        "training_loss": losses,
         "weight_step_ratio": norms / (own["weight_norm"] + moved["update_norm"]),
         "weight_travel_ratio": norms / (initial + travel),
         "feature_step_ratio": _feature_ratios(seen, after),
         "feature_travel_ratio": _feature_ratios(first, after),
-        "activation_ratio": _activation_ratios(net, before, seen),
-        "sample_update_ratio": np.array(samples),
+        "activation_ratio": activations,
+        "sample_update_ratio": samples,
         "weight_alignment": own["weight_alignment"],
         "update_alignment": moved["update_alignment"],
     }
 
 
-def _norms(matrices: Sequence[Array]) -> Array:
-    return np.array([rms_operator_norm(matrix) for matrix in matrices])
+def _norms(matrices: Mapping[str, Array], state: Forward) -> Array:
+    """RMS operator norms of all matrices, (D, M)."""
+    return np.array([[rms_operator_norm(one) for one in matrices[name]] for name in seen_by_matrices(state)]).T
 
 
-def _feature_ratios(before: Pass, after: Pass) -> Array:
+def _feature_ratios(before: Forward, after: Forward) -> Array:
     """Mean over samples of |h'| / (|h| + |h' - h|), stream by stream."""
-    pairs = zip(before.streams, after.streams, strict=True)
-    return np.array([_mean(_sizes(new) / (_sizes(old) + _sizes(new - old))) for old, new in pairs])
+    pairs = zip(before.values[1:], after.values[1:], strict=True)
+    return np.stack([_mean(_sizes(new) / (_sizes(old) + _sizes(new - old))) for old, new in pairs], axis=1)
 
 
-def _activation_ratios(net: BlockNet, matrices: Sequence[Array], seen: Pass) -> Array:
-    """Mean over samples of |phi(W z)| / |W z|, for every matrix that an activation follows."""
-    if net.activation == "linear":
-        return np.ones(len(matrices) - 1)
-    given = [matrix @ z for matrix, z in zip(matrices[:-1], seen.inputs[:-1], strict=True)]
-    return np.array([_mean(_sizes(one * gate) / _sizes(one)) for one, gate in zip(given, seen.gates, strict=True)])
+def _activation_ratios(seen: Forward) -> Array:
+    """Mean over samples of |phi(W z)| / |W z|, for every matrix below the readout; 1 where no activation follows."""
+    found = []
+    for passage in seen.passages:
+        maps = passage.unit.maps
+        for place, one in enumerate(maps):
+            if not isinstance(one, Linear):
+                continue
+            if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
+                found.append(np.ones(len(seen.output)))
+                continue
+            given = passage.input_of(place + 1, seen.setting)
+            passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, seen.setting)[0]
+            found.append(_mean(_sizes(passed) / _sizes(given)))
+    return np.stack(found, axis=1)
 
 
-def _sample_ratio(move: Direction, seen: Array) -> float:
-    """Mean over samples of |Delta W^(i) z_i| / (B |Delta W z_i|): column i of the factors makes Delta W^(i) / B."""
-    assert isinstance(move, Factored)  # as gradients are, sample by sample
-    alone = _sizes(move.left) * np.abs((move.right * seen).sum(axis=0))
-    return _mean(alone / _sizes(move.left @ (move.right.T @ seen)))
+def _sample_ratios(training: Training) -> Array:
+    """Mean over samples of |Delta W^(i) z_i| / (B |Delta W z_i|) under the gradient: column i of its factors U and X
+    makes Delta W^(i) / B, so that this is |u_i| |x_i|^2 / |U X^T x_i|.
+    """
+    found = []
+    for uses in uses_of_weights(training.look(), training.slope()).values():
+        (use,) = uses
+        errors, seen = use.by_column[:, :, 0, :, 0], use.patches
+        alone = _sizes(errors) * (seen * seen).sum(axis=1)
+        found.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
+    return np.stack(found, axis=1)
 
 
-def _mean(ratios: Array) -> float:
-    """Over samples, of ratios that are not 0 / 0; nan if none is left."""
-    known = ratios[~np.isnan(ratios)]
-    return float(known.mean()) if known.size else np.nan
+def _mean(ratios: Array) -> Array:
+    """Over samples (D, B, ...), of ratios that are not 0 / 0, (D,); nan if none is left."""
+    flat = ratios.reshape(len(ratios), -1)
+    known = ~np.isnan(flat)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, flat, 0.0).sum(axis=1) / known.sum(axis=1)
 
 
 def _sizes(columns: Array) -> Array:
-    """The root mean square of every column."""
-    return np.sqrt(np.mean(np.square(columns), axis=0))
+    """The root mean square over units, of every sample (D, n, B, ...)."""
+    return np.sqrt(np.mean(np.square(columns), axis=1))

@@ -69,7 +69,7 @@ SPECS = [
     (mf.Batch(), {"input_correlation": 0.5, "labels": "teacher", "label_mean": 1}),
     (BlockNet(width=4, depth=2), {"width": 5, "depth": 3, "block_depth": 1, "block_width": 3, "input_width": 3}),
     (BlockNet(width=4, depth=2), {"samples": 3, "activation": "relu", "biases": True, "bias_variance": 1.0}),
-    (BlockNet(width=4, depth=2), {"multipliers": (1, 2, 1), "variances": (1, 2, 1)}),
+    (BlockNet(width=4, depth=2), {"multipliers": (1, 2, 1), "variances": (1, 2, 1), "outputs": 3}),
 ]
 CHANGES = [(spec, name, value) for spec, changes in SPECS for name, value in changes.items()]
 

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from meanfield.nets.block_net import BlockNet
-from meanfield.simulation.block_passes import Batch, Parameters, draw_parameters, forward, gradients, loss
+from meanfield.optimizers.factored import dense
+from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.simulation.passes import forward
+from meanfield.simulation.training.data import given_data
+from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.gradients import gradients
+from meanfield.simulation.training.losses import Logistic
+from meanfield.simulation.training.training import matrices
 from meanfield.simulation.training_assumptions import draw_training_assumptions
+from tests.naive import block_streams, label_loss
 
 NET = BlockNet(
     width=7, depth=2, input_width=5, samples=4, activation="relu", multipliers=(1, 0.5, 0.2), variances=(0.4, 0.3, 2)
@@ -18,7 +26,7 @@ INPUTS, LABELS = SOURCE.standard_normal((5, 4)), np.array([1.0, -1.0, 1.0, -1.0]
 
 
 def drawn(net=NET, inputs=INPUTS, labels=LABELS, steps=(1, 3)):
-    options = {"seed": 0, "draws": range(2), "weights": "dense", "hyperparameters": RATES, "steps": steps}
+    options = {"seed": 0, "draws": range(2), "hyperparameters": RATES, "steps": steps}
     return draw_training_assumptions(net, inputs=inputs, labels=labels, **options)
 
 
@@ -26,24 +34,23 @@ def norm(matrix):
     return np.sqrt(matrix.shape[1] / matrix.shape[0]) * np.linalg.norm(matrix, 2)
 
 
-def sample_moves(parameters, sample):
+def sample_moves(weights, sample):
     """-eta grad of one sample's own loss, of every matrix."""
-    alone = dataclasses.replace(NET, samples=1)
-    batch = Batch(INPUTS[:, [sample]], LABELS[[sample]])
-    slopes, _ = gradients(alone, parameters, batch, forward(alone, parameters, batch.inputs))
-    rates = [RATES[role]["learning_rate"] for role in NET.roles]
-    return [-rate * slope.slope.dense() for rate, slope in zip(rates, slopes, strict=True)]
+    data = given_data(NET, INPUTS[:, [sample]].T, LABELS[[sample]], Logistic())
+    state = forward(NET, matrices(NET, {name: one[None] for name, one in weights.items()}, NUMPY), data.inputs)
+    slopes = gradients(state, Logistic().slope(state.output, data.targets, NUMPY))
+    return {name: -RATES[NET.role_of(name)]["learning_rate"] * dense(one.slope)[0] for name, one in slopes.items()}
 
 
 def by_hand(draw):
-    """Parameters before and after steps 1, 2, 3, and every sample's own moves."""
-    now = draw_parameters(NET, 0, draw)
+    """Weights before and after steps 1, 2, 3, and every sample's own moves."""
+    now = {name: one[0] for name, one in drawn_weights(NET, 0, range(draw, draw + 1)).items()}
     found = []
     for _ in range(3):
         own = [sample_moves(now, sample) for sample in range(4)]
-        moved = [w + np.mean(moves, axis=0) for w, *moves in zip(now.matrices, *own, strict=True)]
-        found.append((now, Parameters(moved, []), own))
-        now = found[-1][1]
+        moved = {name: w + np.mean([moves[name] for moves in own], axis=0) for name, w in now.items()}
+        found.append((now, moved, own))
+        now = moved
     return found
 
 
@@ -58,32 +65,32 @@ def test_every_ratio_is_its_definition(draw, place):
     found = {name: values[draw, place] for name, values in drawn().items()}
     steps = by_hand(draw)
     start, (before, after, own) = steps[0][0], steps[2 * place]
-    seen, then, first = (forward(NET, one, INPUTS) for one in (before, after, start))
-    moves = [new - old for old, new in zip(before.matrices, after.matrices, strict=True)]
-    triples = list(zip(start.matrices, before.matrices, after.matrices, strict=True))
+    (seen, output, read), (then, *_), (first, *_) = (block_streams(NET, one, INPUTS) for one in (before, after, start))
+    moves = {name: after[name] - before[name] for name in before}
+    triples = [(start[name], before[name], after[name]) for name in before]
     weights = [norm(new) / (norm(old) + norm(new - old)) for _, old, new in triples]
     travels = [norm(new) / (norm(old) + norm(new - old)) for old, _, new in triples]
-    given = [w @ z for w, z in zip(before.matrices[:-1], seen.inputs, strict=False)]
+    given = [before[name] @ read[name] for name in before if name != "readout"]
     kept = [np.linalg.norm(np.maximum(one, 0), axis=0) / np.linalg.norm(one, axis=0) for one in given]
     samples = [
         [
-            np.linalg.norm(own[i][m] @ z[:, i]) / (4 * np.linalg.norm(move @ z[:, i]))
-            for m, (move, z) in enumerate(zip(moves, seen.inputs, strict=True))
+            np.linalg.norm(own[i][name] @ z[:, i]) / (4 * np.linalg.norm(moves[name] @ z[:, i]))
+            for name, z in read.items()
         ]
         for i in range(4)
     ]
     expected = {
-        "training_loss": loss(seen.output, LABELS),
+        "training_loss": label_loss(output, LABELS),
         "weight_step_ratio": weights,
         "weight_travel_ratio": travels,
-        "feature_step_ratio": np.mean(shares(seen.streams, then.streams), axis=1),
-        "feature_travel_ratio": np.mean(shares(first.streams, then.streams), axis=1),
+        "feature_step_ratio": np.mean(shares(seen, then), axis=1),
+        "feature_travel_ratio": np.mean(shares(first, then), axis=1),
         "activation_ratio": np.mean(kept, axis=1),
         "sample_update_ratio": np.mean(samples, axis=0),
     }
-    for kind, matrices in (("weight", before.matrices), ("update", moves)):
-        gains = [np.sqrt(np.mean((a @ z) ** 2) / np.mean(z**2)) for a, z in zip(matrices, seen.inputs, strict=True)]
-        expected[f"{kind}_alignment"] = [gain / norm(a) for gain, a in zip(gains, matrices, strict=True)]
+    for kind, found_by in (("weight", before), ("update", moves)):
+        gains = {name: np.sqrt(np.mean((found_by[name] @ z) ** 2) / np.mean(z**2)) for name, z in read.items()}
+        expected[f"{kind}_alignment"] = [gain / norm(found_by[name]) for name, gain in gains.items()]
     assert set(found) == set(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-6, err_msg=name)

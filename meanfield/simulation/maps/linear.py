@@ -40,11 +40,11 @@ class LinearOperation(Operation):
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         if direct := direct_convolution(one, setting):
             return direct.convolve(matrix_of(one, setting), moved, stencil(one, setting))
-        draws, _, rows, sites = moved.shape
+        _, _, rows, sites = moved.shape
         patches = patches_of(one, moved, setting)
         products = [setting.weights[weight.name].times(patches) for weight in one.weights]
         whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
-        return whole.reshape(draws, -1, rows, sites)
+        return whole.reshape(len(whole), -1, rows, sites)  # draws may share what comes in
 
     def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
         """U patches(X)^T of weights side by side, (D, n', n k), from one column of errors (D, n', B, S)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from math import prod
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
 from meanfield.machine_memory import NUMBER_BYTES
-from meanfield.nets.block_net import BlockNet
 from meanfield.nets.net import Net
 from meanfield.quantities import QUANTITIES
 from meanfield.simulation.block_training import draw_trained_streams, draw_update_orders
@@ -25,6 +25,9 @@ OPERATIONS_PER_MATRIX = 4e7
 
 # Arrays of the size of all matrices that a draw holds: weights twice, two moments, a gradient, a direction, spare.
 ARRAYS = 8
+
+# Draws side by side share what a step costs besides arithmetic: so many, as long as their weights are so few in all.
+MOST_TOGETHER, NUMBERS_TOGETHER = 4, 1 << 22
 
 DRAWN: dict[str, Callable[..., Pieces]] = {
     "trained streams": draw_trained_streams,
@@ -82,17 +85,17 @@ class BlockTraining(Measure):
 
     def operations(self, net: Net) -> float:
         visits = np.max(self.options.get("steps", len(self.options["hyperparameters"])))
-        matrices = len(cast(BlockNet, net).shapes)
+        matrices = sum(len(shape) > 1 for shape in net.weight_shapes)
         return float(visits * (OPERATIONS_PER_ELEMENT * _numbers(net) + OPERATIONS_PER_MATRIX * matrices))
 
     def together(self, net: Net) -> int:
-        return 1
+        return max(1, min(MOST_TOGETHER, NUMBERS_TOGETHER // _numbers(net)))
 
     def bytes(self, net: Net, draws: int) -> int:
-        return ARRAYS * NUMBER_BYTES * _numbers(net)
+        return min(draws, self.together(net)) * ARRAYS * NUMBER_BYTES * _numbers(net)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        return DRAWN[self.name](net, seed=seed, draws=draws, weights="dense", **self.options)
+        return DRAWN[self.name](net, seed=seed, draws=draws, **self.options)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         variables = {
@@ -107,4 +110,4 @@ class BlockTraining(Measure):
 
 
 def _numbers(net: Net) -> int:
-    return sum(outputs * inputs for outputs, inputs in cast(BlockNet, net).shapes)
+    return sum(map(prod, net.weight_shapes))

@@ -1,0 +1,84 @@
+"""What a net is trained on: samples and targets in the passes' layout, and the order in which batches take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from meanfield.nets.net import Net
+from meanfield.seeds import stream
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.simulation.training.losses import Loss
+from meanfield.validation import require_count
+
+
+@dataclass(frozen=True)
+class Data:
+    """Inputs (D, C_0, N, S) and targets (D, .., N, ..) of N samples; D is 1 where all nets share them."""
+
+    inputs: Any
+    targets: Any
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return int(self.inputs.shape[2])
+
+    def taken(self, samples: NDArray[np.int64], arrays: Arrays) -> Data:
+        """A batch for every net, of the samples with these numbers, (D, B)."""
+        return Data(*(_taken(values, samples, arrays) for values in (self.inputs, self.targets)))
+
+
+def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arrays: Arrays = NUMPY) -> Data:
+    """Inputs (samples, channels, *grid) and their targets, as a loss takes them, for all nets alike.
+
+    Raises:
+        ValueError: inputs of other channels or another grid than the net's, or another number of targets.
+    """
+    values = np.asarray(inputs, dtype=float)
+    if values.shape[1:] != (net.first_channels, *net.grid):
+        wanted = ("samples", net.first_channels, *net.grid)
+        raise ValueError(f"inputs have shape {values.shape}; this net takes ({', '.join(map(str, wanted))})")
+    flat = values.reshape(*values.shape[:2], -1).swapaxes(0, 1)
+    laid_out = loss.targets(targets, arrays)
+    if laid_out.shape[2] != len(values):
+        raise ValueError(f"there are {len(values)} inputs and {laid_out.shape[2]} targets; give one for each")
+    return Data(arrays.moved(np.ascontiguousarray(flat)[None]), laid_out)
+
+
+class Batches:
+    """Mini-batches of B out of N samples, drawn without replacement epoch by epoch, in an order that a seed keys.
+
+    Nets side by side with the same seed see the same batches. What is left of an epoch, less than a batch, is left out.
+
+    Args:
+        samples: N.
+        size: B, at most N.
+        seeds: one for every net, or one for all.
+    """
+
+    def __init__(self, samples: int, size: int, seeds: Sequence[int]) -> None:
+        self._samples = require_count("samples", samples, why="samples of the data")
+        self._size = require_count("batch_size", size, maximum=samples, why="samples of a batch, of those there are")
+        self._seeds = tuple(seeds)
+        self._epoch, self._order = -1, np.zeros((0, 0), np.int64)
+
+    def at(self, step: int) -> NDArray[np.int64]:
+        """Numbers of the samples of one step, counted from 0: (nets, B)."""
+        epoch, place = divmod(step, self._samples // self._size)
+        if epoch != self._epoch:
+            own = {seed: stream(seed, "batches", epoch).permutation(self._samples) for seed in set(self._seeds)}
+            self._epoch, self._order = epoch, np.stack([own[seed] for seed in self._seeds])
+        return self._order[:, place * self._size : (place + 1) * self._size]
+
+
+def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:
+    """Of (D, C, N, S) those samples, (D, C, B, S)."""
+    chosen = arrays.xp.asarray(samples)
+    if len(values) == 1:
+        return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, chosen], 1, 0))
+    return arrays.xp.stack([one[:, own] for one, own in zip(values, chosen, strict=True)])

@@ -1,0 +1,51 @@
+"""Draws of nets to train: Gaussian weights by name, and batches of inputs on the sphere with random labels."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from meanfield.nets.net import Net
+from meanfield.seeds import stream
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.simulation.training.data import Data
+from meanfield.simulation.training.losses import CrossEntropy, Logistic, Loss
+from meanfield.simulation.weights import draw_dense
+
+
+def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
+    """All weights by name, (draws, out, in taps), matrices and biases, (draws, out, 1), from streams of their own."""
+    matrices, biases = ([stream(seed, purpose, draw) for draw in draws] for purpose in ("weights", "biases"))
+    found = {}
+    for name, weight in net.weights.items():
+        sources = biases if len(weight.shape) == 1 else matrices
+        found[name] = arrays.moved(draw_dense(weight.shape[0], prod(weight.shape[1:]), weight.variance, sources).matrix)
+    return found
+
+
+def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Data:
+    """Inputs of every draw, uniform on the sphere |x|^2 = channels, and their labels.
+
+    Labels are classes, one for a sample, or +-1 of nets with one output; `own_loss` goes with them.
+    """
+    made = [_batch(net, stream(seed, "batch", draw)) for draw in draws]
+    inputs, labels = (np.stack(values) for values in zip(*made, strict=True))
+    targets = [own_loss(net).targets(one, arrays) for one in labels]
+    return Data(arrays.moved(inputs[..., None]), arrays.xp.concatenate(targets))
+
+
+def own_loss(net: Net) -> Loss:
+    """Cross-entropy over the outputs, or its form for one output and labels +-1."""
+    return Logistic() if net.output_shape[1] == 1 else CrossEntropy()
+
+
+def _batch(net: Net, source: Generator) -> tuple[Any, Any]:
+    if net.input_law != "sphere" or net.sites != 1:
+        raise ValueError(f"inputs on the sphere are drawn for nets of vectors; this one takes {net.input_law!r} inputs")
+    inputs = source.standard_normal((net.first_channels, net.inputs))
+    inputs *= np.sqrt(net.first_channels) / np.linalg.norm(inputs, axis=0)
+    outputs = net.output_shape[1]
+    return inputs, source.choice([-1.0, 1.0], net.inputs) if outputs == 1 else source.integers(outputs, size=net.inputs)

@@ -1,0 +1,174 @@
+"""Training of several nets side by side: steps of one optimizer on all weights of a net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meanfield.nets.net import Net
+from meanfield.optimizers.adamw import AdamW
+from meanfield.optimizers.base import Gradient, Optimizer, Place, move
+from meanfield.optimizers.factored import Direction, Factored
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.training.data import Batches, Data
+from meanfield.simulation.training.gradients import gradients
+from meanfield.simulation.training.losses import Loss
+from meanfield.simulation.weights import Dense, Grouped, Weights
+
+# Name of a weight -> "learning_rate", a number or an array with one for every net, and if wanted the numbers
+# "weight_decay" and "epsilon".
+Hyperparameters = Callable[[str], Mapping[str, Any]]
+
+# An epsilon that nobody names: far below any gradient.
+TINY = 1e-16
+
+# Gradients whose squares, of which optimizers are made, are beyond this come near the end of the floats.
+LARGEST_SQUARE = {"float64": 1e300, "float32": 1e36}
+
+
+@dataclass
+class Training:
+    """D nets of one spec, side by side, their data, their optimizer and how far they have come.
+
+    Attributes:
+        weights: by name, (D, out, in taps), biases (D, out, 1); steps are made in place.
+        data: all samples.
+        optimizer: of matrices, and of biases too if it is one of single elements; others leave biases to
+            ``for_biases``.
+        batches: which samples a step takes; if left out, every step takes all.
+        gone: which nets have left the range of floats: their weights are nan from there on, (D,).
+    """
+
+    net: Net
+    weights: dict[str, Any]
+    data: Data
+    loss: Loss
+    optimizer: Optimizer
+    hyperparameters: Hyperparameters
+    for_biases: Optimizer = field(default_factory=AdamW)
+    batches: Batches | None = None
+    arrays: Arrays = NUMPY
+    taken: int = 0
+    states: dict[str, Any] = field(default_factory=dict)
+    _seen: tuple[Forward, Data] | None = None
+
+    def __post_init__(self) -> None:
+        self.nets = len(next(iter(self.weights.values())))
+        self.gone = np.zeros(self.nets, bool)
+        self._matrices = matrices(self.net, self.weights, self.arrays)
+        self._settings = {name: _settled(self.hyperparameters(name)) for name in self.weights}
+
+    def look(self) -> Forward:
+        """The forward pass of the nets as they stand on the samples of the next step, made once."""
+        return self._look()[0]
+
+    def losses(self) -> Any:
+        """The loss of every net on the samples of the next step, before it, (D,); infinite of nets that are gone."""
+        seen, batch = self._look()
+        found = self.arrays.fetched(self.loss.value(seen.output, batch.targets, self.arrays))
+        return np.where(np.isfinite(found) & ~self.gone, found, np.inf)
+
+    def slope(self) -> Any:
+        """dL/dout of the samples of the next step, (D, M, B, T)."""
+        seen, batch = self._look()
+        return self.loss.slope(seen.output, batch.targets, self.arrays)
+
+    def rate(self, name: str) -> Any:
+        """The learning rate of a weight."""
+        return self._settings[name][0]
+
+    def step(self) -> dict[str, list[Direction]]:
+        """Delta W = -eta (A + lambda W) in every weight (P1 C.1); returns the A by name, net by net."""
+        seen, batch = self._look()
+        curvature = None
+        if self.optimizer.curved:
+            curvature = self.loss.curvature(seen.output, batch.targets, self.arrays)
+        found = gradients(seen, self.slope(), curvature)
+        self._leave_out(found)
+        self._seen, self.taken = None, self.taken + 1
+        return {name: self._stepped(name, gradient) for name, gradient in found.items()}
+
+    def require_floats(self) -> None:
+        """Raise OverflowError if a net has left the range of floats."""
+        if self.gone.any():
+            raise OverflowError("gradients leave the range of floats; take a smaller learning rate, width or depth")
+
+    def _look(self) -> tuple[Forward, Data]:
+        if self._seen is None:
+            batch = self.data if self.batches is None else self.data.taken(self.batches.at(self.taken), self.arrays)
+            self._seen = forward(self.net, self._matrices, batch.inputs, self.arrays), batch
+        return self._seen
+
+    def _leave_out(self, found: Mapping[str, Gradient]) -> None:
+        """Let go the nets whose gradients are not finite, or whose squares would not be."""
+        xp = self.arrays.xp
+        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in found.values()]).max(axis=0)
+        self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
+        if self.gone.any():
+            for whole in self.weights.values():
+                whole[xp.asarray(self.gone)] = np.nan
+
+    def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
+        whole, (rate, decay, epsilon), method = self.weights[name], self._settings[name], self._method(name)
+        if not method.elementwise:
+            return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
+        if isinstance(rate, np.ndarray):
+            rate = self.arrays.moved(rate.reshape(-1, 1, 1))
+        direction, self.states[name] = method.step(self.states.get(name), gradient, Place(whole, rate, epsilon))
+        _move(whole, direction, rate, decay)
+        return [_of_net(direction, net) for net in range(self.nets)]
+
+    def _method(self, name: str) -> Optimizer:
+        is_bias = len(self.net.weights[name].shape) == 1
+        return self.for_biases if is_bias and not self.optimizer.elementwise else self.optimizer
+
+    def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:
+        """Net by net, for optimizers of whole matrices; nets that are gone stay."""
+        states, found = self.states.setdefault(name, [None] * self.nets), []
+        for net, own_rate in enumerate(np.broadcast_to(rate, self.nets).tolist()):
+            own, direction = self.weights[name][net], _of_net(slope, net)
+            if not self.gone[net]:
+                place = Place(own, own_rate, epsilon)
+                direction, states[net] = self.optimizer.step(states[net], Gradient(direction), place)
+                _move(own, direction, own_rate, decay)
+            found.append(direction)
+        return found
+
+
+def _settled(given: Mapping[str, Any]) -> tuple[Any, float, float]:
+    """Learning rate, weight decay and epsilon of a weight."""
+    return given["learning_rate"], given.get("weight_decay", 0.0), given.get("epsilon", TINY)
+
+
+def _move(weights: Any, direction: Direction, rate: Any, decay: float) -> None:
+    if decay:
+        weights *= 1 - rate * decay
+    move(weights, direction, rate)
+
+
+def _of_net(direction: Direction, net: int) -> Direction:
+    return direction.of_net(net) if isinstance(direction, Factored) else direction[net]
+
+
+def _square(slope: Direction, arrays: Arrays) -> Any:
+    """The squared norm of every net's gradient, or a bound on it, (D,), in double precision."""
+    if isinstance(slope, Factored):
+        return _square(slope.left, arrays) * _square(slope.right, arrays)
+    return arrays.squared_norms(slope.reshape(len(slope), -1))
+
+
+def matrices(net: Net, weights: Mapping[str, Any], arrays: Arrays) -> Weights:
+    """Given weights as the passes ask for them, those of groups one below the other."""
+    found: Weights = {}
+    for name, weight in net.weights.items():
+        whole, rows = weights[name], weight.shape[0] // weight.groups
+        if weight.groups == 1:
+            found[name] = Dense(whole)
+        else:
+            parts = [Dense(whole[:, g * rows : (g + 1) * rows]) for g in range(weight.groups)]
+            found[name] = Grouped(list(parts), arrays.xp.concatenate)
+    return found
