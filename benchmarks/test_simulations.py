@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-# Loaded before the gate is closed: some simulations choose a net by a few draws, and these must go through.
-import meanfield.execution.loop_update_runs
-import meanfield.execution.overlap_runs  # noqa: F401
 import numpy as np
 import pytest
 
+# Loaded before the gate is closed: some simulations choose a net by a few draws, and these must go through.
+import meanfield.execution.simulate  # noqa: F401
 import sims
 from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, memory, products, random_numbers, reading

@@ -65,21 +65,6 @@ def log_energy_bounds(loop: Loop) -> tuple[Array, Array]:
     return np.logaddexp(0.0, _squared_binomials(loop.depth, x)), upper
 
 
-def log_energy_growth(loop: Loop) -> float:
-    """Leading order of ln H_L at large depth where the energy is unbounded: alpha < 1 (independent: alpha < 1/2).
-
-    Tied: 2 L ln(1 + eps sigma_W q^(1/2)), that is 2 sigma_W q^(1/2) L^(1 - alpha) to leading order, less a constant for
-    ReLU and (1/2) ln L^(1 - alpha) and a constant for linear. Independent: L ln(1 + eps^2 sigma_W^2 q), that is
-    sigma_W^2 q L^(1 - 2 alpha). It replaces P2 Theorem 1, whose premise H = O(1) fails here.
-
-    Raises:
-        ValueError: an activation that is not homogeneous.
-    """
-    _require_homogeneous("growth of the energy", loop)
-    x = log_increment_gain(loop)
-    return float(loop.depth * (2 * np.logaddexp(0.0, x / 2) if loop.tied else np.logaddexp(0.0, x)))
-
-
 def loop_exponent(loop: Loop) -> float:
     """x of eta ~ L^x that keeps |dh_L| fixed under one update of isotropic signs; NaN where it is no power of L.
 
@@ -90,19 +75,6 @@ def loop_exponent(loop: Loop) -> float:
     threshold = 1.0 if loop.tied else 0.5
     alpha = float(loop.alpha)
     return alpha - threshold if alpha >= threshold else float("nan")
-
-
-def log_printed_energy(loop: Loop) -> Array:
-    """The papers' ln H_l, l = 1 .. L, with their constant set where it holds, at small eps L: (L,).
-
-    Tied: H_l = 1 + x l^2 (P2 Theorem 1); independent: H_l = 1 + x l, its counterpart at H = O(1).
-
-    Raises:
-        ValueError: an activation that is not homogeneous.
-    """
-    _require_homogeneous("the printed energy", loop)
-    power = 2 if loop.tied else 1
-    return np.logaddexp(0.0, log_increment_gain(loop) + power * np.log(np.arange(1, loop.depth + 1)))
 
 
 def log_increment_gain(loop: Loop) -> float:

@@ -42,14 +42,6 @@ def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int =
     return min(bare, largest)  # a NaN that comes first stays
 
 
-def propagation(blocks: int, gain: float) -> Array:
-    """r_l = (1 + c q / K)^l for l = 0 .. K, with ``gain`` = c q; at most e^(c q).
-
-    Factor of the mean overlap over l blocks, exact for linear nets. Source: P0 appendix C, corollary to Lemma 6.
-    """
-    return np.asarray((1 + gain / blocks) ** np.arange(blocks + 1))
-
-
 def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) -> Array:
     """log of PathSum's rule eta ~ (sum over paths of p^3)^(-1/2), p the layers on a path; a constant is left out.
 

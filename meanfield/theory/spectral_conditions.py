@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import TypeVar
@@ -38,13 +38,3 @@ def branch_products(
         for order in range(len(layers) + 1)
         for chosen in combinations(layers, order)
     }
-
-
-def implied_product(products: Mapping[Layers, Number], chosen: Layers) -> Number:
-    """The product of ``chosen`` layers from those of lower order alone: prod_i P_(i) / P_()^(j - 1).
-
-    An identity, whatever the norms (P1 appendix B.2.5). So where P_() = 1/L and every P_(i) = 1/L, all are 1/L; where
-    they hold within a factor c, a product of order j holds within c^(2j - 1).
-    """
-    first_order = math.prod(products[(layer,)] for layer in chosen)
-    return first_order / products[()] ** (len(chosen) - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from meanfield.parameterizations import TABLES, Scaling, Table
+from meanfield.parameterizations import Scaling, Table
 from meanfield.theory.update_norms import derive_scaling
 
 
@@ -45,8 +45,3 @@ def compare_table(table: Table, optimizer: str) -> list[Cell]:
         for name in table.hyperparameters(optimizer)
         for role in table.roles
     ]
-
-
-def compare_tables() -> list[Cell]:
-    """Every cell of every table for every optimizer that shares it."""
-    return [cell for table in TABLES for optimizer in table.optimizers for cell in compare_table(table, optimizer)]

@@ -15,13 +15,11 @@ from meanfield.theory.loop_covariance import log_correlation_terms, steps
 from meanfield.theory.loop_laws import (
     log_correlation_law,
     log_energy_bounds,
-    log_energy_growth,
-    log_printed_energy,
 )
-from meanfield.theory.loop_scaling import critical_alpha, energy_exponent
 from meanfield.theory.loop_update import log_update_energies
 from tests.naive import gate, sigma
 from tests.statistics import consistent
+from tests.theory.loop_rivals import critical_alpha, energy_exponent, log_energy_growth, log_printed_energy
 
 WIDTH, DRAWS = 256, 1024
 # Relative deviation of both energies at finite width, times N: 0.6 +- 0.15 and 0.5 +- 0.2 at N = 32 (8192 draws).
@@ -285,8 +283,6 @@ def _energy_and_update(net):
         (lambda: mf.predict(loop(64, alpha=0, activation="gelu"), level="mean_field"), "averages of 'gelu' are"),
         (lambda: log_correlation_law(loop(3)), "has no closed energy"),
         (lambda: log_energy_bounds(loop(3, tied=False)), "are for tied loops"),
-        (lambda: log_energy_growth(loop(3, activation="tanh")), "'relu' and 'linear' alone"),
-        (lambda: critical_alpha(loop(1, weight_variance=1e9)), "do not enclose a threshold"),
     ],
 )
 def test_what_is_not_there_is_refused(call, message):
