@@ -142,13 +142,13 @@ def _joined(function):
 
 
 def _filled(function):
-    return lambda shape, dtype="float64": _wrapped(function(shape, dtype=dtype))
+    return lambda shape, dtype="float64", order="C": _wrapped(function(shape, dtype=dtype, order=order))
 
 
-def _asarray(values, dtype=None):
+def _asarray(values, dtype=None, order="K"):
     if isinstance(values, StrictArray):
-        return values.astype(values.dtype if dtype is None else dtype, copy=False)
-    return _wrapped(np.array(values, dtype=dtype))
+        return _wrapped(np.asarray(values._values, dtype=dtype, order=order))
+    return _wrapped(np.array(values, dtype=dtype, order=order))
 
 
 class RandomState:

@@ -8,16 +8,19 @@ import meanfield as mf
 NET, LOOP = mf.MLP(depth=2, width=3), mf.TiedLoop(depth=2, width=3)
 PAIRS = [((1, 1), (1, 1))]
 INPUTS, ERROR = np.ones((1, 3)), np.ones((1, 10))
-WEIGHTS = [np.ones(shape) for shape in NET.weight_shapes]
 
-OF_NETS = {
-    "simulate_overlaps": lambda net: mf.simulate_overlaps(net, pairs=PAIRS, draws=2, seed=0),
-    "one_step": lambda net: mf.one_step(net, WEIGHTS, INPUTS, ERROR),
-    "pre_activations": lambda net: mf.pre_activations(net, WEIGHTS, INPUTS),
-}
+
+def weights(net):
+    return [np.ones(shape) for shape in getattr(net, "weight_shapes", [])]
+
+
+OF_NETS = {"simulate_overlaps": lambda net: mf.simulate_overlaps(net, pairs=PAIRS, draws=2, seed=0)}
 OF_ALL = {
     "simulate": lambda net: mf.simulate(net, draws=2, seed=0),
     "predict": lambda net: mf.predict(net, level="mean_field"),
+    "memory": lambda net: mf.memory(net),
+    "one_step": lambda net: mf.one_step(net, weights(net), INPUTS, ERROR[:, : getattr(net, "output_shape", [0, 1])[1]]),
+    "pre_activations": lambda net: mf.pre_activations(net, weights(net), INPUTS),
 }
 ENTRIES = OF_NETS | OF_ALL
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from meanfield.nets.maps import Bias, Linear, Weight, weights_of
 from meanfield.nets.units import uses
+from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import patches_of, stencil
 from meanfield.simulation.passes import Forward, Place, backward, tangent, through_readout
@@ -35,7 +36,8 @@ class WeightMoves(ABC):
         return self._state.net.units[place[0]].maps[place[1]]
 
     def _input(self, place: Place) -> Any:
-        return self._state.passages[place[0]].input_of(place[1], self._state.setting)
+        one, values = self._map(place), self._state.passages[place[0]].input_of(place[1], self._state.setting)
+        return operation_of(one).seen(one, values, self._state.setting)
 
     @abstractmethod
     def _moved(self, places: list[Place]) -> list[Any]:

@@ -48,6 +48,10 @@ class Operation(ABC):
     def forward(self, one: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
         """The output (D, C', B, S), and what the other passes want kept of it besides the input."""
 
+    def seen(self, one: Any, values: Any, setting: Setting) -> Any:
+        """What the map's own weights are multiplied by, before patches are taken of it."""
+        return values
+
     @abstractmethod
     def backward(self, one: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
         """Errors (D, C, r B, S) at the input from those at the output, which may be written to if ``in_place``."""

@@ -35,7 +35,10 @@ class RectifiedLinearOperation(LinearOperation):
     def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
         if direct := direct_convolution(one, setting):
             return direct.convolve(matrix_of(one, setting), values, stencil(one, setting), rectified=True), None
-        return super().forward(one, GATED.forward(RELU, values, setting)[0], setting)
+        return super().forward(one, self.seen(one, values, setting), setting)
+
+    def seen(self, one: Linear, values: Any, setting: Setting) -> Any:
+        return GATED.forward(RELU, values, setting)[0]
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         direct = direct_convolution(one, setting)
@@ -52,7 +55,7 @@ class RectifiedLinearOperation(LinearOperation):
     def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
         if direct := direct_convolution(one, setting):
             return direct.weight_gradient(errors, values, stencil(one, setting), rectified=True)
-        return super().weight_gradient(one, errors, GATED.forward(RELU, values, setting)[0], setting)
+        return super().weight_gradient(one, errors, self.seen(one, values, setting), setting)
 
 
 def rectified(net: Net) -> Chain:

@@ -12,7 +12,7 @@ stream is served (`meanfield.simulation.walk`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +46,8 @@ class ResidualEnergies(StreamMeasure):
     correlations: bool = False
 
     def settled(self, net: Net) -> Self:
-        return replace(super().settled(net), correlations=require_flag("correlations", self.correlations))
+        require_flag("correlations", self.correlations)
+        return super().settled(net)
 
     def cost(self, net: Net) -> StreamCost:
         return residual_energy_cost(net, self.correlations)
