@@ -11,7 +11,7 @@ import pytest
 from benchmarks.limits import Demand, Limit, products
 from benchmarks.nets import described
 from benchmarks.race import Race, Sizes
-from benchmarks.training_step import drawn, library_step, torch_step
+from benchmarks.training_step import drawn, torch_step, training
 from meanfield.nets.conv_net import ConvNet
 
 GROUP = "Steps of training beside PyTorch"
@@ -38,7 +38,7 @@ def require_same(net: ConvNet) -> None:
     small = replace(net, depth=3, grid=(5, 4), inputs=11)
     ours, theirs = drawn(small, 2, "float64"), drawn(small, 2, "float64")
     step, (other, moved) = (
-        library_step(small, ours, np.array([0.3, 0.2]), "float64"),
+        training(small, ours, np.array([0.3, 0.2]), "float64").step,
         torch_step(small, theirs, 0.3, "float64"),
     )
     for _ in range(3):
@@ -53,7 +53,7 @@ def require_same(net: ConvNet) -> None:
 def test_step_beside_matrix_products(race: Race, sizes: Sizes, which: str) -> None:
     channels, nets = NETS[which]
     net, nets = the_net(sizes, channels), sizes("training_nets", nets, min(nets, 4))
-    step = library_step(net, drawn(net, nets, PRECISION), np.geomspace(1e-3, 1e-1, nets), PRECISION)
+    step = training(net, drawn(net, nets, PRECISION), np.geomspace(1e-3, 1e-1, nets), PRECISION).step
     named = {"group": GROUP, "what": f"{which}, {PRECISION}", "size": f"{described(net)}, {net.inputs} samples"}
     race(step, [products(nets * operations(net), PRECISION)], amount=nets, unit="steps", **named)
 
@@ -67,7 +67,7 @@ def test_step_beside_pytorch(race: Race, sizes: Sizes, which: str) -> None:
     net, nets = the_net(sizes, channels), sizes("training_nets", nets, min(nets, 4))
     require_same(net)
     weights = drawn(net, nets, PRECISION)
-    step = library_step(net, weights, np.geomspace(1e-3, 1e-1, nets), PRECISION)
+    step = training(net, weights, np.geomspace(1e-3, 1e-1, nets), PRECISION).step
     peer, _ = torch_step(net, weights, 1e-3, PRECISION)
     named = {"group": GROUP, "what": f"{which}, {PRECISION}", "size": f"{described(net)}, {net.inputs} samples"}
     limit = Limit("the same by PyTorch, net by net", peer, 1)

@@ -1,18 +1,15 @@
 """Nets whose ReLU and stencils are one map, without patches: the passes and gradients of the nets as they are."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Linear
+from meanfield.optimizers.factored import dense
 from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.rectified import RectifiedLinear, rectified
-from meanfield.simulation.moves import MatrixMoves
-from meanfield.simulation.passes import backward, forward, tangent, through_readout
-from meanfield.simulation.pieces import FEWEST_SAMPLES, piece
+from meanfield.simulation.passes import AtRest, backward, forward, tangent, through_readout
+from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.weights import Dense
 
 PLANE = {"grid": (4, 5), "kernel": (3, 3), "inputs": 3, "outputs": 2}
@@ -39,12 +36,7 @@ def gradients_and_error(net, weights, inputs, columns, arrays):
     error = RNG(2).normal(size=(DRAWS, state.output.shape[1], columns * net.inputs, state.output.shape[3]))
     top, errors = through_readout(state, error)
     errors |= backward(state, top, len(net.units))
-    passages, found = [*state.passages, state.readout], {}
-    for number, place in errors if columns == 1 else ():
-        one = passages[number].unit.maps[place]
-        features = passages[number].input_of(place, state.setting)
-        moved = operation_of(one).weight_gradient(one, errors[number, place], features, state.setting)
-        found[one.weights[0].name] = moved
+    found = {name: dense(one.slope) for name, one in gradients(state, error).items()} if columns == 1 else {}
     return state, found, [errors[place] for place in sorted(errors, reverse=True)]
 
 
@@ -64,10 +56,11 @@ def test_passes_and_gradients_are_those_of_the_maps_one_by_one(net, columns, dir
 
 @pytest.mark.parametrize("net", NETS)
 def test_tangents_are_those_of_the_maps_one_by_one(net):
-    weights, moves = drawn(net, 0), drawn(net, 3)
-    inputs = RNG(1).normal(size=(DRAWS, net.first_channels, net.inputs, net.sites))
+    """Of a moved input, the weights at rest: training needs no others."""
+    weights = drawn(net, 0)
+    inputs, moved = RNG(1).normal(size=(2, DRAWS, net.first_channels, net.inputs, net.sites))
     joined, plain = forward(rectified(net), weights, inputs, NUMPY.for_training()), forward(net, weights, inputs)
-    pairs = zip(*(tangent(s, MatrixMoves(s, moves), len(net.units), 1) for s in (joined, plain)), strict=True)
+    pairs = zip(*(tangent(s, AtRest(), len(net.units), 1, moved) for s in (joined, plain)), strict=True)
     for one, other in pairs:
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
 
@@ -80,13 +73,3 @@ def test_relu_and_a_stencil_are_joined_and_nothing_else():
     dense = mf.MLP(depth=2, width=4)
     assert not any(isinstance(one, RectifiedLinear) for unit in rectified(dense).units for one in unit.maps)
     assert any(isinstance(one, Linear) for one in rectified(NETS[1]).readout_unit.maps)
-
-
-@pytest.mark.parametrize("nets", [1, 3, 8, 48])
-@pytest.mark.parametrize("channels", [8, 32, 512])
-def test_pieces_divide_the_nets_and_hold_some_samples(nets, channels):
-    net = replace(NETS[0], channels=channels)
-    together, samples = piece(net, nets, 128, "float32")
-    assert nets % together == 0
-    assert FEWEST_SAMPLES <= samples <= 128
-    assert piece(net, nets, 3, "float32")[1] <= 3
