@@ -47,14 +47,9 @@ class LinearOperation(Operation):
         return whole.reshape(len(whole), -1, rows, sites)  # draws may share what comes in
 
 
-def may_go_without_patches(one: Linear) -> bool:
-    """Whether this map is one stencil over all channels."""
-    return one.taps > 1 and len(one.weights) == 1 and one.weights[0].groups == 1
-
-
 def direct_convolution(one: Linear, setting: Setting) -> DirectConvolution | None:
     """What does this map without patches: for one stencil, all of whose numbers are at hand, where arrays can."""
-    if not may_go_without_patches(one):
+    if setting.arrays.convolution is None or not one.is_one_stencil:
         return None
     return setting.arrays.convolution if isinstance(setting.weights[one.weights[0].name], Dense) else None
 

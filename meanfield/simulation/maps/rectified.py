@@ -13,7 +13,6 @@ from meanfield.simulation.maps.linear import (
     LinearOperation,
     direct_convolution,
     matrix_of,
-    may_go_without_patches,
     reversed_stencil,
     stencil,
 )
@@ -73,7 +72,7 @@ def rectified(net: Net) -> Chain:
 def _joined(maps: tuple[Map, ...]) -> tuple[Map, ...]:
     found: list[Map] = []
     for one in maps:
-        if isinstance(one, Linear) and may_go_without_patches(one) and found and found[-1] == RELU:
+        if isinstance(one, Linear) and one.is_one_stencil and found and found[-1] == RELU:
             found[-1] = RectifiedLinear(one.weights, one.padding, one.dilation)
         else:
             found.append(one)

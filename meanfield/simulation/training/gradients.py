@@ -8,14 +8,14 @@ these are fewer numbers than the matrix, but where it is multiplied out without 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
 from meanfield.nets.maps import Bias, Linear, Weight, weights_of
-from meanfield.nets.units import uses as uses_in
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.factored import Factored, is_worth_factors
 from meanfield.simulation.arrays.convolution import DirectConvolution
@@ -53,7 +53,7 @@ class Use:
         """Whether the map is joined to a ReLU, which lies between what comes in and the weight."""
         return isinstance(self.one, RectifiedLinear)
 
-    @property
+    @cached_property
     def direct(self) -> DirectConvolution | None:
         """What multiplies out without patches, if something does."""
         return None if isinstance(self.one, Bias) else direct_convolution(self.one, self.setting)
@@ -68,18 +68,17 @@ class _Arriving(dict[Place, Any]):
     """Errors as the way back brings them, from the top down: all uses of a weight are told once the last is there."""
 
     def __init__(self, state: Forward, tell: Callable[[str, list[Use]], None]) -> None:
-        units = [one.unit for one in state.all_passages]
-        self._state, self._tell = state, tell
-        self._missing = Counter(weight.name for _, _, one in uses_in(units) for weight in weights_of(one))
+        self._passages, self._setting, self._tell = state.all_passages, state.setting, tell
+        self._missing = dict(state.net.use_counts)
         self._waiting: dict[str, list[Use]] = defaultdict(list)
 
     def __setitem__(self, place: Place, error: Any) -> None:
-        passage, first = self._state.all_passages[place[0]], 0
+        passage, first = self._passages[place[0]], 0
         one = passage.unit.maps[place[1]]
         assert isinstance(one, Linear | Bias)
         for weight in weights_of(one):
             last, name = first + weight.shape[0], weight.name
-            self._waiting[name].append(Use(one, weight, error[:, first:last], passage, place[1], self._state.setting))
+            self._waiting[name].append(Use(one, weight, error[:, first:last], passage, place[1], self._setting))
             first, self._missing[name] = last, self._missing[name] - 1
             if not self._missing[name]:
                 self._tell(name, self._waiting.pop(name)[::-1])
@@ -173,9 +172,11 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 def _by_factors(uses: Sequence[Use]) -> bool:
     """Whether U and X of all uses side by side are fewer numbers than the weight, and patches are made at all."""
+    if uses[0].direct:
+        return False
     weight, places = uses[0].weight, uses[0].setting.samples * uses[0].errors.shape[3]
     shape = weight.shape[0], prod(weight.shape[1:])
-    return weight.groups == 1 and not uses[0].direct and is_worth_factors(shape, len(uses) * places)
+    return weight.groups == 1 and is_worth_factors(shape, len(uses) * places)
 
 
 def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]) -> Factored:
@@ -187,9 +188,9 @@ def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]
 
 def product(use: Use, errors: Any) -> Any:
     """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
-    if use.direct:
+    if direct := use.direct:
         table = stencil(use.one, use.setting)  # type: ignore[arg-type]  # biases have none
-        return use.direct.weight_gradient(errors, use.values, table, use.rectifies)
+        return direct.weight_gradient(errors, use.values, table, use.rectifies)
     return _multiplied(use, errors, use.patches)
 
 

@@ -17,7 +17,6 @@ from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.factored import Direction, Factored, add_momentum, dense
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.arrays.convolution import draws_side_by_side
-from meanfield.simulation.maps.linear import may_go_without_patches
 from meanfield.simulation.maps.rectified import rectified
 from meanfield.simulation.passes import forward
 from meanfield.simulation.slabs import BLOCK_NUMBERS
@@ -54,7 +53,7 @@ class Pieces:
     def serve(net: Net, arrays: Arrays) -> bool:
         """Whether these arrays, and all linear maps below the readout, can do without patches."""
         linear = [one for unit in net.units for one in unit.maps if isinstance(one, Linear)]
-        return arrays.convolution is not None and bool(linear) and all(map(may_go_without_patches, linear))
+        return arrays.convolution is not None and bool(linear) and all(one.is_one_stencil for one in linear)
 
     def sweep(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
         """Outputs (D, M, B, T) of all nets on a batch, and their gradients by name, as of the whole at once."""
