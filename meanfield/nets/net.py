@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from functools import cached_property
 from math import prod
@@ -73,6 +74,12 @@ class Net:
         """Whether some weight is used in more than one place."""
         stacks = [weights_of(one) for _, _, one in uses(self.units)]
         return len(set(stacks)) < len(stacks)
+
+    @cached_property
+    def use_counts(self) -> Counter[str]:
+        """In how many places each weight acts, by name, that of the readout included."""
+        units = [*self.units, *([] if self.readout_unit is None else [self.readout_unit])]
+        return Counter(weight.name for _, _, one in uses(units) for weight in weights_of(one))
 
     @cached_property
     def last_uses(self) -> dict[str, int]:

@@ -66,6 +66,11 @@ class Forward:
     def arrays(self) -> Arrays:
         return self.setting.arrays
 
+    @property
+    def all_passages(self) -> list[Passage]:
+        """Those of the units, numbered as places are, and of the readout, if there is one."""
+        return [*self.passages, *([] if self.readout is None else [self.readout])]
+
     def read(self) -> list[Any]:
         """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
         kept = [one for passage in self.passages for one in passage.inputs if one is not None]
