@@ -11,7 +11,7 @@ from meanfield.theory.value_kernels import value_kernels
 
 TOGETHER = 25
 # Pairs of points (sample, site) that are compared: the same and another site, the same and another sample.
-PAIRS = ([0, 0, 0, 1, -1], [0, 1, -1, -1, -1])
+PAIRS = ([0, 0, 0, 0, -1], [0, 1, -1, -2, -1])
 
 
 def drawn(net, inputs, draws, seed):

@@ -26,8 +26,11 @@ def stack(names, width):
 
 
 def chain(width, *units, grid=(3,)):
-    """These units on a first linear map."""
-    stem = Unit((linear("stem", width, CHANNELS),))
+    """These units on two linear maps, the second of which gives the kernel as large a part as those above it do.
+
+    Between them values are normalised, so that draws differ less.
+    """
+    stem = Unit((linear("stem", width, CHANNELS), Normalisation("rms"), linear("wide", width, width)))
     return Chain(units=(stem, *units), input_channels=CHANNELS, grid=grid, inputs=2)
 
 
@@ -50,17 +53,17 @@ def biases(width):
 
 
 def gated(width):
-    return chain(width, Unit((stack(("w1", "w3"), width), Gate("silu"), linear("w2", width, width)), 1, 0.7))
+    maps = stack(("w1", "w3"), width), Gate("silu"), linear("w2", width, width)
+    return chain(width, Unit((Normalisation("rms"), *maps)))
 
 
 def layer_norm(width):
-    branch = Pointwise("relu"), Normalisation("layer"), linear("top", width, width)
-    return chain(width, Unit(branch, after=(Normalisation("rms", 0.1),)))
+    return chain(width, Unit((Pointwise("relu"), Normalisation("layer"), linear("top", width, width))))
 
 
 def attention(width, causal=True):
     maps = stack(("q", "k", "v"), width), Attention(1, "inverse", causal, rotary=True), linear("o", width, width)
-    return chain(width, Unit((Normalisation("layer"), *maps), 1))
+    return chain(width, Unit(maps, 1, after=(Normalisation("rms", 0.1),)))
 
 
 def everywhere(width):
@@ -105,6 +108,9 @@ NETS = {
 
 
 def inputs_of(net):
-    """The same for every width, of correlated sites and samples."""
-    rng = np.random.default_rng(5)
-    return rng.normal(size=net.input_shape) + rng.normal(size=(1, CHANNELS, *[1] * len(net.grid)))
+    """The same for every width; a fan of points, from nearly alike to nearly opposite."""
+    points = net.inputs * net.sites
+    order = [0, 3, 1, 4, 5, 2] if net.grid else range(points)
+    angle = np.linspace(0, 0.8 * np.pi, points)[order]
+    values = np.stack([np.cos(angle), np.sin(angle), np.full(points, 0.3)]) * np.linspace(0.8, 1.6, points)
+    return values.reshape(CHANNELS, net.inputs, *net.grid).swapaxes(0, 1)
