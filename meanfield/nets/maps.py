@@ -180,8 +180,3 @@ class Pooling(Weightless):
 
 
 Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling
-
-
-def weights_of(one: Map) -> tuple[Weight, ...]:
-    """The weights that a map holds."""
-    return one.weights

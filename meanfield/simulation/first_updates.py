@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.maps import Linear, weights_of
+from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import times
 from meanfield.optimizers.factored import Direction, scaled
@@ -88,7 +88,7 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
     for passage in (*state.passages, *([] if state.readout is None else [state.readout])):
         for place, one in enumerate(passage.unit.maps):
             if isinstance(one, Linear):
-                for weight in weights_of(one):
+                for weight in one.weights:
                     if weight.name not in found:
                         patches = patches_of(one, passage.input_of(place, state.setting), state.setting)
                         found[weight.name] = np.broadcast_to(patches, (len(state.output), *patches.shape[1:]))

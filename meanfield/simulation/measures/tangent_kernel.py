@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.maps import Bias, weights_of
+from meanfield.nets.maps import Bias
 from meanfield.nets.net import Net
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.moves import site_gram
@@ -71,7 +71,7 @@ def _along(
     """Kernels through maps: that of the value on both sides, those between it and others on its side."""
     start = 0
     for end, place in enumerate(places, start=1):
-        holds = bool(weights_of(passage.unit.maps[place]))
+        holds = bool(passage.unit.maps[place].weights)
         if not holds and end < len(places):
             continue
         run = places[start:end]

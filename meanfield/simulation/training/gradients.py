@@ -15,7 +15,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from meanfield.nets.maps import Bias, Linear, Weight, weights_of
+from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.factored import Factored, is_worth_factors
 from meanfield.simulation.arrays.convolution import DirectConvolution
@@ -76,7 +76,7 @@ class _Arriving(dict[Place, Any]):
         passage, first = self._passages[place[0]], 0
         one = passage.unit.maps[place[1]]
         assert isinstance(one, Linear | Bias)
-        for weight in weights_of(one):
+        for weight in one.weights:
             last, name = first + weight.shape[0], weight.name
             self._waiting[name].append(Use(one, weight, error[:, first:last], passage, place[1], self._setting))
             first, self._missing[name] = last, self._missing[name] - 1
