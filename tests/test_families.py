@@ -10,8 +10,11 @@ PAIRS = [((1, 1), (1, 1))]
 INPUTS, ERROR = np.ones((1, 3)), np.ones((1, 10))
 
 
-def weights(net):
-    return [np.ones(shape) for shape in getattr(net, "weight_shapes", [])]
+def given(net):
+    """Weights, inputs and an error for this net; for what is none, something."""
+    if not isinstance(net, mf.MLP | mf.TiedLoop):
+        return [], INPUTS, ERROR
+    return [np.ones(shape) for shape in net.weight_shapes], INPUTS, ERROR[:, : net.output_shape[1]]
 
 
 OF_NETS = {"simulate_overlaps": lambda net: mf.simulate_overlaps(net, pairs=PAIRS, draws=2, seed=0)}
@@ -19,8 +22,8 @@ OF_ALL = {
     "simulate": lambda net: mf.simulate(net, draws=2, seed=0),
     "predict": lambda net: mf.predict(net, level="mean_field"),
     "memory": lambda net: mf.memory(net),
-    "one_step": lambda net: mf.one_step(net, weights(net), INPUTS, ERROR[:, : getattr(net, "output_shape", [0, 1])[1]]),
-    "pre_activations": lambda net: mf.pre_activations(net, weights(net), INPUTS),
+    "one_step": lambda net: mf.one_step(net, *given(net)),
+    "pre_activations": lambda net: mf.pre_activations(net, *given(net)[:2]),
 }
 ENTRIES = OF_NETS | OF_ALL
 
