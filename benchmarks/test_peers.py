@@ -1,4 +1,5 @@
-"""The same draws by automatic differentiation, where JAX or PyTorch is installed (see `autodiff`).
+"""Beside other libraries, where they are installed: draws by automatic differentiation (see `autodiff`), and steps of
+training by PyTorch, by turns, on one thread, in single precision.
 
 neural-tangents takes no part: its last release, 0.6.5, cannot be imported without TensorFlow.
 """
@@ -6,20 +7,31 @@ neural-tangents takes no part: its last release, 0.6.5, cannot be imported witho
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
 
 from benchmarks.autodiff import LIBRARIES
+from benchmarks.limits import Demand, Limit, products
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
+from benchmarks.training_step import drawn, torch_step, training
 from meanfield.machine_memory import require_bytes
+from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.mlp import MLP
 from meanfield.seeds import stream
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import draw_weights
+
+TRAINING = "Steps of training beside PyTorch"
+SINGLE = "float32"
+
+# Channels, and nets side by side: 16 learning rates of 3 seeds.
+NETS = {"one net": (32, 1), "48 nets side by side": (8, 48)}
 
 # Weights, two steps, and what differentiation keeps of them at once.
 MATRICES = 4
@@ -60,3 +72,56 @@ def test_draw_by_automatic_differentiation(race: Race, sizes: Sizes, library: st
         unit="draws",
         by=library,
     )
+
+
+def trained_net(sizes: Sizes, channels: int) -> ConvNet:
+    side = sizes("training_side", 14, 6)
+    shape = {"grid": (side, side), "kernel": (3, 3), "input_channels": 1}
+    return ConvNet(depth=sizes("training_depth", 12, 3), channels=channels, inputs=sizes("batch", 128, 16), **shape)  # type: ignore[arg-type]
+
+
+def operations(net: ConvNet) -> float:
+    """Of the products forward, back (but to the input) and into the gradients."""
+    of_layers = [2.0 * prod(shape) * net.inputs * net.sites for shape in net.weight_shapes[:-1]]
+    return 3 * sum(of_layers) - of_layers[0]
+
+
+def require_same_steps(net: ConvNet) -> None:
+    """Three steps of a small net move weights alike, or the two would race on different things."""
+    small = replace(net, depth=3, grid=(5, 4), inputs=11)
+    ours, theirs = drawn(small, 2, "float64"), drawn(small, 2, "float64")
+    step, (other, moved) = (
+        training(small, ours, np.array([0.3, 0.2]), "float64").step,
+        torch_step(small, theirs, 0.3, "float64"),
+    )
+    for _ in range(3):
+        step()
+        other()
+    for one, matrix, start in zip(moved, ours.values(), theirs.values(), strict=True):
+        np.testing.assert_allclose(one.detach().numpy().reshape(matrix[0].shape), matrix[0], rtol=1e-9, atol=1e-12)
+        assert np.abs(matrix[0] - start[0]).max() > 1e-4
+
+
+@pytest.mark.parametrize("which", NETS)
+def test_step_beside_matrix_products(race: Race, sizes: Sizes, which: str) -> None:
+    channels, nets = NETS[which]
+    net, nets = trained_net(sizes, channels), sizes("training_nets", nets, min(nets, 4))
+    step = training(net, drawn(net, nets, SINGLE), np.geomspace(1e-3, 1e-1, nets), SINGLE).step
+    named = {"group": TRAINING, "what": f"{which}, {SINGLE}", "size": f"{described(net)}, {net.inputs} samples"}
+    race(step, [products(nets * operations(net), SINGLE)], amount=nets, unit="steps", **named)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("which", NETS)
+def test_step_beside_pytorch(race: Race, sizes: Sizes, which: str) -> None:
+    """The limit is PyTorch's time for the same steps, net by net, so that the fraction says how many times faster."""
+    pytest.importorskip("torch")
+    channels, nets = NETS[which]
+    net, nets = trained_net(sizes, channels), sizes("training_nets", nets, min(nets, 4))
+    require_same_steps(net)
+    weights = drawn(net, nets, SINGLE)
+    step = training(net, weights, np.geomspace(1e-3, 1e-1, nets), SINGLE).step
+    peer, _ = torch_step(net, weights, 1e-3, SINGLE)
+    named = {"group": TRAINING, "what": f"{which}, {SINGLE}", "size": f"{described(net)}, {net.inputs} samples"}
+    limit = Limit("the same by PyTorch, net by net", peer, 1)
+    race(step, [Demand(limit, nets)], amount=nets, unit="steps", **named)

@@ -1,26 +1,23 @@
 """One step of gradient descent with cross-entropy on convolutional nets, by the library and by PyTorch.
 
-The library takes several nets side by side, each with a learning rate and weights of its own, on one batch. The nets
-and the batch are cut into pieces that stay in the caches (`meanfield.simulation.pieces`).
+The library takes several nets side by side, each with a learning rate and weights of its own, on one batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from meanfield.nets.conv_net import ConvNet
 from meanfield.nets.net import Net
+from meanfield.optimizers import SGD
 from meanfield.seeds import stream
-from meanfield.simulation.arrays.arrays import Arrays, on_numpy
-from meanfield.simulation.maps import operation_of
-from meanfield.simulation.maps.rectified import rectified
-from meanfield.simulation.passes import Forward, Place, backward, forward, through_readout
-from meanfield.simulation.pieces import keep_freed_memory, piece
-from meanfield.simulation.weights import Dense
+from meanfield.simulation.arrays.arrays import on_numpy
+from meanfield.simulation.training.data import Data
+from meanfield.simulation.training.losses import CrossEntropy
+from meanfield.simulation.training.training import Training
 
 Matrices = dict[str, np.ndarray]
 
@@ -44,59 +41,12 @@ def batch(net: Net, precision: str) -> tuple[np.ndarray, np.ndarray]:
     return inputs, generator.integers(0, 10, net.inputs)
 
 
-class _Gradients(dict[Place, Any]):
-    """Errors as they come from the backward pass, each made a gradient by weight at once."""
-
-    def __init__(self, state: Forward) -> None:
-        self._state, self.by_weight = state, {}  # type: ignore[var-annotated]
-
-    def __setitem__(self, place: Place, error: Any) -> None:
-        number, position = place
-        passage = [*self._state.passages, self._state.readout][number]
-        assert passage is not None
-        one, setting = passage.unit.maps[position], self._state.setting
-        values = passage.input_of(position, setting)
-        name = one.weights[0].name  # type: ignore[union-attr]
-        self.by_weight[name] = operation_of(one).weight_gradient(one, error, values, setting)  # type: ignore[attr-defined]
-
-
-def gradients(net: Net, weights: Matrices, inputs: Any, labels: Any, of: int, arrays: Arrays) -> Matrices:
-    """Those of a batch of so many samples, from these samples of it."""
-    state = forward(net, {name: Dense(one) for name, one in weights.items()}, inputs, arrays)
-    slope = arrays.softmax(state.output[..., 0], axis=1)
-    slope[:, labels, np.arange(len(labels))] -= 1
-    found = _Gradients(state)
-    top, _ = through_readout(state, (slope / of)[..., None], found)
-    backward(state, top, len(net.units), found)
-    return found.by_weight
-
-
-def library_step(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: str) -> Callable[[], None]:
-    """A step of all nets, which moves these weights (D, n', n k)."""
-    keep_freed_memory()
+def training(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: str) -> Training:
+    """Nets of these weights (D, n', n k), which steps move, each with a rate of its own."""
     arrays, (inputs, labels) = on_numpy(precision).for_training(), batch(net, precision)
-    together, samples = piece(net, len(rates), net.inputs, precision)
-    cuts = {size: rectified(replace(net, inputs=size)) for size in (samples, net.inputs % samples) if size}
-    shared = np.broadcast_to(inputs, (together, *inputs.shape[1:]))
-    parts = {first: np.asfortranarray(shared[:, :, first : first + samples]) for first in range(0, net.inputs, samples)}
-    own = rates.astype(precision)[:, None, None]
-
-    def of_group(group: slice) -> None:
-        matrices = {name: np.asfortranarray(one[group]) for name, one in weights.items()}
-        total: Matrices = {}
-        for first in range(0, net.inputs, samples):
-            part = slice(first, first + samples)
-            cut = cuts[len(labels[part])]
-            for name, one in gradients(cut, matrices, parts[first], labels[part], net.inputs, arrays).items():
-                total[name] = np.add(total[name], one, out=one) if name in total else one
-        for name, one in total.items():
-            weights[name][group] -= own[group] * one
-
-    def step() -> None:
-        for first in range(0, len(rates), together):
-            of_group(slice(first, first + together))
-
-    return step
+    data = Data(inputs, labels.reshape(1, 1, -1, 1))
+    settings = {"learning_rate": rates}
+    return Training(net, weights, data, CrossEntropy(), SGD(momentum=0), lambda name: settings, arrays=arrays)
 
 
 def torch_step(net: ConvNet, weights: Matrices, rate: float, precision: str) -> tuple[Callable[[], None], list[Any]]:

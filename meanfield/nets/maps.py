@@ -54,6 +54,11 @@ class Linear:
     def taps(self) -> int:
         return prod(self.kernel)
 
+    @cached_property
+    def is_one_stencil(self) -> bool:
+        """Whether it is one stencil over all channels."""
+        return self.taps > 1 and len(self.weights) == 1 and self.weights[0].groups == 1
+
     def channels_above(self, below: int) -> int:
         """Channels that this map gives for so many below; ValueError if it takes another number of them."""
         require_choice("padding", self.padding, PADDINGS)
@@ -175,8 +180,3 @@ class Pooling(Weightless):
 
 
 Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling
-
-
-def weights_of(one: Map) -> tuple[Weight, ...]:
-    """The weights that a map holds."""
-    return one.weights

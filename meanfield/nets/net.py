@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from functools import cached_property
 from math import prod
 from typing import Any, ClassVar, Self
 
 import meanfield
-from meanfield.nets.maps import Pooling, Weight, weights_of
+from meanfield.nets.maps import Pooling, Weight
 from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
 INPUT_LAWS = ("white", "normalised", "sphere")
@@ -68,16 +69,21 @@ class Net:
         """Whether some unit adds an earlier value to its own branch."""
         return any(unit.skip is not None for unit in self.units)
 
-    @cached_property
+    @property
     def is_tied(self) -> bool:
         """Whether some weight is used in more than one place."""
-        stacks = [weights_of(one) for _, _, one in uses(self.units)]
-        return len(set(stacks)) < len(stacks)
+        return max(self.use_counts.values()) > 1
+
+    @cached_property
+    def use_counts(self) -> Counter[str]:
+        """In how many places each weight acts, by name, that of the readout included."""
+        units = [*self.units, *([] if self.readout_unit is None else [self.readout_unit])]
+        return Counter(weight.name for _, _, one in uses(units) for weight in one.weights)
 
     @cached_property
     def last_uses(self) -> dict[str, int]:
         """The number of the last unit, counted from 1, that uses each weight."""
-        return {weight.name: unit + 1 for unit, _, one in uses(self.units) for weight in weights_of(one)}
+        return {weight.name: unit + 1 for unit, _, one in uses(self.units) for weight in one.weights}
 
     @property
     def is_pooled(self) -> bool:

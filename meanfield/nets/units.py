@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from meanfield.nets.maps import Map, Weight, weights_of
+from meanfield.nets.maps import Map, Weight
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def named_weights(units: Sequence[Unit]) -> dict[str, Weight]:
     found: dict[str, Weight] = {}
     stacks: dict[str, tuple[Weight, ...]] = {}
     for one in (one for unit in units for one in unit.maps):
-        stack = weights_of(one)
+        stack = one.weights
         for weight in stack:
             if found.setdefault(weight.name, weight) != weight or stacks.setdefault(weight.name, stack) != stack:
                 raise ValueError(
@@ -71,7 +71,7 @@ def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
     """(unit, place among its maps, map) of every map with weights, units counted from 0."""
     for number, unit in enumerate(units):
         for place, one in enumerate(unit.maps):
-            if weights_of(one):
+            if one.weights:
                 yield number, place, one
 
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.maps import Linear, weights_of
+from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import times
 from meanfield.optimizers.factored import Direction, scaled
 from meanfield.optimizers.spectrum import rms_operator_norm
-from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.block_training import Hyperparameters, copied, root_mean_squares, tabled
 from meanfield.simulation.maps.linear import patches_of
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.draws import drawn_batch, drawn_weights
-from meanfield.simulation.training.training import Training, matrices
+from meanfield.simulation.training.training import Training
 from meanfield.simulation.update_orders import LINEAR, split_by_order
+from meanfield.simulation.weights import given_weights
 
 Array = NDArray[np.float64]
 Found = dict[str, Array]
@@ -48,7 +48,7 @@ def draw_first_updates(
         what it read before the step, which P1's claims F.1 and F.2 say are of order one.
     """
     start, batch = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
-    first = forward(net, matrices(net, start, NUMPY), batch.inputs)
+    first = forward(net, given_weights(net, start), batch.inputs)
     found: Found = {"feature_norm": root_mean_squares(first.values[1:])}
     if norms:
         found |= norms_and_alignments(start, seen_by_matrices(first), "weight")
@@ -88,7 +88,7 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
     for passage in (*state.passages, *([] if state.readout is None else [state.readout])):
         for place, one in enumerate(passage.unit.maps):
             if isinstance(one, Linear):
-                for weight in weights_of(one):
+                for weight in one.weights:
                     if weight.name not in found:
                         patches = patches_of(one, passage.input_of(place, state.setting), state.setting)
                         found[weight.name] = np.broadcast_to(patches, (len(state.output), *patches.shape[1:]))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from math import prod
 
 import numpy as np
 from numpy.random import Generator
 
-from meanfield.nets.maps import Weight, weights_of
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
-from meanfield.nets.units import uses
 from meanfield.simulation.slabs import Slabs
 from meanfield.simulation.weights import Grouped, Lazy, NormalSource, WeightMatrix, draw_dense
 
@@ -27,7 +25,7 @@ class DrawnInTurn(dict[str, WeightMatrix]):
         self._generators, self._kind = generators, kind
         self._asked = {
             name: (count * right * net.inputs * net.sites, count * left * net.inputs * net.sites)
-            for name, count in uses_of_weights(net).items()
+            for name, count in net.use_counts.items()
         }
         self._left_to_draw = {name: net.weights[name] for name in self._asked}
         expected = sum(numbers_revealed(net.weights[name], *asked) for name, asked in self._asked.items())
@@ -53,8 +51,3 @@ class DrawnInTurn(dict[str, WeightMatrix]):
 def numbers_revealed(weight: Weight, right: int, left: int) -> int:
     """Normals that a lazily revealed weight draws for so many columns from the right and from the left."""
     return right * weight.shape[0] + left * prod(weight.shape[1:]) * weight.groups
-
-
-def uses_of_weights(net: Net) -> Counter[str]:
-    """In how many places each weight of the units acts, by name, in the order of their first use."""
-    return Counter(weight.name for _, _, one in uses(net.units) for weight in weights_of(one))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from meanfield.nets.maps import Bias, Linear, Weight, weights_of
+from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.nets.units import uses
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
@@ -23,12 +23,12 @@ class WeightMoves(ABC):
         self._state = state
         self._uses: dict[tuple[Weight, ...], list[Place]] = defaultdict(list)
         for place in places:
-            self._uses[weights_of(self._map(place))].append(place)
+            self._uses[self._map(place).weights].append(place)
         self._made: dict[Place, Any] = {}
 
     def of(self, place: Place) -> Any:
         if place not in self._made:
-            places = self._uses[weights_of(self._map(place))]
+            places = self._uses[self._map(place).weights]
             self._made |= dict(zip(places, self._moved(places), strict=True))
         return self._made.pop(place)
 

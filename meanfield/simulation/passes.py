@@ -21,7 +21,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from meanfield.nets.maps import Map, weights_of
+from meanfield.nets.maps import Map
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
@@ -65,6 +65,11 @@ class Forward:
     @property
     def arrays(self) -> Arrays:
         return self.setting.arrays
+
+    @property
+    def all_passages(self) -> list[Passage]:
+        """Those of the units, numbered as places are, and of the readout, if there is one."""
+        return [*self.passages, *([] if self.readout is None else [self.readout])]
 
     def read(self) -> list[Any]:
         """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
@@ -179,10 +184,10 @@ def _back_along(
     maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
     for place in reversed(places):
         one, operation = maps[place], operation_of(maps[place])
-        holds = bool(weights_of(one))
+        holds = bool(one.weights)
         if holds:
             errors[number, place] = error
-        if not to_input and not any(map(weights_of, maps[places.start : place])):
+        if not to_input and not any(one.weights for one in maps[places.start : place]):
             return None
         values = passage.input_of(place, setting) if operation.reads else None
         below = operation.backward(one, values, passage.kept[place], error, setting, owned)
@@ -234,7 +239,7 @@ def _tangent_along(
             operation = operation_of(one)
             values = passage.input_of(place, setting) if operation.reads else None
             change = operation.tangent(one, values, passage.kept[place], change, setting)
-        own = moves.of((number, place)) if weights_of(one) else None
+        own = moves.of((number, place)) if one.weights else None
         if own is not None and change is not None:
             own += change
         change = change if own is None else own
@@ -252,7 +257,7 @@ def let_go(state: Forward, errors: Errors, number: int) -> None:
 
 def release(net: Net, number: int, weights: Weights) -> None:
     """Drop the weights that unit ``number``, counted from 1, is the last to use."""
-    for weight in (weight for one in net.units[number - 1].maps for weight in weights_of(one)):
+    for weight in (weight for one in net.units[number - 1].maps for weight in one.weights):
         if net.last_uses[weight.name] == number:
             weights.pop(weight.name, None)
 

@@ -24,7 +24,7 @@ from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.passes import through
-from meanfield.simulation.training.training import matrices
+from meanfield.simulation.weights import given_weights
 
 Array = NDArray[np.float64]
 LINEAR = (Linear, Bias, Pooling)
@@ -44,7 +44,7 @@ def split_by_order(
     _require_linear(net)
     moves = {name: after[name] - before[name] for name in before}
     old_way, new_way, change = (
-        Setting(net.grid, inputs.shape[2], matrices(net, weights, NUMPY), NUMPY) for weights in (before, after, moves)
+        Setting(net.grid, inputs.shape[2], given_weights(net, weights), NUMPY) for weights in (before, after, moves)
     )
     first_unit, *blocks = net.units
     old = through(first_unit, [inputs], old_way)[0]

@@ -5,7 +5,7 @@ All that the passes need of a matrix is its product with a few columns from eith
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Protocol
 
@@ -194,6 +194,18 @@ def draw_weights(net: Net, generators: list[Generator], kind: str, precision: st
         return named(net, lambda rows, columns, s: draw_dense(rows, columns, s, generators, precision), np.concatenate)
     normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
     return named(net, lambda rows, columns, s: Lazy(rows, columns, s, normals, slabs), np.concatenate)
+
+
+def given_weights(
+    net: Net, weights: Mapping[str, Array], concatenate: Callable[..., Array] = np.concatenate
+) -> Weights:
+    """Numbers (D, n', m) by name, those of groups one below the other, as the passes ask for them."""
+    found: Weights = {}
+    for name, weight in net.weights.items():
+        rows = weight.shape[0] // weight.groups
+        groups: list[WeightMatrix] = [Dense(weights[name][:, g * rows : (g + 1) * rows]) for g in range(weight.groups)]
+        found[name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
+    return found
 
 
 def named(net: Net, drawn: Callable[[int, int, float], WeightMatrix], concatenate: Callable[..., Array]) -> Weights:

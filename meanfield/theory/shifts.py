@@ -17,15 +17,29 @@ from meanfield.nets.lattice import axis_offsets
 Array = NDArray[np.float64]
 
 
-def sum_over_shifts(values: Array, axes: Sequence[int], taps: int, padding: str) -> Array:
+def sum_over_stencil(
+    pairs: Array, sides: Sequence[int], grid: Sequence[int], kernel: Sequence[int], padding: str, dilation: int = 1
+) -> Array:
+    """sum_Delta of pairs of sites (.., S, B, S) whose ``sides`` step: (0, 1) both together, (0,) or (1,) one alone.
+
+    Both together make sum_Delta S_Delta A S_Delta^T. A new array, unless the grid is empty.
+    """
+    values = pairs.reshape(*pairs.shape[:-3], *grid, pairs.shape[-2], *grid)
+    for axis, taps in enumerate(kernel, start=-len(grid)):
+        places = (axis - len(grid) - 1, axis)
+        values = sum_over_shifts(values, [places[side] for side in sides], taps, padding, dilation)
+    return values.reshape(pairs.shape)
+
+
+def sum_over_shifts(values: Array, axes: Sequence[int], taps: int, padding: str, dilation: int = 1) -> Array:
     """sum_Delta values(.. p + Delta ..), where all of ``axes`` (of equal length) step together by each Delta.
 
-    Outside the grid there is nothing ("zero"), or the far side ("circular").
+    Outside the grid there is nothing ("zero"), or the far side ("circular"); Delta is ``dilation`` times a tap's place.
     """
     total = values.copy()  # the offset 0, which every stencil has
     for step in axis_offsets(taps):
         if step:
-            for here, there in _overlaps(values.shape[axes[0]], step, padding, len(axes)):
+            for here, there in _overlaps(values.shape[axes[0]], dilation * step, padding, len(axes)):
                 target = _along(total, axes, here)
                 target += _along(values, axes, there)
     return total

@@ -10,7 +10,6 @@ input, for pairs within one sample and pairs of different samples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
 from meanfield.nets.layered import Sequential
-from meanfield.theory.shifts import sum_over_shifts
+from meanfield.theory.shifts import sum_over_stencil
 
 Array = NDArray[np.float64]
 
@@ -72,22 +71,19 @@ class SitePairs:
     architecture: Sequential
 
     def diagonal(self, pairs: Array) -> Array:
-        return self._summed(pairs, [(first, second) for first, second in self._axes])
+        return self._averaged(pairs, 0, 1)
 
     def independent(self, pairs: Array) -> Array:
-        alone = [[(axes[side],) for axes in self._axes] for side in (0, 1)]
-        return self._summed(self._summed(pairs, alone[0]), alone[1])
+        return self._averaged(self._averaged(pairs, 0), 1)
 
     def first(self, pairs: Array) -> Array:
-        return self._summed(pairs, [(first,) for first, _ in self._axes])
+        return self._averaged(pairs, 0)
 
     def transpose(self, pairs: Array) -> Array:
         return pairs.transpose(2, 3, 0, 1)
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
-        samples, sites = self.architecture.inputs, self.architecture.sites
-        variance = np.einsum("bpbp->bp", pairs)
-        return variance[:, :, None, None], variance.reshape(1, 1, samples, sites)
+        return both_sides(self.at_site(pairs))
 
     def mean(self, pairs: Array, weight: Array | None = None) -> float:
         return float(self.by_site(pairs, weight).mean())
@@ -123,21 +119,18 @@ class SitePairs:
         table = neighbours(net.grid, net.kernel, net.padding)
         return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / net.taps)
 
-    @property
-    def _axes(self) -> list[tuple[int, int]]:
-        """Every axis of the grid as one of the first and one of the second site, counted from the end."""
-        count = len(self.architecture.grid)
-        return [(axis - count - 1, axis) for axis in range(-count, 0)]
-
-    def _summed(self, pairs: Array, sweeps: Sequence[tuple[int, ...]]) -> Array:
-        """(1/k) times the sum over the stencil, one sweep for each axis of the grid; axes of a sweep step together."""
+    def _averaged(self, pairs: Array, *sides: int) -> Array:
+        """(1/k) times the sum over the stencil, these sides of the pairs stepping together."""
         net = self.architecture
-        values = pairs.reshape(*pairs.shape[:-3], *net.grid, net.inputs, *net.grid)
-        for axes, taps in zip(sweeps, net.kernel, strict=True):
-            values = sum_over_shifts(values, axes, taps, net.padding)
-        if sweeps:
-            values /= net.taps
-        return values.reshape(pairs.shape)
+        total = sum_over_stencil(pairs, sides, net.grid, net.kernel, net.padding)
+        if net.kernel:
+            total /= net.taps
+        return total
+
+
+def both_sides(by_site: Array) -> tuple[Array, Array]:
+    """Numbers of every sample and site (B, S) at the first and at the second site of pairs, broadcastable to them."""
+    return by_site[:, :, None, None], by_site[None, None]
 
 
 @dataclass(frozen=True)

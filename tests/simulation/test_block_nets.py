@@ -14,8 +14,8 @@ from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.passes import forward
 from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.gradients import gradients
-from meanfield.simulation.training.training import matrices
 from meanfield.simulation.update_orders import split_by_order
+from meanfield.simulation.weights import given_weights
 from tests.naive import block_streams, label_loss
 
 STEP = 1e-5
@@ -27,7 +27,7 @@ def net_of(**options):
 
 
 def passed(net, weights, data):
-    return forward(net, matrices(net, weights, NUMPY), data.inputs)
+    return forward(net, given_weights(net, weights), data.inputs)
 
 
 def streams_of(net, weights, data):

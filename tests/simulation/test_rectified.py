@@ -1,18 +1,16 @@
 """Nets whose ReLU and stencils are one map, without patches: the passes and gradients of the nets as they are."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Linear
+from meanfield.optimizers.factored import dense
 from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.rectified import RectifiedLinear, rectified
 from meanfield.simulation.moves import MatrixMoves
 from meanfield.simulation.passes import backward, forward, tangent, through_readout
-from meanfield.simulation.pieces import FEWEST_SAMPLES, piece
+from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.weights import Dense
 
 PLANE = {"grid": (4, 5), "kernel": (3, 3), "inputs": 3, "outputs": 2}
@@ -39,12 +37,7 @@ def gradients_and_error(net, weights, inputs, columns, arrays):
     error = RNG(2).normal(size=(DRAWS, state.output.shape[1], columns * net.inputs, state.output.shape[3]))
     top, errors = through_readout(state, error)
     errors |= backward(state, top, len(net.units))
-    passages, found = [*state.passages, state.readout], {}
-    for number, place in errors if columns == 1 else ():
-        one = passages[number].unit.maps[place]
-        features = passages[number].input_of(place, state.setting)
-        moved = operation_of(one).weight_gradient(one, errors[number, place], features, state.setting)
-        found[one.weights[0].name] = moved
+    found = {name: dense(one.slope) for name, one in gradients(state, error).items()} if columns == 1 else {}
     return state, found, [errors[place] for place in sorted(errors, reverse=True)]
 
 
@@ -87,13 +80,3 @@ def test_relu_and_a_stencil_are_joined_and_nothing_else():
     dense = mf.MLP(depth=2, width=4)
     assert not any(isinstance(one, RectifiedLinear) for unit in rectified(dense).units for one in unit.maps)
     assert any(isinstance(one, Linear) for one in rectified(NETS[1]).readout_unit.maps)
-
-
-@pytest.mark.parametrize("nets", [1, 3, 8, 48])
-@pytest.mark.parametrize("channels", [8, 32, 512])
-def test_pieces_divide_the_nets_and_hold_some_samples(nets, channels):
-    net = replace(NETS[0], channels=channels)
-    together, samples = piece(net, nets, 128, "float32")
-    assert nets % together == 0
-    assert FEWEST_SAMPLES <= samples <= 128
-    assert piece(net, nets, 3, "float32")[1] <= 3

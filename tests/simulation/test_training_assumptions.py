@@ -13,8 +13,8 @@ from meanfield.simulation.training.data import given_data
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.losses import Logistic
-from meanfield.simulation.training.training import matrices
 from meanfield.simulation.training_assumptions import draw_training_assumptions
+from meanfield.simulation.weights import given_weights
 from tests.naive import block_streams, label_loss
 
 NET = BlockNet(
@@ -37,7 +37,7 @@ def norm(matrix):
 def sample_moves(weights, sample):
     """-eta grad of one sample's own loss, of every matrix."""
     data = given_data(NET, INPUTS[:, [sample]].T, LABELS[[sample]], Logistic())
-    state = forward(NET, matrices(NET, {name: one[None] for name, one in weights.items()}, NUMPY), data.inputs)
+    state = forward(NET, given_weights(NET, {name: one[None] for name, one in weights.items()}), data.inputs)
     slopes = gradients(state, Logistic().slope(state.output, data.targets, NUMPY))
     return {name: -RATES[NET.role_of(name)]["learning_rate"] * dense(one.slope)[0] for name, one in slopes.items()}
 

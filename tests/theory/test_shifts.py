@@ -5,23 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield import activations
+from meanfield.nets import activations
 from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.theory.shifts import sum_over_shifts
 
 
-@given(st.integers(1, 6), st.integers(1, 9), st.sampled_from(["circular", "zero"]), st.integers(0, 99))
-def test_one_axis_and_two_that_step_together(length, taps, padding, seed):
+@given(
+    st.integers(1, 6), st.integers(1, 9), st.sampled_from(["circular", "zero"]), st.integers(1, 3), st.integers(0, 99)
+)
+def test_one_axis_and_two_that_step_together(length, taps, padding, dilation, seed):
     values = np.random.default_rng(seed).normal(size=(length, 2, length))
-    table = neighbours((length,), (taps,), padding)
+    table = neighbours((length,), (taps,), padding, dilation)
     alone, together = np.zeros_like(values), np.zeros_like(values)
     for row in table:
         for p, q in enumerate(row):
             alone[p] += values[q] if q != OUTSIDE else 0.0
             for r, s in enumerate(row):
                 together[p, :, r] += values[q, :, s] if OUTSIDE not in (q, s) else 0.0
-    np.testing.assert_allclose(sum_over_shifts(values, (0,), taps, padding), alone, atol=1e-12)
-    np.testing.assert_allclose(sum_over_shifts(values, (0, 2), taps, padding), together, atol=1e-12)
+    np.testing.assert_allclose(sum_over_shifts(values, (0,), taps, padding, dilation), alone, atol=1e-12)
+    np.testing.assert_allclose(sum_over_shifts(values, (0, 2), taps, padding, dilation), together, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["product", "gate_product", "square_product"])

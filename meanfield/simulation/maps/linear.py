@@ -46,16 +46,10 @@ class LinearOperation(Operation):
         whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
         return whole.reshape(len(whole), -1, rows, sites)  # draws may share what comes in
 
-    def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
-        """U patches(X)^T of weights side by side, (D, n', n k), from one column of errors (D, n', B, S)."""
-        if direct := direct_convolution(one, setting):
-            return direct.weight_gradient(errors, values, stencil(one, setting))
-        return errors.reshape(*errors.shape[:2], -1) @ patches_of(one, values, setting).swapaxes(1, 2)
-
 
 def direct_convolution(one: Linear, setting: Setting) -> DirectConvolution | None:
     """What does this map without patches: for one stencil, all of whose numbers are at hand, where arrays can."""
-    if one.taps == 1 or len(one.weights) > 1 or one.weights[0].groups > 1:
+    if setting.arrays.convolution is None or not one.is_one_stencil:
         return None
     return setting.arrays.convolution if isinstance(setting.weights[one.weights[0].name], Dense) else None
 

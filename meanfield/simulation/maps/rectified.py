@@ -35,10 +35,10 @@ class RectifiedLinearOperation(LinearOperation):
     def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
         if direct := direct_convolution(one, setting):
             return direct.convolve(matrix_of(one, setting), values, stencil(one, setting), rectified=True), None
-        return super().forward(one, self.seen(one, values, setting), setting)
+        return super().forward(one, rectify(values, setting), setting)
 
     def seen(self, one: Linear, values: Any, setting: Setting) -> Any:
-        return GATED.forward(RELU, values, setting)[0]
+        return rectify(values, setting)
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         direct = direct_convolution(one, setting)
@@ -52,10 +52,10 @@ class RectifiedLinearOperation(LinearOperation):
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return super().tangent(one, values, kept, GATED.tangent(RELU, values, None, moved, setting), setting)
 
-    def weight_gradient(self, one: Linear, errors: Any, values: Any, setting: Setting) -> Any:
-        if direct := direct_convolution(one, setting):
-            return direct.weight_gradient(errors, values, stencil(one, setting), rectified=True)
-        return super().weight_gradient(one, errors, self.seen(one, values, setting), setting)
+
+def rectify(values: Any, setting: Setting) -> Any:
+    """max(X, 0), as the joined map takes it."""
+    return GATED.forward(RELU, values, setting)[0]
 
 
 def rectified(net: Net) -> Chain:
@@ -75,7 +75,7 @@ def rectified(net: Net) -> Chain:
 def _joined(maps: tuple[Map, ...]) -> tuple[Map, ...]:
     found: list[Map] = []
     for one in maps:
-        if isinstance(one, Linear) and one.taps > 1 and found and found[-1] == RELU:
+        if isinstance(one, Linear) and one.is_one_stencil and found and found[-1] == RELU:
             found[-1] = RectifiedLinear(one.weights, one.padding, one.dilation)
         else:
             found.append(one)

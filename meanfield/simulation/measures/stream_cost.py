@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from meanfield.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.given_inputs import checked_start
-from meanfield.nets.maps import Weight, weights_of
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
-from meanfield.simulation.in_turn import numbers_revealed, uses_of_weights
+from meanfield.simulation.in_turn import numbers_revealed
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.walk import require_residual_stream
 from meanfield.simulation.weights import KINDS, NormalSource
@@ -98,7 +98,7 @@ class StreamCost:
     def _asked(self) -> dict[Weight, tuple[int, int]]:
         """What all uses of each weight ask it from the right and from the left."""
         places = _places(self.net)
-        counts = uses_of_weights(self.net)
+        counts = self.net.use_counts
         return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
 
     def _most_at_once(self, numbers: dict[Weight, int]) -> int:
@@ -107,7 +107,7 @@ class StreamCost:
             return sum(numbers.values())
         spans: dict[Weight, list[int]] = {}
         for unit, _, one in uses(self.net.units):
-            for weight in weights_of(one):
+            for weight in one.weights:
                 spans.setdefault(weight, []).append(unit)
         change = [0] * (len(self.net.units) + 1)
         for weight, units in spans.items():
@@ -132,7 +132,7 @@ def stream_update_cost(net: Net, update: str) -> StreamCost:
     rows = 6 * len(net.units) * net.value_channels[0] * places
     by_signs = update != "gradient"
     operations = 0.0
-    for name, count in uses_of_weights(net).items():
+    for name, count in net.use_counts.items():
         elements, columns = by_signs * prod(net.weights[name].shape), count * places
         operations += 4.0 * columns * max(elements, columns * net.weights[name].shape[0])
         operations += OPERATIONS_PER_NUMBER * elements

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.maps import Bias, weights_of
+from meanfield.nets.maps import Bias
 from meanfield.nets.net import Net
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.moves import site_gram
@@ -71,7 +71,7 @@ def _along(
     """Kernels through maps: that of the value on both sides, those between it and others on its side."""
     start = 0
     for end, place in enumerate(places, start=1):
-        holds = bool(weights_of(passage.unit.maps[place]))
+        holds = bool(passage.unit.maps[place].weights)
         if not holds and end < len(places):
             continue
         run = places[start:end]
@@ -88,16 +88,22 @@ def _along(
 
 
 def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
-    """What a map's own weights give: (X^T X) x identity over channels, (D, n, n)."""
+    """What a map's own weights give: (X^T X) x identity over channels, (D, n, n), X what a channel's group sees."""
     one: Any = passage.unit.maps[place]
     xp = state.arrays.xp
     features = passage.input_of(place, state.setting)
     draws, channels = len(features), sum(weight.shape[0] for weight in one.weights)
     pairs = features.shape[2] * features.shape[3]
-    gram = 1.0 if isinstance(one, Bias) else site_gram(one, features, state.setting)
     kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
-    for channel in range(channels):
-        kernel[:, channel, :, channel] = gram
+    first = 0
+    for weight in one.weights:
+        rows, size = weight.shape[0] // weight.groups, features.shape[1] // weight.groups
+        for group in range(weight.groups):
+            seen = features[:, group * size : (group + 1) * size]
+            gram = 1.0 if isinstance(one, Bias) else site_gram(one, seen, state.setting)
+            for channel in range(first, first + rows):
+                kernel[:, channel, :, channel] = gram
+            first += rows
     return kernel.reshape(draws, channels * pairs, channels * pairs)
 
 
@@ -110,7 +116,7 @@ def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) 
         one, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
         values = passage.input_of(place, setting) if operation.reads else None
         columns = operation.tangent(one, values, passage.kept[place], columns, setting)
-    above = columns.shape[1]
+    above, sites = columns.shape[1], columns.shape[3]  # pooled ones are fewer
     carried = moveaxis(columns.reshape(draws, above, -1, samples, sites), 2, 4)
     return carried.reshape(draws, above * samples * sites, -1)
 

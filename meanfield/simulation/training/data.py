@@ -28,6 +28,14 @@ class Data:
         """N."""
         return int(self.inputs.shape[2])
 
+    def of_nets(self, nets: slice) -> Data:
+        """The data of some nets; those that all share stay one."""
+        return Data(*(values if len(values) == 1 else values[nets] for values in (self.inputs, self.targets)))
+
+    def part(self, samples: slice) -> Data:
+        """Some samples of every net."""
+        return Data(self.inputs[:, :, samples], self.targets[:, :, samples])
+
     def taken(self, samples: NDArray[np.int64], arrays: Arrays) -> Data:
         """A batch for every net, of the samples with these numbers, (D, B)."""
         return Data(*(_taken(values, samples, arrays) for values in (self.inputs, self.targets)))

@@ -3,23 +3,27 @@
 At one use a weight W has the gradient U X^T: U its errors (out, B S) and X the patches of its features (in taps, B S),
 of B samples on S sites. A weight of several uses, tied, has the sum of theirs; several weights side by side share out
 the rows of the errors; groups of channels are matrices of their own. Gradients are kept by the factors U and X where
-these are fewer numbers than the matrix.
+these are fewer numbers than the matrix, but where it is multiplied out without patches.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
-from meanfield.nets.maps import Bias, Linear, Weight, weights_of
+from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.factored import Factored, is_worth_factors
+from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import patches_of
+from meanfield.simulation.maps.linear import direct_convolution, patches_of, stencil
+from meanfield.simulation.maps.rectified import RectifiedLinear, rectify
 from meanfield.simulation.passes import Forward, Passage, Place, backward, through_readout
+from meanfield.simulation.training.losses import Loss
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,18 @@ class Use:
     @property
     def patches(self) -> Any:
         """X (D, in taps, B S) of what comes in."""
-        return patches_of(self.one, self.values, self.setting)  # type: ignore[arg-type]  # biases have none
+        seen = rectify(self.values, self.setting) if self.rectifies else self.values
+        return patches_of(self.one, seen, self.setting)  # type: ignore[arg-type]  # biases have none
+
+    @property
+    def rectifies(self) -> bool:
+        """Whether the map is joined to a ReLU, which lies between what comes in and the weight."""
+        return isinstance(self.one, RectifiedLinear)
+
+    @cached_property
+    def direct(self) -> DirectConvolution | None:
+        """What multiplies out without patches, if something does."""
+        return None if isinstance(self.one, Bias) else direct_convolution(self.one, self.setting)
 
     @property
     def by_column(self) -> Any:
@@ -49,27 +64,44 @@ class Use:
         return self.setting.by_sample(self.errors)
 
 
+class _Arriving(dict[Place, Any]):
+    """Errors as the way back brings them, from the top down: all uses of a weight are told once the last is there."""
+
+    def __init__(self, state: Forward, tell: Callable[[str, list[Use]], None]) -> None:
+        self._passages, self._setting, self._tell = state.all_passages, state.setting, tell
+        self._missing = dict(state.net.use_counts)
+        self._waiting: dict[str, list[Use]] = defaultdict(list)
+
+    def __setitem__(self, place: Place, error: Any) -> None:
+        passage, first = self._passages[place[0]], 0
+        one = passage.unit.maps[place[1]]
+        assert isinstance(one, Linear | Bias)
+        for weight in one.weights:
+            last, name = first + weight.shape[0], weight.name
+            self._waiting[name].append(Use(one, weight, error[:, first:last], passage, place[1], self._setting))
+            first, self._missing[name] = last, self._missing[name] - 1
+            if not self._missing[name]:
+                self._tell(name, self._waiting.pop(name)[::-1])
+
+
+def _way_back(state: Forward, error: Any, tell: Callable[[str, list[Use]], None]) -> None:
+    """Send errors (D, M, r B, T) at the outputs down, and tell of every weight where it is used, from below."""
+    arriving = _Arriving(state, tell)
+    top, _ = through_readout(state, error, arriving)
+    backward(state, top, len(state.net.units), arriving)
+
+
 def uses_of_weights(state: Forward, error: Any) -> dict[str, list[Use]]:
     """Where every weight is used, by name, with the errors that those at the outputs, (D, M, r B, T), make there."""
-    errors: dict[Place, Any] = {}
-    top, _ = through_readout(state, error, errors)
-    backward(state, top, len(state.net.units), errors)
-    passages = [*state.passages, *([] if state.readout is None else [state.readout])]
-    found: dict[str, list[Use]] = defaultdict(list)
-    for number, place in sorted(errors):
-        passage, first = passages[number], 0
-        one = passage.unit.maps[place]
-        assert isinstance(one, Linear | Bias)
-        for weight in weights_of(one):
-            last = first + weight.shape[0]
-            rows = errors[number, place][:, first:last]
-            found[weight.name].append(Use(one, weight, rows, passage, place, state.setting))
-            first = last
-    return found
+    found: dict[str, list[Use]] = {}
+    _way_back(state, error, found.__setitem__)
+    return {name: found[name] for name in state.net.weights}
 
 
 def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gradient]:
     """Gradients of all weights by name, as stacks of D matrices (out, in taps), biases as columns (out, 1).
+
+    Each is formed while the errors that it is made of are still near.
 
     Args:
         state: the forward pass.
@@ -78,11 +110,23 @@ def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gr
             Gauss-Newton matrix, sum over samples and columns of (sum over uses of U X^T)^2, element by element.
     """
     columns = slope if curvature is None else state.arrays.xp.concatenate([slope, curvature], axis=2)
-    found = {}
-    for name, uses in uses_of_weights(state, columns).items():
-        squares = None if curvature is None else _curvature(uses)
-        found[name] = Gradient(_slope(uses), squares)
-    return found
+    found: dict[str, Gradient] = {}
+
+    def form(name: str, uses: list[Use]) -> None:
+        found[name] = Gradient(_slope(uses), None if curvature is None else _curvature(uses))
+
+    _way_back(state, columns, form)
+    return {name: found[name] for name in state.net.weights}
+
+
+def loss_gradients(
+    state: Forward, loss: Loss, targets: Any, curved: bool = False, share: float = 1.0
+) -> dict[str, Gradient]:
+    """Those of a loss, with its curvature if asked for, on samples that are such a share of its batch."""
+    slope = share * loss.slope(state.output, targets, state.arrays)
+    if not curved:
+        return gradients(state, slope)
+    return gradients(state, slope, share**0.5 * loss.curvature(state.output, targets, state.arrays))
 
 
 def _slope(uses: Sequence[Use]) -> Any:
@@ -127,7 +171,9 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def _by_factors(uses: Sequence[Use]) -> bool:
-    """Whether U and X of all uses side by side are fewer numbers than the weight."""
+    """Whether U and X of all uses side by side are fewer numbers than the weight, and patches are made at all."""
+    if uses[0].direct:
+        return False
     weight, places = uses[0].weight, uses[0].setting.samples * uses[0].errors.shape[3]
     shape = weight.shape[0], prod(weight.shape[1:])
     return weight.groups == 1 and is_worth_factors(shape, len(uses) * places)
@@ -142,6 +188,9 @@ def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]
 
 def product(use: Use, errors: Any) -> Any:
     """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
+    if direct := use.direct:
+        table = stencil(use.one, use.setting)  # type: ignore[arg-type]  # biases have none
+        return direct.weight_gradient(errors, use.values, table, use.rectifies)
     return _multiplied(use, errors, use.patches)
 
 

@@ -15,9 +15,10 @@ from meanfield.optimizers.factored import Direction, Factored
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.data import Batches, Data
-from meanfield.simulation.training.gradients import gradients
+from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import Loss
-from meanfield.simulation.weights import Dense, Grouped, Weights
+from meanfield.simulation.training.pieces import Pieces
+from meanfield.simulation.weights import given_weights
 
 # Name of a weight -> "learning_rate", a number or an array with one for every net, and if wanted the numbers
 # "weight_decay" and "epsilon".
@@ -54,28 +55,40 @@ class Training:
     arrays: Arrays = NUMPY
     taken: int = 0
     states: dict[str, Any] = field(default_factory=dict)
-    _seen: tuple[Forward, Data] | None = None
+    _seen: Forward | None = None
+    _batch: Data | None = None
+    _swept: tuple[Any, dict[str, Gradient]] | None = None
 
     def __post_init__(self) -> None:
         self.nets = len(next(iter(self.weights.values())))
         self.gone = np.zeros(self.nets, bool)
-        self._matrices = matrices(self.net, self.weights, self.arrays)
+        self._matrices = given_weights(self.net, self.weights, self.arrays.xp.concatenate)
+        self._pieces = Pieces(self.net, self.nets, self.arrays) if Pieces.serve(self.net, self.arrays) else None
         self._settings = {name: _settled(self.hyperparameters(name)) for name in self.weights}
 
     def look(self) -> Forward:
         """The forward pass of the nets as they stand on the samples of the next step, made once."""
-        return self._look()[0]
+        if self._seen is None:
+            self._seen = forward(self.net, self._matrices, self.batch.inputs, self.arrays)
+        return self._seen
+
+    @property
+    def batch(self) -> Data:
+        """The samples of the next step."""
+        if self._batch is None:
+            chosen = self.batches
+            self._batch = self.data if chosen is None else self.data.taken(chosen.at(self.taken), self.arrays)
+        return self._batch
 
     def losses(self) -> Any:
         """The loss of every net on the samples of the next step, before it, (D,); infinite of nets that are gone."""
-        seen, batch = self._look()
-        found = self.arrays.fetched(self.loss.value(seen.output, batch.targets, self.arrays))
+        output = self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
+        found = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
         return np.where(np.isfinite(found) & ~self.gone, found, np.inf)
 
     def slope(self) -> Any:
         """dL/dout of the samples of the next step, (D, M, B, T)."""
-        seen, batch = self._look()
-        return self.loss.slope(seen.output, batch.targets, self.arrays)
+        return self.loss.slope(self.look().output, self.batch.targets, self.arrays)
 
     def rate(self, name: str) -> Any:
         """The learning rate of a weight."""
@@ -83,13 +96,12 @@ class Training:
 
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight (P1 C.1); returns the A by name, net by net."""
-        seen, batch = self._look()
-        curvature = None
-        if self.optimizer.curved:
-            curvature = self.loss.curvature(seen.output, batch.targets, self.arrays)
-        found = gradients(seen, self.slope(), curvature)
+        if self._pieces is None:
+            found = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
+        else:
+            found = self._sweep(self._pieces)[1]
         self._leave_out(found)
-        self._seen, self.taken = None, self.taken + 1
+        self._seen, self._batch, self._swept, self.taken = None, None, None, self.taken + 1
         return {name: self._stepped(name, gradient) for name, gradient in found.items()}
 
     def require_floats(self) -> None:
@@ -97,11 +109,11 @@ class Training:
         if self.gone.any():
             raise OverflowError("gradients leave the range of floats; take a smaller learning rate, width or depth")
 
-    def _look(self) -> tuple[Forward, Data]:
-        if self._seen is None:
-            batch = self.data if self.batches is None else self.data.taken(self.batches.at(self.taken), self.arrays)
-            self._seen = forward(self.net, self._matrices, batch.inputs, self.arrays), batch
-        return self._seen
+    def _sweep(self, pieces: Pieces) -> tuple[Any, dict[str, Gradient]]:
+        """Outputs on the samples of the next step, and its gradients, made at once."""
+        if self._swept is None:
+            self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved)
+        return self._swept
 
     def _leave_out(self, found: Mapping[str, Gradient]) -> None:
         """Let go the nets whose gradients are not finite, or whose squares would not be."""
@@ -159,16 +171,3 @@ def _square(slope: Direction, arrays: Arrays) -> Any:
     if isinstance(slope, Factored):
         return _square(slope.left, arrays) * _square(slope.right, arrays)
     return arrays.squared_norms(slope.reshape(len(slope), -1))
-
-
-def matrices(net: Net, weights: Mapping[str, Any], arrays: Arrays) -> Weights:
-    """Given weights as the passes ask for them, those of groups one below the other."""
-    found: Weights = {}
-    for name, weight in net.weights.items():
-        whole, rows = weights[name], weight.shape[0] // weight.groups
-        if weight.groups == 1:
-            found[name] = Dense(whole)
-        else:
-            parts = [Dense(whole[:, g * rows : (g + 1) * rows]) for g in range(weight.groups)]
-            found[name] = Grouped(list(parts), arrays.xp.concatenate)
-    return found

@@ -9,7 +9,7 @@ from meanfield.simulation.passes import forward
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Squared
-from meanfield.simulation.training.training import matrices
+from meanfield.simulation.weights import given_weights
 from tests.simulation.training.nets import NETS
 
 DRAWS, STEP = range(2), 1e-5
@@ -17,7 +17,7 @@ LOSSES = {"squared": Squared(), "cross_entropy": CrossEntropy(), "logistic": Log
 
 
 def outputs(net, weights, inputs):
-    return forward(net, matrices(net, weights, NUMPY), inputs)
+    return forward(net, given_weights(net, weights), inputs)
 
 
 def made(net, loss, samples, shared):

@@ -1,0 +1,139 @@
+"""Gradients of nets of stencils by pieces of the nets and samples, which stay in the caches from layer to layer.
+
+A loss is a mean over samples, so that its gradients on a batch are those on parts of it, each by its share of the
+samples, summed; to rounding, pieces change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from meanfield.nets.maps import Linear
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import Gradient
+from meanfield.optimizers.factored import Direction, Factored, add_momentum, dense
+from meanfield.simulation.arrays.arrays import Arrays
+from meanfield.simulation.arrays.convolution import draws_side_by_side
+from meanfield.simulation.maps.rectified import rectified
+from meanfield.simulation.passes import forward
+from meanfield.simulation.slabs import BLOCK_NUMBERS
+from meanfield.simulation.training.data import Data
+from meanfield.simulation.training.gradients import loss_gradients
+from meanfield.simulation.training.losses import Loss
+from meanfield.simulation.weights import Weights, given_weights
+
+Gradients = dict[str, Gradient]
+
+# Bytes of the widest layer's values, about what the second cache of a core holds.
+LAYER_BYTES = 1 << 20
+# Samples below which tiles of sums become too low.
+FEWEST_SAMPLES = 8
+
+
+class Pieces:
+    """The passes of nets whose linear maps, but for the readout's, go without patches (`Arrays.for_training`).
+
+    Attributes:
+        together: nets in a piece at most, which lie side by side in the vectors of a tile.
+        samples: samples in a piece at most.
+    """
+
+    def __init__(self, net: Net, nets: int, arrays: Arrays) -> None:
+        itemsize, channels = np.dtype(arrays.precision).itemsize, max(net.value_channels)
+        self._net, self._arrays = rectified(net), arrays
+        self.together = min(draws_side_by_side(channels, itemsize), power_of_two(nets))
+        most = max(LAYER_BYTES // (self.together * channels * net.sites * itemsize), FEWEST_SAMPLES)
+        self.samples = power_of_two(most)
+        _keep_freed_memory()
+
+    @staticmethod
+    def serve(net: Net, arrays: Arrays) -> bool:
+        """Whether these arrays, and all linear maps below the readout, can do without patches."""
+        linear = [one for unit in net.units for one in unit.maps if isinstance(one, Linear)]
+        return arrays.convolution is not None and bool(linear) and all(one.is_one_stencil for one in linear)
+
+    def sweep(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
+        """Outputs (D, M, B, T) of all nets on a batch, and their gradients by name, as of the whole at once."""
+        nets = len(next(iter(weights.values())))
+        groups = [
+            self._of_group({name: one[group] for name, one in weights.items()}, batch.of_nets(group), loss, curved)
+            for group in cuts(nets, self.together)
+        ]
+        outputs, found = zip(*groups, strict=True)
+        return np.concatenate(outputs), {
+            name: Gradient(
+                _stacked([one[name].slope for one in found]),
+                _stacked([one[name].curvature for one in found]) if curved else None,
+            )
+            for name in found[0]
+        }
+
+    def _of_group(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
+        """Of as many nets as lie side by side."""
+        nets = len(next(iter(weights.values())))
+        laid_out = {name: np.asfortranarray(one) for name, one in weights.items()}
+        matrices = given_weights(self._net, laid_out)
+        outputs: list[Any] = []
+        total: Gradients = {}
+        for samples in cuts(batch.samples, self.samples):
+            output, own = self._of_piece(matrices, nets, batch.part(samples), loss, curved, batch.samples)
+            outputs.append(output)
+            total = own if not total else {name: _sum(one, own[name]) for name, one in total.items()}
+        return np.concatenate(outputs, axis=2), total
+
+    def _of_piece(
+        self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, whole: int
+    ) -> tuple[Any, Gradients]:
+        """Of some samples of a ``whole`` batch; what its passes keep is let go before the next."""
+        inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
+        state = forward(self._net, matrices, inputs, self._arrays)
+        return state.output, loss_gradients(state, loss, part.targets, curved, part.samples / whole)
+
+
+def power_of_two(most: int) -> int:
+    """The largest up to ``most``."""
+    return 1 << (most.bit_length() - 1)
+
+
+def cuts(total: int, most: int) -> Iterator[slice]:
+    """So many nets or samples, in order, as many at a time as a power of two up to ``most``, and what is left by less.
+
+    Powers of two fill the vectors of a tile, and are whole rows of them.
+    """
+    first = 0
+    while first < total:
+        size = min(most, power_of_two(total - first))
+        yield slice(first, first + size)
+        first += size
+
+
+def _sum(one: Gradient, other: Gradient) -> Gradient:
+    curvature = None if one.curvature is None else _plus(one.curvature, other.curvature)
+    return Gradient(_plus(one.slope, other.slope), curvature)
+
+
+def _plus(total: Direction, one: Any) -> Direction:
+    """By factors while these are worth it, else in place."""
+    if isinstance(total, Factored):
+        return add_momentum(total, 1.0, one, 1.0)
+    total += dense(one)
+    return total
+
+
+def _stacked(groups: Sequence[Any]) -> Direction:
+    """Those of all nets, the last axis innermost, as optimizers go through them."""
+    if isinstance(groups[0], Factored):
+        return Factored(*(np.concatenate([getattr(one, side) for one in groups]) for side in ("left", "right")))
+    stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
+    return np.concatenate(groups, out=stack)
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library of Linux keep what is freed for the next array, in place of fetching it page by page anew.
+
+    It does so once a block as large as this was freed (`meanfield.simulation.slabs`); elsewhere nothing happens.
+    """
+    np.empty(BLOCK_NUMBERS)

@@ -1,0 +1,58 @@
+"""What weights do: stencils, side by side and in groups, and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from meanfield.nets.maps import Bias, Linear, Weight
+from meanfield.theory.maps.base import Array, Kind, Kinds, Transport, between, total
+from meanfield.theory.shifts import sum_over_stencil
+
+
+class LinearTransport(Transport):
+    """Each weight makes a kind of its own. With s its variance, sums over the channels i that it sees and its taps D,
+
+        own(p, p') = sum_i sum_D E[x_i(p + D) x_i(p' + D)]
+        c' = s own,    t' = own + s sum_i sum_D t_i(p + D, p' + D)
+
+    What it makes is Gaussian where it sees many channels, or given values; a single channel that is itself a draw makes
+    products of Gaussians at any width.
+    """
+
+    def through(self, one: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+        return tuple(kind for weight in one.weights for kind in self._stacked(one, weight, below, grid))
+
+    def _stacked(self, one: Linear, weight: Weight, below: Kinds, grid: tuple[int, ...]) -> Iterator[Kind]:
+        seen = _groups(weight, below)
+        for kinds in seen:
+            own, carried = (_summed(one, total(kinds, name), grid) for name in ("covariance", "kernel"))
+            mean = np.zeros(own.shape[:2])
+            gaussian = weight.shape[1] > 1 or all(kind.given is not None for kind in kinds)
+            yield Kind(
+                weight.shape[0] // len(seen), weight.variance * own, own + weight.variance * carried, mean, gaussian
+            )
+
+
+def _groups(weight: Weight, below: Kinds) -> list[Kinds]:
+    """What each group sees; one entry for all of them, where all of them see alike."""
+    size = weight.shape[1]
+    if len(below) == 1 and below[0].given is None:
+        return [between(below, 0, size)]
+    return [between(below, group * size, (group + 1) * size) for group in range(weight.groups)]
+
+
+def _summed(one: Linear, pairs: Array, grid: tuple[int, ...]) -> Array:
+    return pairs if one.taps == 1 else sum_over_stencil(pairs, (0, 1), grid, one.kernel, one.padding, one.dilation)
+
+
+class BiasTransport(Transport):
+    """The bias's variance on c of all pairs, as it is the same everywhere, and 1 on t."""
+
+    def through(self, one: Bias, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+        variance = one.weight.variance
+        return tuple(
+            replace(kind, covariance=kind.covariance + variance, kernel=kind.kernel + 1.0, given=None) for kind in below
+        )

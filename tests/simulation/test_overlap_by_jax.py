@@ -1,0 +1,61 @@
+"""The tangent kernel of nets of any maps, against the Jacobians that JAX derives."""
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from meanfield.nets.chain import Chain
+from meanfield.nets.maps import Linear, Pointwise, Pooling, Weight
+from meanfield.nets.units import Unit
+from meanfield.simulation import passes
+from meanfield.simulation.measures.tangent_kernel import tangent_kernels
+from meanfield.simulation.weights import Dense, named
+from tests import by_jax
+from tests.draws import given_draw
+from tests.strategies import chains
+
+
+def both_roads(net, seed):
+    """Theta of every value, ours and theirs."""
+    weights, inputs, _ = given_draw(net, seed)
+    parts = iter(part for w, one in zip(weights, net.weights.values(), strict=True) for part in _groups(w, one))
+    drawn = named(net, lambda rows, columns, _: Dense(next(parts).reshape(1, rows, columns)), np.concatenate)
+    columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
+    ours = tangent_kernels(passes.forward(net, drawn, columns))
+    with by_jax.jax.enable_x64(True):
+        at = {name: by_jax.jnp.asarray(w) for name, w in zip(net.weights, weights, strict=True)}
+        jacobians = by_jax.jax.jacrev(lambda w: by_jax.values_and_output(net, w, by_jax.jnp.asarray(inputs))[0])(at)
+    for kernel, jacobian in zip(ours, jacobians, strict=True):
+        yield kernel[0], sum(_rows(one, w.ndim) @ _rows(one, w.ndim).T for one, w in _pairs(jacobian, at))
+
+
+def _groups(weight, one):
+    return np.split(weight, one.groups)
+
+
+def _pairs(jacobian, weights):
+    return [(np.asarray(jacobian[name]), weight) for name, weight in weights.items()]
+
+
+def _rows(jacobian, dimensions):
+    """(samples, channels, *sites, *weight) as (channel, sample and site, weight)."""
+    values = jacobian.ndim - dimensions
+    parameters = int(np.prod(jacobian.shape[values:]))
+    flat = jacobian.reshape(*jacobian.shape[:2], -1, parameters)
+    return flat.swapaxes(0, 1).reshape(-1, parameters)
+
+
+@settings(max_examples=15)
+@given(chains(), st.integers(0, 2**31))
+def test_kernels_of_any_maps(net, seed):
+    assume(not net.is_tied)
+    for ours, theirs in both_roads(net, seed):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
+
+
+def test_channels_of_a_group_count_for_it_alone_and_pooled_sites_once():
+    grouped = Linear((Weight("groups", (4, 2, 2), 0.4, 2),), "zero")
+    top = Pointwise("tanh"), Pooling(), Linear((Weight("top", (3, 4), 0.3),))
+    net = Chain(units=(Unit((grouped,)), Unit(top)), input_channels=4, grid=(3,), inputs=2)
+    for ours, theirs in both_roads(net, 1):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)

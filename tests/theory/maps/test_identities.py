@@ -1,0 +1,204 @@
+"""The transports of all maps: complete, exact where that can be said, and clear where they refuse."""
+
+import contextlib
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import meanfield as mf
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.chain import Chain
+from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.units import Unit
+from meanfield.simulation.maps import OPERATIONS
+from meanfield.theory import mean_field
+from meanfield.theory.maps import TRANSPORTS
+from meanfield.theory.maps.base import NoTransport
+from meanfield.theory.maps.pointwise import mean_of
+from meanfield.theory.transport import SitePairs
+from meanfield.theory.value_kernels import value_kernels
+from tests.statistics import consistent
+from tests.strategies import chains, conv_nets, mlps
+from tests.theory.maps.measured import drawn, predicted
+from tests.theory.maps.nets import inputs_of, linear, residual, stack
+
+
+def test_every_map_has_its_side_of_both_roads():
+    assert set(get_args(Map)) == set(TRANSPORTS)
+    assert set(get_args(Map)) <= set(OPERATIONS)
+
+
+@settings(max_examples=30)
+@given(st.one_of(mlps(), conv_nets()), st.integers(0, 99))
+def test_nets_of_layers_have_the_moments_of_the_mean_field(net, seed):
+    """For given inputs, which need no width: c and K of layers 1 .. L."""
+    net = net.replace(**{"width" if isinstance(net, mf.MLP) else "channels": 3})
+    inputs = np.random.default_rng(seed).normal(size=net.input_shape)
+    transport, product = mean_field.given_product(net, inputs)
+    layers = mean_field.layer_moments(net, transport, product)
+    for ours, theirs in zip(value_kernels(net, inputs), layers, strict=False):
+        np.testing.assert_allclose(ours.covariance, theirs.covariance, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(ours.kernel, theirs.kernel, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("scaling", ["init", "multiplier_sqrt"])
+def test_streams_have_the_covariances_of_the_mean_field(activation, scaling):
+    options = {"grid": (4,), "padding": "zero", "activation": activation, "scaling": scaling, "inputs": 2}
+    net = mf.ResidualConvNet(depth=3, channels=5, block_depth=2, stem=1, tail=1, **options)
+    white = np.eye(2 * net.sites).reshape((2, net.sites) * 2)
+    pairs = SitePairs(net)
+    product = net.sigma.product(*pairs.variances(white), white)
+    layers = [covariance for _, covariance in mean_field.forward_moments(net, pairs, product)]
+    for ours, end in zip(value_kernels(net), net.unit_ends, strict=False):
+        np.testing.assert_allclose(ours.covariance, layers[end - 1], rtol=1e-10, atol=1e-14)
+
+
+def test_one_site_of_a_residual_net():
+    """K <- K (1 + e q) + a^2 n xx, c <- c + e xx, e = a^2 s n, xx = c / 2 (THEORY section 4)."""
+    net = mf.ResidualMLP(depth=6, width=10, scaling="multiplier_sqrt")
+    a, n, s = net.multiplier, 10, net.weight_variances[0]
+    c, k = mean_field.input_variance(net), 0.0
+    for found in list(value_kernels(net))[:6]:
+        k, c = k * (1 + a**2 * s * n / 2) + a**2 * n * c / 2, c * (1 + a**2 * s * n / 2)
+        np.testing.assert_allclose([found.covariance.item(), found.kernel.item()], [c, k], rtol=1e-12)
+
+
+def test_loops_of_steps_with_matrices_of_their_own():
+    """H_L = H_0 (1 + eps^2 sw2 / 2)^L (THEORY section 5)."""
+    *_, top = value_kernels(mf.TiedLoop(depth=9, width=7, alpha=0.5, tied=False))
+    assert top.covariance.item() == pytest.approx((1 + 2.0 / 9 / 2) ** 9, rel=1e-12)
+
+
+def exact_net():
+    """All maps that are linear, at widths that know nothing of infinity."""
+    bias = Bias(Weight("b", (4,), 0.7))
+    conv = linear("conv", 4, 4, (2,), 2, padding="zero", dilation=2)
+    units = [
+        Unit((linear("stem", 4, 3, (3,)), bias)),
+        Unit((linear("alone", 4, 4, (2,), 4), Pointwise("linear")), 1, 0.5),
+        Unit((conv, linear("mix", 4, 4)), 1, 0.8),
+        Unit((stack(("left", "right"), 4), linear("join", 5, 8, (), 1), Pooling())),
+    ]
+    return Chain(units=tuple(units), input_channels=3, grid=(3,), inputs=2)
+
+
+def linear_agrees(net):
+    draws = 6000
+    found = drawn(net, inputs_of(net), draws, 7)
+    expected, size = predicted(net, inputs_of(net))
+    return consistent((found.mean(axis=0) - expected) / size, (found / size).std(axis=0) / draws**0.5, draws)
+
+
+def test_linear_nets_are_exact_at_any_width():
+    assert linear_agrees(exact_net())
+
+
+def test_a_bias_counts_among_the_parameters():
+    """The kernel of a first linear map is the same in every draw: x x' and 1."""
+    units = (Unit((linear("stem", 4, 3, (3,)), Bias(Weight("b", (4,), 0.7)))),)
+    net = Chain(units=units, input_channels=3, grid=(3,), inputs=2)
+    inputs = inputs_of(net)
+    (kernels,) = {tuple(np.round(one, 12)) for one in drawn(net, inputs, 25, 0)[:, 1]}
+    np.testing.assert_allclose(kernels, predicted(net, inputs)[0][1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
+def test_means_of_activations(activation):
+    variance = np.array([0.0, 0.3, 1.0, 4.0])
+    z = np.linspace(-10, 10, 20001)
+    weights = np.exp(-z * z / 2) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+    direct = activation.function(np.sqrt(variance)[:, None] * z) @ weights
+    np.testing.assert_allclose(mean_of(activation, variance), direct, atol=1e-6)
+
+
+def test_normalised_given_inputs_are_what_they_are():
+    """Of either kind, and the same values again under "layer", whose mean over channels is then 0."""
+    inputs = np.random.default_rng(0).normal(size=(2, 5, 3)) + 1.0
+    centred = inputs - inputs.mean(axis=1, keepdims=True)
+    values = centred / centred.std(axis=1, keepdims=True)
+    maps = (Normalisation("layer"), Normalisation("rms"), Normalisation("layer"), linear("top", 4, 5))
+    net = Chain(units=(Unit(maps),), input_channels=5, grid=(3,), inputs=2)
+    (found,) = value_kernels(net, inputs)
+    np.testing.assert_allclose(found.covariance, 1.2 * np.einsum("bip,cir->bpcr", values, values) / 5, atol=1e-12)
+
+
+@given(chains())
+def test_nets_at_random_close_or_say_why_not(net):
+    """Finite, symmetric and positive, up to where they are refused."""
+    with contextlib.suppress(NoTransport):
+        for found in value_kernels(net):
+            for pairs in (found.covariance, found.kernel):
+                matrix = pairs.reshape(pairs.shape[0] * pairs.shape[1], -1)
+                np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
+                assert np.linalg.eigvalsh(matrix).min() > -1e-9 * np.abs(matrix).max()
+
+
+def refused(*units, readout=None, channels=4):
+    return Chain(units=units, readout_unit=readout, input_channels=channels, grid=(2,))
+
+
+LINEAR = linear("w", 4, 4)
+STACK = stack(("q", "k", "v"), 4)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (refused(Unit((LINEAR, Pointwise("relu"), Pointwise("tanh")))), "unit 1, Pointwise: its input is not Gaussian"),
+        (refused(Unit((linear("w", 4, 4, (), 4), Pointwise("relu")))), "sees many channels"),
+        (refused(Unit((LINEAR,)), Unit((Pointwise("relu"), Gate("silu")))), "unit 2, Gate: its input is not Gaussian"),
+        (refused(Unit((STACK, Attention(1)))), r"unit 1, Attention: logits .* stay random at any size"),
+        (
+            refused(Unit((STACK, Pointwise("relu"), Attention(2, "inverse")))),
+            "queries or keys are not Gaussian",
+        ),
+        (refused(Unit((LINEAR,)), Unit((Pointwise("relu"),), 1)), "unit 2: its branch has no linear map of its own"),
+        (refused(Unit((LINEAR,)), Unit((LINEAR,))), "weight 'w' is used in several places"),
+        (refused(Unit((LINEAR,)), readout=Unit((LINEAR,))), "weight 'w' is used in several places"),
+        (
+            refused(Unit((LINEAR,)), readout=Unit((Pointwise("relu"), Pooling(), Pointwise("relu")))),
+            "the readout, Pointwise",
+        ),
+        (mf.TiedLoop(depth=2, width=4), "weight 'W' is used in several places"),
+    ],
+)
+def test_what_does_not_close_is_refused_where_it_stands(net, message):
+    with pytest.raises(NoTransport, match=message):
+        list(value_kernels(net))
+
+
+def test_values_that_vanish_have_no_size():
+    net = refused(Unit((Normalisation("rms"), LINEAR)))
+    with pytest.raises(NoTransport, match="vanishes at some site"):
+        list(value_kernels(net, np.zeros(net.input_shape)))
+
+
+def test_refusals_say_unit_map_and_reason():
+    with pytest.raises(NoTransport) as refusal:
+        list(value_kernels(refused(Unit((STACK, Attention(1))))))
+    assert (refusal.value.unit, refusal.value.map) == ("unit 1", Attention(1))
+
+
+def test_inputs_are_checked():
+    with pytest.raises(ValueError, match="inputs"):
+        value_kernels(residual(4), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="give inputs"):
+        value_kernels(Chain(units=(Unit((LINEAR,)),), input_channels=4, input_law="normalised"))
+
+
+def test_a_stack_of_unlike_kinds_is_taken_apart_channel_by_channel():
+    """Groups of a grouped map see kinds of their own; on average over channels nothing depends on the order."""
+    below = Linear((Weight("a", (6, 4), 0.2), Weight("b", (2, 4), 0.9)))
+    whole, halves = linear("top", 4, 8), linear("top", 4, 8, (), 2)
+    square = [list(value_kernels(refused(Unit((below, top)))))[-1] for top in (whole, halves)]
+    np.testing.assert_allclose(square[0].covariance, square[1].covariance, rtol=1e-12)
+    np.testing.assert_allclose(square[0].kernel, 2 * square[1].kernel - _carried(square[1]), rtol=1e-12)
+
+
+def _carried(found):
+    """t' - own, own = c' / s with s = 1.2 / 4."""
+    return found.kernel - found.covariance / 0.3
