@@ -43,7 +43,7 @@ _ALL = (
         dims=("layer",),
         definition="|Theta^(l)|_F^2 / n_l^2, the sum over parameter pairs of squared overlaps",
         scaling="n l (2 l^2 + 1) / 12 for one site and ReLU",
-        source="P0 eq. 13; THEORY section 2",
+        source="P0 eq. 13; docs/theory.md section 2",
     ),
     Quantity(
         name="update_energy_by_site",
@@ -51,7 +51,7 @@ _ALL = (
         dims=("layer", "site"),
         definition="update energy at each site of the grid, sites row by row; its mean over sites is the update energy",
         scaling="as the update energy; under zero padding less within l^(1/2) sites of an edge",
-        source="P0 eq. 8, before its average over sites; THEORY section 4",
+        source="P0 eq. 8, before its average over sites; docs/theory.md section 6",
         unpredicted="the mean field gives the label term by site alone",
     ),
     Quantity(
@@ -60,7 +60,7 @@ _ALL = (
         dims=("layer", "site"),
         definition="label term at each site of the grid, sites row by row; its mean over sites is the label term",
         scaling="as the label term; under zero padding less within l^(1/2) sites of an edge",
-        source="P0 eq. 19, before its average over sites; THEORY section 4",
+        source="P0 eq. 19, before its average over sites; docs/theory.md section 6",
     ),
     Quantity(
         name="output_term_by_site",
@@ -68,7 +68,7 @@ _ALL = (
         dims=("layer", "site"),
         definition="output term at each site of the grid, sites row by row; its mean over sites is the output term",
         scaling="as the output term; under zero padding less within l^(1/2) sites of an edge",
-        source="P0 eq. 20, before its average over sites; THEORY section 4",
+        source="P0 eq. 20, before its average over sites; docs/theory.md section 6",
         unpredicted="the mean field gives the label term by site alone",
     ),
     Quantity(
@@ -77,7 +77,7 @@ _ALL = (
         dims=("layer",),
         definition="standard deviation of one draw of the overlap energy over its mean; (spread/e)^2 draws give e",
         scaling="(l / n)^(1/2) for l much below n; far above 1 rare draws make the mean",
-        source="THEORY section 3b",
+        source="docs/theory.md section 3",
     ),
     Quantity(
         name="label_term_relative_spread",
@@ -85,7 +85,7 @@ _ALL = (
         dims=("layer",),
         definition="standard deviation of one draw of the label term over its mean, a draw having its own labels",
         scaling="at least (2 / M)^(1/2), and more in deep nets, at every layer",
-        source="THEORY sections 3b, 8",
+        source="docs/theory.md sections 3, 4",
     ),
     Quantity(
         name="finite_width_allowance",
@@ -93,7 +93,7 @@ _ALL = (
         dims=("layer",),
         definition="relative deviation from the mean field that verdicts grant to a net of finite width",
         scaling="3 l / n for ReLU and l much below n",
-        source="THEORY section 3",
+        source="docs/theory.md section 3",
         unpredicted="is itself computed, for verdicts alone",
     ),
     Quantity(
@@ -136,7 +136,7 @@ _ALL = (
         definition="mean square over channels and sites of z^(l) itself",
         scaling="1 at every layer for homogeneous activations under the fan-in rule; else it drifts, exponentially "
         "towards or away from a fixed point",
-        source="P0 appendix F; THEORY section 4",
+        source="P0 appendix F; docs/theory.md section 6",
         unpredicted="predicted beside its correction of order 1/width, by `meanfield.theory.energy_fluctuation`",
     ),
     Quantity(
@@ -173,7 +173,7 @@ _ALL = (
         dims=("pair", "layer"),
         definition="square of the overlap of two parameter directions, whose sum over all pairs is the overlap energy",
         scaling="q^2 for a direction with itself; for two of different units (l - l_mu) / n at leading order in l / n",
-        source="P0 eq. 13; THEORY section 3",
+        source="P0 eq. 13; docs/theory.md section 5",
     ),
     Quantity(
         name="gated_overlap",

@@ -46,7 +46,7 @@ SOURCES = {
     "P1": "Spectral Condition for muP under Width-Depth Scaling.",
     "P2": "On the Residual Scaling of Looped Transformers: Stability and Transferability.",
     "P3": "Arithmetic-Mean muP for Modern Architectures: A Unified Learning-Rate Scale for CNNs and ResNets.",
-    "THEORY": "the derivations that the modules of meanfield/theory rest on.",
+    "docs/theory.md": "the derivations, section by section, in the repository of this program.",
 }
 
 

@@ -79,9 +79,16 @@ def _accepted(module, arguments):
 
 
 def test_files_that_are_named_are_there():
-    named = re.findall(r"\b((?:benchmarks|docs|tests)/[\w/]+\.\w+)", "\n".join(DOCUMENTS.values()))
+    named = re.findall(r"\b((?:benchmarks|docs|meanfield|tests)/[\w/]+\.\w+)", "\n".join(DOCUMENTS.values()))
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_claim_stands_in_the_list_of_papers():
+    rows = re.findall(r"^\| ([ALS]\d.*?) \|.*\| `(\w+)\.py` \|$", DOCUMENTS["docs/papers.md"], re.MULTILINE)
+    listed = {name: file for names, file in rows for name in names.split(", ")}
+    files = (ROOT / "meanfield" / "verification" / "catalogue").glob("*.py")
+    assert listed == {name: path.stem for path in files for name in re.findall(r'id="(\w+)"', path.read_text())}
 
 
 def test_the_commands_set_themselves_up():

@@ -1,6 +1,7 @@
 """The rules of the house that a machine can check."""
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -85,6 +86,30 @@ def test_every_folder_of_code_is_a_package_that_is_installed():
     folders = {path.parent for path in MODULES}
     assert {f"{folder.relative_to(ROOT).parts[0]}*" for folder in folders} == set(found)
     assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+# A section may follow on the next line.
+REFERENCE = re.compile(r"docs/theory\.md\s+sections?\s+(\d+(?:(?:,|\s+and)\s+\d+)*)")
+REFERRING = [*MODULES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_sections_of_the_theory_that_are_named_are_there():
+    """In docstrings, and in the sources of quantities, which datasets carry."""
+    theory = (ROOT / "docs" / "theory.md").read_text()
+    sections = [int(number) for number in re.findall(r"^## (\d+)\. \S", theory, re.MULTILINE)]
+    assert sections == list(range(1, len(sections) + 1))
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in REFERRING}
+    named = {name: _numbers(" ".join(REFERENCE.findall(text))) for name, text in texts.items()}
+    assert {name: sorted(found - {*sections}) for name, found in named.items() if found - {*sections}} == {}
+    assert set().union(*named.values()) | _numbers(" ".join(re.findall(r"\(sections? ([\d, ]+)\)", theory))) <= {
+        *sections
+    }
+    sources = " ".join(quantity.source for quantity in QUANTITIES.values())
+    assert sources.count("docs/theory.md") == len(REFERENCE.findall(sources)) > 0
+
+
+def _numbers(text):
+    return {int(number) for number in re.findall(r"\d+", text)}
 
 
 FAMILIES = {"MLP", "ConvNet", "ResidualMLP", "ResidualConvNet", "TiedLoop", "BlockNet"}

@@ -24,7 +24,7 @@ def memory(architecture: Net, *, weights: str = "auto", draws: int = 1) -> int:
     Raises:
         TypeError, ValueError: what is no net, an unknown kind of weights, a number of draws that is no count.
 
-    Source: THEORY section 7 for lazy weights.
+    Source: docs/theory.md section 12 for lazy weights.
     """
     require_net(architecture, loops=True)
     count = require_count("draws", draws, why="how many networks are drawn")

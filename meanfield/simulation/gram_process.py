@@ -1,8 +1,8 @@
 """Exact draws whose cost does not depend on the width: the Gram process of fully-connected nets with one input.
 
-Up to the signs of weight rows, the gates of ReLU are fair coins independent of all else (THEORY section 3). So the m
-active units of a layer are a subspace on which all vectors are isotropic, and update energies depend on lengths and
-angles alone: of the features, the two error columns (labels y and outputs) and their changes. These follow a Markov
+Up to the signs of weight rows, the gates of ReLU are fair coins independent of all else (docs/theory.md section 3). So
+the m active units of a layer are a subspace on which all vectors are isotropic, and update energies depend on lengths
+and angles alone: of the features, the two error columns (labels y and outputs) and their changes. These follow a Markov
 chain of chi-squares and 2 x 2 Wishart matrices over the layers, some 15 variates a layer whatever its width:
 
     forward    |phi_l|^2 = s |phi_{l-1}|^2 chi2(m_l) on active units, and with chi2(n_l - m_l) on inactive ones
@@ -12,7 +12,7 @@ chain of chi-squares and 2 x 2 Wishart matrices over the layers, some 15 variate
 
 Linear nets are the case m = n. The law is that of drawn matrices, not an approximation of it.
 
-Source: THEORY section 11.
+Source: docs/theory.md section 13.
 """
 
 from __future__ import annotations

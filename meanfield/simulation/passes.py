@@ -12,7 +12,7 @@ B samples, r error columns and S sites, values are (D, C, B, S), errors and tang
 so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All is of one array library and
 precision (`meanfield.simulation.arrays.Arrays`).
 
-Source: THEORY section 2; P0 eqs. 2, 3, 7.
+Source: docs/theory.md section 2; P0 eqs. 2, 3, 7.
 """
 
 from __future__ import annotations

@@ -75,9 +75,9 @@ class Lazy:
 
     Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
     B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
-    its part along Q_L is already known, the rest is independent of everything seen (THEORY section 7). A query costs
-    O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory. What has been asked is drawn for good and
-    answers alike in any later order; who asks first decides which numbers go where, so that a program that asks in
+    its part along Q_L is already known, the rest is independent of everything seen (docs/theory.md section 12). A query
+    costs O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory. What has been asked is drawn for good
+    and answers alike in any later order; who asks first decides which numbers go where, so that a program that asks in
     another order makes another draw of the same law.
 
     ``room`` is how many directions from the right and from the left have their place from the start: a matrix that is

@@ -1,9 +1,9 @@
 """Exact finite-width recursions, derived by the machine.
 
 For one input and up to the signs of weight rows, the gates of a ReLU layer are independent fair coins, so moments of
-the tangent kernel Theta, the pre-activations z and any tangent vectors close exactly at finite width (THEORY section
-3b). A moment is a product of factors whose indices are all summed, a small graph: indices are vertices, Theta_ij is an
-edge, z_i a mark on a vertex. One layer maps a graph to a combination of graphs:
+the tangent kernel Theta, the pre-activations z and any tangent vectors close exactly at finite width (docs/theory.md
+section 3). A moment is a product of factors whose indices are all summed, a small graph: indices are vertices,
+Theta_ij is an edge, z_i a mark on a vertex. One layer maps a graph to a combination of graphs:
 
     gate  Theta -> D Theta D, z -> D z with D a diagonal of fair coins: sum over set partitions of the vertices, each
           block merged into one vertex and weighted by a cumulant of the coin
@@ -61,7 +61,7 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
         ValueError: an unreadable moment, one with an odd number of vectors, or another activation: gates that know more
             of z than its sign leave no closed set of moments, and on a stream even signs are remembered.
 
-    Source: THEORY sections 3, 3b.
+    Source: docs/theory.md section 3.
     """
     return derive_together(moments, DepthUnit(activation, direction, block_depth))[0]
 

@@ -33,7 +33,7 @@ def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dat
         ``log_energy_mean_field`` and ``log_energy_law``: the same of the limit of many channels and of the papers' sum
         of minima set at layer 1; missing for the output term and for the whole, which they leave out.
 
-    Source: THEORY sections 3, 8; P0 eqs. 9, 22, 23.
+    Source: docs/theory.md sections 3, 4, 6; P0 eqs. 9, 22, 23.
     """
     deepest = architecture.replace(depth=max(depths))
     layer = np.arange(1, deepest.depth + 1)
@@ -71,7 +71,7 @@ def finite_width_excess(
 ) -> xr.Dataset:
     """F_l over its leading order, less 1: at l/n (``excess_at_share``) and at fixed l (``excess_at_layer``), by width.
 
-    Source: THEORY section 3.
+    Source: docs/theory.md section 3.
     """
     at_share, at_layer = [], []
     for width in widths:
@@ -100,7 +100,7 @@ def output_share(
     Returns:
         ``log_output_over_label`` and ``scale_slope`` = d ln eta* / d ln L, both (head, outputs, share_depth).
 
-    Source: THEORY section 8, against P0 eq. 21.
+    Source: docs/theory.md section 4, against P0 eq. 21.
     """
     steps = [round(STEP * depth) for depth in depths]
     grown = np.log(np.array(steps) / np.array(depths))

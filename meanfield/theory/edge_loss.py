@@ -40,7 +40,7 @@ def transport_eigenvalue(grid: int | tuple[int, ...], kernel: int | tuple[int, .
     Raises:
         TypeError, ValueError: lengths that are no counts, or grid and kernel of different dimension.
 
-    Source: THEORY section 4.
+    Source: docs/theory.md section 7.
     """
     grid, kernel = require_counts("grid", grid), require_counts("kernel", kernel)
     require_same_dimension(grid, kernel)

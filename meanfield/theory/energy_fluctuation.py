@@ -40,7 +40,7 @@ def mean_field_chain(architecture: Sequential) -> Chain:
     Raises:
         ValueError: more than one input, or skip connections, where the energy of a layer is not one number.
 
-    Source: THEORY section 4.
+    Source: docs/theory.md section 6.
     """
     found = _chains(architecture, np.zeros((1, architecture.depth)))
     return Chain(found.pre_activation_energy[0], found.gate_energy[0])

@@ -1,6 +1,6 @@
 """Exact expectations of fully-connected nets with one input, at any width and depth, in O(depth) operations.
 
-Notation (THEORY sections 3, 8): F = |Theta|_F^2, P1 = z' Theta^2 z, P2 = sum_a z_a^2 (Theta^2)_aa and
+Notation (docs/theory.md sections 3, 4): F = |Theta|_F^2, P1 = z' Theta^2 z, P2 = sum_a z_a^2 (Theta^2)_aa and
 P3 = |z|^2 tr Theta^2 from below; a1 = (tr S)^2 and a2 = tr S^2 from above, S = J'J being the Gram matrix of the
 Jacobian to the outputs. All are carried as logarithms.
 """
@@ -148,7 +148,7 @@ class _Chain:
     def output_term(self, below: Array, above: Array) -> Array:
         """log E A_l = log E z' S Theta^2 S z / (M^2 n) from P1, P2, P3 and a1, a2.
 
-        S is averaged over the matrix just above layer l and, for ReLU, over the gate there (THEORY section 8).
+        S is averaged over the matrix just above layer l and, for ReLU, over the gate there (docs/theory.md section 4).
         """
         p1, p2, p3 = below.T
         a1, a2 = above.T

@@ -1,8 +1,8 @@
 """Exact expectations of linear residual nets with one input, at any width and depth, in O(depth) operations.
 
-Notation (THEORY sections 6, 8): F = |Theta|_F^2, P1 = z' Theta^2 z and P3 = |z|^2 tr Theta^2 from below, on one set of
-moments for plain layers and blocks. From above S = J'J, the Gram matrix of the Jacobian J from a depth unit to the
-outputs, is independent of them and has no preferred direction, so that for all orthonormal u, v
+Notation (docs/theory.md sections 4, 8): F = |Theta|_F^2, P1 = z' Theta^2 z and P3 = |z|^2 tr Theta^2 from below, on one
+set of moments for plain layers and blocks. From above S = J'J, the Gram matrix of the Jacobian J from a depth unit to
+the outputs, is independent of them and has no preferred direction, so that for all orthonormal u, v
 
     E S_ij S_kl = alpha d_ij d_kl + gamma (d_ik d_jl + d_il d_jk),   alpha = E |Ju|^2 |Jv|^2,   gamma = E <Ju, Jv>^2,
     M^2 n A_l = (alpha + gamma) E P1 + gamma E P3,   M^2 n B_l = E |Ju|^2 E F.

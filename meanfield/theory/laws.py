@@ -33,7 +33,7 @@ def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
     Raises:
         ValueError: another activation.
 
-    Source: THEORY section 3.
+    Source: docs/theory.md section 6.
     """
     require_choice("activation", activation, ("relu", "linear"))
     layer = np.asarray(layers, dtype=float)
@@ -60,7 +60,7 @@ def single_site_terms(depth: int, outputs_over_width: float, output_energy: floa
         output_energy: v; 1 under a "he" head, q under "fan_in", q/n under "mup".
         gain: q of a homogeneous activation.
 
-    Source: THEORY section 14.
+    Source: docs/theory.md section 9.
     """
     x, v, q = outputs_over_width, output_energy, gain
     layer = np.arange(1.0, depth + 1)

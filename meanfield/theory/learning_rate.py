@@ -95,7 +95,7 @@ def scales_by_depth(architecture: Sequential) -> Array:
         ValueError: zero padding, a pooled readout, or channels or branch scalings that vary with depth (a cut net is
             then another one).
 
-    Source: P0 eq. 9; THEORY sections 2, 4.
+    Source: P0 eq. 9; docs/theory.md sections 2, 6.
     """
     if not _shares_depths(architecture):
         raise ValueError(

@@ -4,7 +4,8 @@ At N -> infinity the entries of h_0 and of the r_s = W phi(h_s) are jointly Gaus
 
     Q_ls = H_0 + eps^2 sum_{a<l, b<s} Sig_ab,    Sig_ab = sigma_W^2 E[phi(h_a) phi(h_b)] at covariance Q,
 
-over all pairs in tied loops, over a = b alone if every step has a matrix of its own (THEORY section 5; P2 appendix C).
+over all pairs in tied loops, over a = b alone if every step has a matrix of its own (docs/theory.md section 11; P2
+appendix C).
 Row l of Sig needs row l of Q alone, and row l + 1 of Q the sums of Sig's columns: O(L^2) work, O(L) memory. All is in
 natural logarithms: nothing overflows where energies grow like exp(L), and C_l = H_l - H_0 keeps its digits where it is
 far below H_0.

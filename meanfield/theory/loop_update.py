@@ -1,7 +1,8 @@
 """One update of a loop's weights: how far it moves the stream at infinite width.
 
 Delta W is independent of W with entries of variance eta^2 / N, as a sign update has whose signs are isotropic. To first
-order in eta, R_ls = E[dh_l . dh_s] / N obeys the double sum of the covariance with another summand (THEORY section 5):
+order in eta, R_ls = E[dh_l . dh_s] / N obeys the double sum of the covariance with another summand (docs/theory.md
+section 11):
 
     R_ls = eps^2 sum_{a<l, b<s} { eta^2 E[phi(h_a) phi(h_b)] + sigma_W^2 E[phi'(h_a) phi'(h_b)] R_ab }
 

@@ -1,6 +1,6 @@
 """Mean field: second moments of the tangent kernel at leading order in 1/channels, for any sites and padding.
 
-Notation (THEORY section 4): per pair of sites, c is the covariance of the pre-activations, K the tangent kernel
+Notation (docs/theory.md section 6): per pair of sites, c is the covariance of the pre-activations, K the tangent kernel
 within one channel, V its second moment between different channels; n the channels below, k the taps, q the gain.
 With Gaussian averages xx, g, h of sigma sigma, sigma' sigma', sigma'^2 sigma'^2 at covariance c:
 

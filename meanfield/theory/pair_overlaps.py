@@ -1,10 +1,10 @@
 """Exact second moments of the overlap of two parameter directions, at any width and depth, for one input.
 
-Notation (THEORY section 3; P0 eq. 13): u, v are the tangents of z^(h) along two directions of `meanfield.directions`,
-T_h = <u, v> / n_h, and x = sigma(z) the features below a direction's own layer. A direction is born as u = |x| e_a. The
-lower of two is carried up to the upper one's layer by moments of |u|^2 |z|^2; from there the derived recursion of
-<u, v>^2 carries both. All that a new direction adds is second moments of fresh Gaussian weights. Everything is kept as
-a logarithm.
+Notation (docs/theory.md section 5; P0 eq. 13): u, v are the tangents of z^(h) along two directions of
+`meanfield.directions`, T_h = <u, v> / n_h, and x = sigma(z) the features below a direction's own layer. A direction is
+born as u = |x| e_a. The lower of two is carried up to the upper one's layer by moments of |u|^2 |z|^2; from there the
+derived recursion of <u, v>^2 carries both. All that a new direction adds is second moments of fresh Gaussian weights.
+Everything is kept as a logarithm.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def pooled_label_term(architecture: Sequential, inputs: ArrayLike | None = None)
         ValueError: skip connections, whose gates remember, or an activation whose averages over three gates are not
             known.
 
-    Source: THEORY section 13.
+    Source: docs/theory.md section 9.
     """
     if why := pooled_theory_refusal(architecture):
         raise ValueError(why)

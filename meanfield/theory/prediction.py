@@ -61,11 +61,11 @@ def predict(
     Args:
         architecture: the net, or the loop.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
-            "linear", residual ones if linear (THEORY sections 3, 6, 8);
-            "mean_field", leading order in 1/channels for any sites and padding (THEORY section 4); or "law", the
-            papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
-            Loops: "mean_field", the covariance of the stream at infinite width (THEORY section 5), or "law", its closed
-            form, for linear loops and independent steps of "relu" and "linear".
+            "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
+            "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
+            the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (P0 eq. 22, 23).
+            Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
+            its closed form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
         batch: how the samples of a plain net's batch hang together, at level "mean_field", as for `simulate`.
         loss: "squared" or, at level "mean_field" of plain nets, "cross_entropy", as for `simulate`.

@@ -33,7 +33,7 @@ def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int =
     Raises:
         TypeError, ValueError: an unknown scaling, a block depth below 1.
 
-    Source: THEORY section 6, for any k; P1 tables 1, 9 (SGD) agree for their scalings, P0 section 3.4 does not.
+    Source: docs/theory.md section 8, for any k; P1 tables 1, 9 (SGD) agree for their scalings, P0 section 3.4 does not.
     """
     require_choice("scaling", scaling, SCALINGS)
     k = require_count("block_depth", block_depth, why="layers of a branch")

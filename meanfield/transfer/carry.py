@@ -59,7 +59,7 @@ def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to:
         architecture_from, architecture_to: the two nets, of one family.
         rule:
             "finite_depth": by the mean-field scale of the label term at each net's own depth, at infinite width; for
-            ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (THEORY section 3).
+            ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (docs/theory.md section 6).
             "power_law": (L / L0)^x, the family's own asymptote: x = -3/2 for plain nets under the fan-in rule, the
             papers' rule (P0 section 5), K^(k-2) and its kin for residual nets, L^(alpha-1) for tied loops.
             "exact": by the exact mean of the whole update at finite width, for fully-connected nets with one input.
@@ -75,7 +75,7 @@ def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to:
         TypeError, ValueError: a rate that is not a positive number, an unknown rule, nets of two families or that the
             rule does not serve, a carried rate outside the range of a float.
 
-    Source: P0 eq. 9, section 5; P2 eqs. 3, 4; THEORY sections 3, 6, 8, 11, 13.
+    Source: P0 eq. 9, section 5; P2 eqs. 3, 4; docs/theory.md section 15.
     """
     found = explain_transfer(rate, architecture_from, architecture_to, rule=rule)
     spread = []

@@ -100,7 +100,7 @@ def judge_asymptote(scales: xr.Dataset) -> Finding:
 def judge_power_law_in_use(scales: xr.Dataset) -> Finding:
     """The same law taken at its word over the depths of common nets, for the ReLU families.
 
-    Rival: sqrt(24 / ((L + 1)(L^2 + L + 1))), the finite-depth law of one site (THEORY section 3).
+    Rival: sqrt(24 / ((L + 1)(L^2 + L + 1))), the finite-depth law of one site (docs/theory.md section 6).
     """
     chosen = plain_families(scales, "relu")
     slopes = np.array([fitted_law(scales, name, COMMON_SWEEP).exponent for name in chosen])

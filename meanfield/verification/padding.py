@@ -165,7 +165,7 @@ def judge_turning(dataset: xr.Dataset) -> Finding:
     """Growth ends, and turns into decay, at a depth of the order of N^2; rival: N, as for stencils that drift."""
     exponent, drift = (size_exponent(dataset, family, "turning_depth") for family in ("1D ReLU", "1D ReLU, 2 taps"))
     return Finding(
-        claim="the cubic growth turns into decay at a depth of the order of (N + 1)^2 (THEORY 4)",
+        claim="the cubic growth turns into decay at a depth of the order of (N + 1)^2 (docs/theory.md section 7)",
         rival="N + 1",
         verdict=judge_computed(exponent, 2.0, 1.0, NEAR),
         evidence=f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed",
@@ -176,7 +176,8 @@ def judge_half(dataset: xr.Dataset, family: str) -> Finding:
     """Half of the energy is lost at a depth of the order of N^2 too; rival: N."""
     exponent = size_exponent(dataset, family, "half_depth")
     return Finding(
-        claim=f"{family}: half of the overlap energy is lost at a depth of the order of (N + 1)^2 (THEORY 4)",
+        claim=f"{family}: half of the overlap energy is lost at a depth of the order of (N + 1)^2 "
+        "(docs/theory.md section 7)",
         rival="N + 1",
         verdict=judge_computed(exponent, 2.0, 1.0, NEAR),
         evidence=f"exponent {exponent:.3f} between the two largest lines, computed",

@@ -1,4 +1,4 @@
-"""The recursions as the theory sheet prints them (sections 3, 8), typed by hand: an independent check."""
+"""The recursions as docs/theory.md sections 3, 4 print them, typed by hand: an independent check."""
 
 import numpy as np
 

@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.theory.closure import DepthUnit, derive_together
 from tests.theory import printed_recursions as printed
 
-# The theory sheet's letters, in the order of its table for one-layer branches.
+# The letters of docs/theory.md section 3, in the order of its table for one-layer branches.
 LETTERS = {
     "F": "Theta_ij Theta_ij",
     "P": "Theta_ii Theta_jj",

@@ -13,7 +13,7 @@ from meanfield.theory.closure import COIN_CUMULANTS
 from meanfield.theory.moments import parse_moment, perfect_matchings, set_partitions
 from tests.theory import printed_recursions as printed
 
-# The theory sheet's letters, in its order.
+# The letters of docs/theory.md section 3, in its order.
 LETTERS = {
     "P": "Theta_ii Theta_jj",
     "F": "Theta_ij Theta_ij",

@@ -72,7 +72,7 @@ def test_wide_nets_approach_the_mean_field():
 
 
 def test_the_finite_width_correction_is_a_function_of_depth_over_width():
-    """F_l / leading at l/n = 1/8, 1/2, 1: 1.38, 4.4, 28, whatever the width (THEORY section 3)."""
+    """F_l / leading at l/n = 1/8, 1/2, 1: 1.38, 4.4, 28, whatever the width (docs/theory.md section 3)."""
     for n in (256, 1024):
         layers = np.array([n // 8, n // 2, n])
         found = mf.predict(mf.MLP(depth=n, width=n), level="exact").overlap_energy.values[layers - 1]
@@ -101,8 +101,8 @@ def test_spreads_are_predicted_on_request():
         mf.predict(net, level="mean_field", spread=True)
 
 
-def test_spread_at_the_sheets_depths():
-    """At n = 64 one draw of F spreads by 43 % at l = 3 and 183 % at l = 12 (THEORY section 3b)."""
+def test_spread_at_two_printed_depths():
+    """At n = 64 one draw of F spreads by 43 % at l = 3 and 183 % at l = 12 (docs/theory.md section 3)."""
     spread = exact.relative_spread(mf.MLP(depth=12, width=64))
     assert spread[0] == pytest.approx(0.0, abs=1e-6)
     assert spread[[2, 11]] == pytest.approx([0.43, 1.83], abs=0.005)

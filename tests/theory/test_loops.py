@@ -45,7 +45,7 @@ def average(function, name, c_u, c_v, c_uv):
 
 
 def naive_covariances(net):
-    """Q and R over all pairs of steps, each by double sums over all earlier pairs, straight from THEORY section 5."""
+    """Q and R over all pairs of steps, each by double sums over all earlier pairs (docs/theory.md section 11)."""
     size, step = net.depth + 1, net.step_size**2
     q, r = np.ones((size, size)), np.zeros((size, size))
     summand, moved = np.zeros((size, size)), np.zeros((size, size))

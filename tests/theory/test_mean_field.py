@@ -14,7 +14,7 @@ LAYERS = np.arange(1, 31)
 
 
 def test_relu_nets_of_one_site_grow_as_l_times_two_l_squared_plus_one():
-    """F_l / n = l (2 l^2 + 1) / 12 (THEORY section 3), which is not a sum of minima."""
+    """F_l / n = l (2 l^2 + 1) / 12 (docs/theory.md section 6), which is not a sum of minima."""
     found = mf.predict(mf.MLP(depth=30, width=50), level="mean_field").overlap_energy / 50
     np.testing.assert_allclose(found, LAYERS * (2 * LAYERS**2 + 1) / 12, rtol=1e-12)
 
@@ -101,7 +101,7 @@ def test_given_white_noise_approaches_the_white_law():
 
 
 def test_zero_padding_loses_mass_at_the_rate_of_the_top_eigenvalue():
-    """The signal decays like lambda^l, lambda = (1 + 2 cos(pi/(N+1)))/3 in 1D with three taps (THEORY section 4)."""
+    """The signal decays like lambda^l, lambda = (1 + 2 cos(pi/(N+1)))/3 for three taps (docs/theory.md section 7)."""
     net = mf.ConvNet(depth=200, channels=4, grid=(9,), kernel=(3,), padding="zero", activation="linear")
     transport, product = mean_field.white_product(net)
     variance = [

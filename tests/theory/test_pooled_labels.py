@@ -29,7 +29,7 @@ def _triple(gate, p, r, s, activation):
 
 
 def _written_out(net):
-    """THEORY section 13 term by term, V(p; p', p'') in full: S^3 numbers a layer, one sample, zero padding."""
+    """docs/theory.md section 9 term by term, V(p; p', p'') in full: S^3 numbers a layer, one sample, zero padding."""
     table, gain, sites = neighbours(net.grid, net.kernel, net.padding), net.sigma.gain, range(net.sites)
     widths, taps = net.channels_by_layer, net.taps
     layers = _by_site_pairs(net)

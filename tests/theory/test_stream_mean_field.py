@@ -11,7 +11,7 @@ from tests.statistics import consistent
 
 
 def _one_site(net):
-    """The printed recursion of one site and k = 1 (THEORY section 4), which takes gates anew at every block: F_l."""
+    """The recursion of one site and k = 1 that takes gates anew at every block (docs/theory.md section 8): F_l."""
     q = net.sigma.gain
     e = net.multiplier**2 * net.weight_variances[0] * net.width
     c, kernel, cross, found = 1.0, 0.0, 0.0, []

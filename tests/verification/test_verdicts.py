@@ -117,7 +117,7 @@ def test_no_error_and_no_difference_is_no_deviation():
 
 
 def test_allowance_covers_the_exact_finite_width_excess_of_one_site():
-    """exp(3 l/n) against the exact recursion of F for ReLU (THEORY section 3) up to l/n = 1/2, and not much above."""
+    """exp(3 l/n) against the exact recursion of F for ReLU (docs/theory.md section 3) to l/n = 1/2, not much above."""
     n, depth = 64, 32
     exact = overlap_energies(n, depth)
     layers = np.arange(1, depth + 1)

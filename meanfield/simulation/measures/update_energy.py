@@ -1,7 +1,7 @@
 """What one draw of a network says: label term, output term and overlap energy of every layer.
 
 The cross term between label and output column is odd in the labels, so averaging a draw over the sign of y
-leaves S_l = A_l + B_l exactly; both parts come from the same three passes (THEORY section 2, P0 Lemma 2).
+leaves S_l = A_l + B_l exactly; both parts come from the same three passes (docs/theory.md section 2, P0 Lemma 2).
 """
 
 from __future__ import annotations

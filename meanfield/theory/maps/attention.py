@@ -18,7 +18,7 @@ class AttentionTransport(Transport):
     With scale "inverse_sqrt" the logits keep variance c_q c_k at any size: each head draws its shares A anew, and c and
     t need E[A_ik A_jl] of softmax over as many correlated Gaussians as there are sites (Hron et al. 2020).
 
-    Source: THEORY section 10.
+    Source: docs/theory.md section 16.
     """
 
     def through(self, one: Attention, below: Kinds, grid: tuple[int, ...]) -> Kinds:

@@ -58,7 +58,7 @@ def test_streams_have_the_covariances_of_the_mean_field(activation, scaling):
 
 
 def test_one_site_of_a_residual_net():
-    """K <- K (1 + e q) + a^2 n xx, c <- c + e xx, e = a^2 s n, xx = c / 2 (THEORY section 4)."""
+    """K <- K (1 + e q) + a^2 n xx, c <- c + e xx, e = a^2 s n, xx = c / 2 (docs/theory.md section 8)."""
     net = mf.ResidualMLP(depth=6, width=10, scaling="multiplier_sqrt")
     a, n, s = net.multiplier, 10, net.weight_variances[0]
     c, k = mean_field.input_variance(net), 0.0
@@ -68,7 +68,7 @@ def test_one_site_of_a_residual_net():
 
 
 def test_loops_of_steps_with_matrices_of_their_own():
-    """H_L = H_0 (1 + eps^2 sw2 / 2)^L (THEORY section 5)."""
+    """H_L = H_0 (1 + eps^2 sw2 / 2)^L (docs/theory.md section 11)."""
     *_, top = value_kernels(mf.TiedLoop(depth=9, width=7, alpha=0.5, tied=False))
     assert top.covariance.item() == pytest.approx((1 + 2.0 / 9 / 2) ** 9, rel=1e-12)
 
