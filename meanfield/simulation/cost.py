@@ -74,7 +74,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
     working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
-    working += 4 * widest * columns * places
+    working += 2 * widest * columns * places
     if gram > explicit:
         working += widest * columns * widest * taps
     if weights == "lazy" and columns * places >= TOGETHER:
