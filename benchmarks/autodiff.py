@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.nets.mlp import MLP
+from meanfield.nets.families.mlp import MLP
 
 Draw = Callable[[], np.ndarray]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from meanfield.simulation.weights import Dense, NormalSource
+from meanfield.simulation.weights.matrices import Dense, NormalSource
 
 
 @dataclass

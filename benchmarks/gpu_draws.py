@@ -20,10 +20,10 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from meanfield.machine_memory import require_bytes
-from meanfield.nets.conv_net import ConvNet
+from meanfield.common.machine_memory import require_bytes
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
 from meanfield.nets.layered import Sequential
-from meanfield.nets.mlp import MLP
 from meanfield.simulation.arrays.arrays import PRECISIONS
 from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group, require_device_memory
 from meanfield.simulation.arrays.normals import GroupNormals

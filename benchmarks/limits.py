@@ -17,10 +17,10 @@ from time import process_time
 import numpy as np
 from numba import njit
 
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
 from meanfield.simulation.kernels.normals import _next, fill_normal
-from meanfield.simulation.weights import NormalSource
+from meanfield.simulation.weights.matrices import NormalSource
 
 # Seconds of the processor in this process.
 clock = process_time

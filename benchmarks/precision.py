@@ -14,10 +14,10 @@ import argparse
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.residual import ResidualMLP
 from meanfield.nets.layered import Sequential
-from meanfield.nets.mlp import MLP
-from meanfield.nets.residual import ResidualMLP
 from meanfield.simulation.arrays.groups import draw_energies_on
 from meanfield.simulation.cost import chosen_weights, draws_per_batch
 

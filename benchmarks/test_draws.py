@@ -11,12 +11,12 @@ from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, products, random_numbers, random_numbers_by_numpy
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
 from benchmarks.race import Race, Sizes
-from meanfield.machine_memory import require_bytes
-from meanfield.nets.conv_net import ConvNet
+from meanfield.common.machine_memory import require_bytes
+from meanfield.common.seeds import stream
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.layered import Sequential
-from meanfield.nets.mlp import MLP
-from meanfield.nets.tied_loop import TiedLoop
-from meanfield.seeds import stream
 from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
@@ -25,8 +25,8 @@ from meanfield.simulation.measures.stream_cost import residual_energy_cost, stre
 from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
 from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.moves import gradient_changes
-from meanfield.simulation.weights import Weights, draw_weights
+from meanfield.simulation.weights.matrices import Weights, draw_weights
+from meanfield.simulation.weights.moves import gradient_changes
 
 PASSES, DRAWS = "Passes with given weights", "Draws"
 

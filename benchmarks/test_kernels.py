@@ -10,13 +10,13 @@ import pytest
 
 from benchmarks.limits import memory, products, random_words
 from benchmarks.race import Race, Sizes
+from meanfield.common.seeds import stream
 from meanfield.nets.lattice import neighbours, reversed_neighbours
-from meanfield.seeds import stream
 from meanfield.simulation.kernels.convolution import convolve, weight_gradient
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
 from meanfield.simulation.kernels.reveal import reveal
-from meanfield.simulation.weights import NormalSource
+from meanfield.simulation.weights.matrices import NormalSource
 
 GENERATOR = stream(0, "benchmark", 0)
 DRAWS = 16

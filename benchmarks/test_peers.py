@@ -18,14 +18,14 @@ from benchmarks.limits import Demand, Limit, products
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
 from benchmarks.training_step import drawn, torch_step, training
-from meanfield.machine_memory import require_bytes
-from meanfield.nets.conv_net import ConvNet
-from meanfield.nets.mlp import MLP
-from meanfield.seeds import stream
+from meanfield.common.machine_memory import require_bytes
+from meanfield.common.seeds import stream
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.weights.matrices import draw_weights
 
 TRAINING = "Steps of training beside PyTorch"
 SINGLE = "float32"

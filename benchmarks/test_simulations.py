@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -20,19 +19,20 @@ from benchmarks.limits import Demand, gram_variates, memory, products, random_nu
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, loop_demands
 from benchmarks.race import Race, Sizes
 from meanfield.execution.chunks import Chunk, compute_chunk
-from meanfield.nets.block_net import BlockNet
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.simulation.cost import draw_operations
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
-from meanfield.simulation.measures.block_training import BlockTraining
+from meanfield.simulation.measures.blocks.measure import BlockTraining
 from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.stream_update import StreamUpdates
+from sims import simulation as simulation_module
 
 # What simulations hand to the workers goes through this function, which they look up when they come to it.
 GATE = "simulate_all"
 # Simulations that draw are those that can be told how often.
 DRAWING = "add_run_options("
-NAMES = sorted(path.stem for path in Path(sims.__file__).parent.glob("[!_]*.py") if DRAWING in path.read_text())
+NAMES = [name for name in sims.NAMES if DRAWING in Path(str(simulation_module(name).__file__)).read_text()]
 # Theory that comes before the draws and changes none of them: as little as there can be.
 BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
 
@@ -53,7 +53,7 @@ def planned(name: str, preset: str, folder: Path) -> list[Any]:
     command = ["--preset", preset, "--out", str(folder / f"{name}.nc"), *BEFORE.get(name, [])]
     try:
         with patch(f"meanfield.execution.run.{GATE}", stop):
-            import_module(f"sims.{name}").main(command)
+            simulation_module(name).main(command)
     except Planned as reached:
         return list(reached.args[0])
     pytest.skip(f"sims.{name} does not come to its draws; something that it needs is not installed")

@@ -7,17 +7,17 @@ import numpy as np
 import meanfield as mf
 from benchmarks.limits import chained, log_sums, logarithms, memory, reading
 from benchmarks.race import Race, Sizes
-from meanfield.nets.conv_net import ConvNet
-from meanfield.nets.mlp import MLP
-from meanfield.nets.residual import ResidualMLP
-from meanfield.nets.tied_loop import TiedLoop
-from meanfield.theory.closure import derive
-from meanfield.theory.exact import OVERLAP, overlap_energies
-from meanfield.theory.exact_residual import exact_residual_terms
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.residual import ResidualMLP
+from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.theory.exact.closure import derive
+from meanfield.theory.exact.plain import OVERLAP, overlap_energies
+from meanfield.theory.exact.residual import exact_residual_terms
 from meanfield.theory.kernels.iteration import iterate
 from meanfield.theory.kernels.power_series import power_series
-from meanfield.theory.loop_covariance import log_correlation_terms
-from meanfield.theory.mean_field import SITE_PAIR_ARRAYS
+from meanfield.theory.loops.covariance import log_correlation_terms
+from meanfield.theory.mean_field.label_term import SITE_PAIR_ARRAYS
 
 GROUP = "Theory"
 

@@ -11,11 +11,12 @@ import pytest
 
 from benchmarks.limits import memory, products, reading
 from benchmarks.race import Race, Sizes
-from meanfield.optimizers import FIRST_STEPS, spectrum
-from meanfield.optimizers.factored import Factored
-from meanfield.optimizers.polar import newton_schulz, polar_factor
-from meanfield.simulation.block_training import begin, copied, tabled
-from sims._block_nets import block_net, hyperparameters
+from meanfield.optimizers import FIRST_STEPS
+from meanfield.optimizers.linear_algebra import spectrum
+from meanfield.optimizers.linear_algebra.factored import Factored
+from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
+from meanfield.simulation.measures.blocks.training import begin, copied, tabled
+from sims.common.block_nets import block_net, hyperparameters
 
 STEPS, FACTORS = "Steps of training", "Factorisations of an optimizer"
 

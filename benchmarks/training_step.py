@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.nets.conv_net import ConvNet
+from meanfield.common.seeds import stream
+from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.net import Net
 from meanfield.optimizers import SGD
-from meanfield.seeds import stream
 from meanfield.simulation.arrays.arrays import on_numpy
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import CrossEntropy

@@ -15,8 +15,8 @@ import xarray as xr
 
 from figures.render import METADATA, Draw, save
 from figures.style import STYLES
-from meanfield.pipes import while_read
-from meanfield.validation import require_choice
+from meanfield.common.pipes import while_read
+from meanfield.common.validation import require_choice
 
 REFUSED = 2
 INTERRUPTED = 130

@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 from figures._command import draw_one
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
-from meanfield.verification.depth_laws import (
+from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, measured_slopes
+from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
     TRANSFER_EXPONENT,
     fitted_law,
     local_slopes,
     plain_families,
     scale_of,
 )
-from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, measured_slopes
 
 COLORS = (MEAN_FIELD, *FURTHER)
 # Lines that lie on each other all show: later ones are thinner.

@@ -10,38 +10,38 @@ from typing import TYPE_CHECKING, Any
 from meanfield.version import __version__
 
 if TYPE_CHECKING:
-    from meanfield.estimates import fit_power_law as fit_power_law
+    from meanfield.common.estimates import fit_power_law as fit_power_law
+    from meanfield.common.validation import PremiseWarning as PremiseWarning
     from meanfield.execution.footprint import memory as memory
     from meanfield.execution.simulate import simulate as simulate
     from meanfield.execution.simulate import simulate_loop_update as simulate_loop_update
     from meanfield.execution.simulate import simulate_overlaps as simulate_overlaps
     from meanfield.execution.team import Workers as Workers
     from meanfield.nets.batches import Batch as Batch
-    from meanfield.nets.conv_net import ConvNet as ConvNet
+    from meanfield.nets.families.conv_net import ConvNet as ConvNet
+    from meanfield.nets.families.mlp import MLP as MLP
+    from meanfield.nets.families.residual import ResidualConvNet as ResidualConvNet
+    from meanfield.nets.families.residual import ResidualMLP as ResidualMLP
+    from meanfield.nets.families.tied_loop import TiedLoop as TiedLoop
     from meanfield.nets.lattice import boundary_fraction as boundary_fraction
-    from meanfield.nets.mlp import MLP as MLP
-    from meanfield.nets.residual import ResidualConvNet as ResidualConvNet
-    from meanfield.nets.residual import ResidualMLP as ResidualMLP
-    from meanfield.nets.tied_loop import TiedLoop as TiedLoop
-    from meanfield.quantities import QUANTITIES as QUANTITIES
+    from meanfield.quantities.registry import QUANTITIES as QUANTITIES
     from meanfield.simulation.one_step import one_step as one_step
     from meanfield.simulation.one_step import pre_activations as pre_activations
-    from meanfield.theory.closure import derive as derive
+    from meanfield.theory.exact.closure import derive as derive
     from meanfield.theory.prediction import predict as predict
     from meanfield.transfer.carry import Transfer as Transfer
     from meanfield.transfer.carry import explain_transfer as explain_transfer
     from meanfield.transfer.carry import transfer_learning_rate as transfer_learning_rate
-    from meanfield.validation import PremiseWarning as PremiseWarning
     from meanfield.verification.comparison import compare as compare
 
 _HOME = {
-    "MLP": "nets.mlp",
-    "ConvNet": "nets.conv_net",
-    "ResidualMLP": "nets.residual",
-    "ResidualConvNet": "nets.residual",
-    "TiedLoop": "nets.tied_loop",
+    "MLP": "nets.families.mlp",
+    "ConvNet": "nets.families.conv_net",
+    "ResidualMLP": "nets.families.residual",
+    "ResidualConvNet": "nets.families.residual",
+    "TiedLoop": "nets.families.tied_loop",
     "Batch": "nets.batches",
-    "QUANTITIES": "quantities",
+    "QUANTITIES": "quantities.registry",
     "boundary_fraction": "nets.lattice",
     "pre_activations": "simulation.one_step",
     "one_step": "simulation.one_step",
@@ -51,13 +51,13 @@ _HOME = {
     "memory": "execution.footprint",
     "Workers": "execution.team",
     "predict": "theory.prediction",
-    "derive": "theory.closure",
+    "derive": "theory.exact.closure",
     "transfer_learning_rate": "transfer.carry",
     "explain_transfer": "transfer.carry",
     "Transfer": "transfer.carry",
-    "PremiseWarning": "validation",
+    "PremiseWarning": "common.validation",
     "compare": "verification.comparison",
-    "fit_power_law": "estimates",
+    "fit_power_law": "common.estimates",
 }
 
 __all__ = ["__version__", *_HOME]

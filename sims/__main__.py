@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from meanfield.pipes import while_read
-from sims._command import REFUSED
+from meanfield.common.pipes import while_read
+from sims.common.command import REFUSED
 
 COMMANDS = {
     "cnn_overlap": "how the terms and eta* of convolutional nets grow with depth",

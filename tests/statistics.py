@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from meanfield.estimates import FALSE_ALARM_BUDGET, critical_z
+from meanfield.common.estimates import FALSE_ALARM_BUDGET, critical_z
 
 # Upper bound on the random comparisons that the suite makes; the budget is split over them.
 COMPARISONS = 2000

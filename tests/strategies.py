@@ -5,9 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.block_net import BlockNet
 from meanfield.nets.chain import Chain
-from meanfield.nets.conv_net import ConvNet
+from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.lattice import PADDINGS
 from meanfield.nets.layered import HEADS, READOUTS
 from meanfield.nets.maps import (
@@ -23,9 +26,6 @@ from meanfield.nets.maps import (
     Pooling,
     Weight,
 )
-from meanfield.nets.mlp import MLP
-from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
-from meanfield.nets.tied_loop import TiedLoop
 from meanfield.nets.units import Unit
 
 activations = st.sampled_from(tuple(ACTIVATIONS))

@@ -2,16 +2,16 @@
 
 import contextlib
 import importlib
-from pathlib import Path
 
 import pytest
 
 import meanfield as mf
 import sims
 from figures._command import figure_names
-from meanfield.quantities import QUANTITIES
+from meanfield.quantities.registry import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
-from sims._durations import DURATIONS, rough_seconds
+from sims import simulation as simulation_module
+from sims.common.durations import DURATIONS, rough_seconds
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
 SERVICES = ("claims", "hyperparameters", "sweep")
@@ -32,8 +32,7 @@ EXTRAS = (
 
 
 def _simulations():
-    stems = (path.stem for path in sorted(Path(sims.__file__).parent.glob("*.py")))
-    return [stem for stem in stems if not stem.startswith("_") and stem not in SERVICES]
+    return [name for name in sims.NAMES if name not in SERVICES]
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +72,11 @@ def test_every_claim_is_fully_described(claim):
 
 
 def test_every_preset_has_a_duration():
-    presets = {name: importlib.import_module(f"sims.{name}") for name in DURATIONS}
+    presets = {name: simulation_module(name) for name in DURATIONS}
     assert {name: set(module.PRESETS) for name, module in presets.items()} == {
         name: set(durations) for name, durations in DURATIONS.items()
     }
     assert all(rough_seconds(name, preset) > 0 for name, durations in DURATIONS.items() for preset in durations)
     assert set(DURATIONS) == {
-        name for name in (*_simulations(), *SERVICES) if hasattr(importlib.import_module(f"sims.{name}"), "PRESETS")
+        name for name in (*_simulations(), *SERVICES) if hasattr(simulation_module(name), "PRESETS")
     }

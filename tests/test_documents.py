@@ -13,10 +13,10 @@ import pytest
 import meanfield as mf
 from figures._command import draw_all
 from meanfield.execution.team import Workers
-from sims import learning_rate_scale
-from sims._command import check_command
-from sims._sweep_plan import check_points, read_plan
-from sims._table import LINE
+from sims.common.command import check_command
+from sims.common.table import LINE
+from sims.learning_rate_scale import __main__ as learning_rate_scale
+from sims.sweep.plan import check_points, read_plan
 
 ROOT = Path(mf.__file__).parent.parent
 DOCUMENTS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import meanfield as mf
-from meanfield.quantities import QUANTITIES
+from meanfield.quantities.registry import QUANTITIES
 
 ROOT = Path(mf.__file__).parent.parent
 MODULES = sorted(path for folder in ("meanfield", "sims", "figures") for path in (ROOT / folder).rglob("*.py"))

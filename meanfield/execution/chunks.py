@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from meanfield.common.validation import MOST_DRAWS
 from meanfield.execution.provenance import code_digest, digest
 from meanfield.nets.net import Net
 from meanfield.simulation.measures.base import Measure, Pieces
-from meanfield.validation import MOST_DRAWS
 
 OPERATIONS_PER_CHUNK = 4e10
 # A scheduler hands out some 600 tasks a second (docs/cluster.md): chunks of long runs grow, so as to keep more cores.

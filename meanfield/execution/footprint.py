@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from meanfield.common.validation import require_count
 from meanfield.execution.simulate import default_measure
-from meanfield.nets.families import require_net
+from meanfield.nets.families.known import require_net
 from meanfield.nets.net import Net
-from meanfield.validation import require_count
 
 
 def memory(architecture: Net, *, weights: str = "auto", draws: int = 1) -> int:

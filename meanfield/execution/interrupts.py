@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
-from meanfield.signals import termination_held
+from meanfield.common.signals import termination_held
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any
 
+from meanfield.common.signals import TERMINATED
 from meanfield.execution.interrupts import interrupts_held
-from meanfield.signals import TERMINATED
 
 # Seconds that a process has to finish the file that it writes: told to stop by the one that started it, or left by it.
 GRACE = 10.0

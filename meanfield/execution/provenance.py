@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.digests import fingerprint
+from meanfield.common.digests import fingerprint
 from meanfield.version import __version__
 
 # Another version of these may draw, integrate or round otherwise; xarray only carries what they have computed.

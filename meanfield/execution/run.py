@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from meanfield.common.seeds import checked_seed
+from meanfield.common.validation import require_draws, settle
 from meanfield.execution.chunks import Chunk, plan
 from meanfield.execution.provenance import provenance
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.workers import all_pieces
-from meanfield.seeds import checked_seed
 from meanfield.simulation.measures.base import Pieces
-from meanfield.validation import require_draws, settle
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike
 from meanfield.execution.run import Run, simulate_one
 from meanfield.execution.team import Workers
 from meanfield.nets.batches import PLAIN, Batch
-from meanfield.nets.families import require_net
+from meanfield.nets.families.known import require_net
+from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
-from meanfield.nets.tied_loop import TiedLoop
-from meanfield.simulation.gram_process import require_gram_process
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.stream_update import StreamUpdates
+from meanfield.simulation.weights.gram_process import require_gram_process
 
 
 def simulate(
@@ -137,7 +137,7 @@ def simulate_overlaps(
     Args:
         architecture: the net.
         pairs: ((layer, unit), (layer, unit)), counted from 1; a direction moves the weights into one unit along that
-            unit's own incoming features (`meanfield.directions`). In residual nets layers are depth units: stem
+            unit's own incoming features (`meanfield.nets.directions`). In residual nets layers are depth units: stem
             layers, blocks, tail layers.
         draws: at least 2.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.

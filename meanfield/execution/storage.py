@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.files import write_whole
+from meanfield.common.files import write_whole
 from meanfield.simulation.measures.base import Pieces
 
 

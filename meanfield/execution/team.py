@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from meanfield.validation import require_count, settle
+from meanfield.common.validation import require_count, settle
 
 LOCAL = "local"
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d+")

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from meanfield.common.signals import terminable
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk
 from meanfield.execution.cluster import Submit, cluster
@@ -17,7 +18,6 @@ from meanfield.execution.processes import leave_import, pool
 from meanfield.execution.storage import PieceStore
 from meanfield.execution.team import Workers
 from meanfield.execution.threads import one_thread
-from meanfield.signals import terminable
 from meanfield.simulation.measures.base import Pieces
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
-from meanfield.gaussian_averages import correlation, mean_square, pair_average
-from meanfield.validation import require_choice
+from meanfield.common.gaussian_averages import correlation, mean_square, pair_average
+from meanfield.common.validation import require_choice
 
 Array = NDArray[np.float64]
 GaussianAverage = Callable[[Array, Array, Array], Array]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from meanfield.validation import require_choice, require_finite, settle
+from meanfield.common.validation import require_choice, require_finite, settle
 
 LABELS = ("independent", "teacher")
 LOSSES = ("squared", "cross_entropy")

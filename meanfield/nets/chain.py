@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from meanfield.common.validation import require_choice, require_count, require_counts, settle
 from meanfield.nets.net import INPUT_LAWS, Net
 from meanfield.nets.units import Unit, channels_by_value
-from meanfield.validation import require_choice, require_count, require_counts, settle
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.validation import require_array
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
-from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.validation import require_choice, require_counts
+from meanfield.common.validation import require_choice, require_counts
 
 PADDINGS = ("circular", "zero")
 OUTSIDE = -1

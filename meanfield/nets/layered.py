@@ -10,13 +10,13 @@ from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 
+from meanfield.common.validation import MOST_LAYERS, require_choice, require_count, require_counts, settle
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.layers import Layer
 from meanfield.nets.maps import Linear, Map, Pointwise, Pooling, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 from meanfield.nets.weight_scale import WeightScale
-from meanfield.validation import MOST_LAYERS, require_choice, require_count, require_counts, settle
 
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution")

@@ -11,8 +11,8 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar
 
+from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.validation import require_choice, require_count
 
 PADDINGS = ("circular", "zero")
 NORMALISATIONS = ("layer", "rms")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.gaussian_averages import LARGEST_VARIANCE, mean_square
+from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
+from meanfield.common.validation import require_positive, settle
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.validation import require_positive, settle
 
 
 class WeightScale:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.optimizers.factored import Direction, Factored
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored
 
 Array = NDArray[np.float64]
 Block = tuple[slice, ...]

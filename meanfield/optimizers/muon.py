@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Direction, add_momentum
-from meanfield.optimizers.polar import newton_schulz, polar_factor
+from meanfield.optimizers.linear_algebra.factored import Direction, add_momentum
+from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Direction, scaled
+from meanfield.optimizers.linear_algebra.factored import Direction, scaled
 from meanfield.optimizers.muon import Muon
 
 # The root mean square of an element of AdamW's updates, as Muon-Kimi takes it.

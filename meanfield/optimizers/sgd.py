@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Direction, add_momentum
+from meanfield.optimizers.linear_algebra.factored import Direction, add_momentum
 
 
 @dataclass(frozen=True)

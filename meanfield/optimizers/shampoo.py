@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding
 
 Array = NDArray[np.float64]
 

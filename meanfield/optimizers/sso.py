@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.factored import Direction, Factored, add_momentum, rounding, singular
-from meanfield.optimizers.ritz import SMALLEST, RitzSpace, Top
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding, singular
+from meanfield.optimizers.linear_algebra.ritz import SMALLEST, RitzSpace, Top
 
 Array = NDArray[np.float64]
 Family = Callable[[float], Array]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from meanfield.common.validation import require_count
 from meanfield.parameterizations.tables import table_of
-from meanfield.validation import require_count
 
 PREMISES = (
     "derived for one step on one sample, linear branches of a fixed number of layers, no momentum, and dimensions of "

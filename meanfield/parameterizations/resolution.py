@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 
+from meanfield.common.validation import require_choice, require_count
 from meanfield.parameterizations.tables import scaling, table_of
-from meanfield.validation import require_choice, require_count
 
 BaseValues = Mapping[str, float | Mapping[str, float]]
 

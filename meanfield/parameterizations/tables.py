@@ -3,8 +3,8 @@
 Tables 3 .. 7 implement condition 3.1 (branches of two layers; of k >= 2 by condition B.2), tables 9 .. 13 condition B.1
 (branches of one layer). Table 1 is table 3 without weight decay. The standard parameterization is printed in grey in
 the same cells: no hyperparameter depends on width or depth. Every cell is typed here as the paper prints it; what
-follows from update norms instead is `meanfield.theory.update_norms`, and `meanfield.verification.hyperparameter_tables`
-holds one against the other.
+follows from update norms instead is `meanfield.theory.laws.update_norms`, and
+`meanfield.verification.zheng_2026.hyperparameter_tables` holds one against the other.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from meanfield.common.validation import require_choice, require_count
 from meanfield.parameterizations.scalings import CONSTANT, Scaling
-from meanfield.validation import require_choice, require_count
 
 OPTIMIZERS = ("sgd", "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap", "sso")
 WEIGHTS = ("input", "hidden", "output")

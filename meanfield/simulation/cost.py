@@ -8,15 +8,15 @@ from math import prod
 
 from numpy import dtype
 
-from meanfield.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
-from meanfield.simulation.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.kernels.reveal import TOGETHER
 from meanfield.simulation.measures.tangent_kernel import unit_counts
 from meanfield.simulation.measures.update_energy import error_columns, overlap_method
-from meanfield.simulation.moves import own_update_operations
+from meanfield.simulation.weights.gram_process import NUMBERS_PER_LAYER, has_gram_process
+from meanfield.simulation.weights.moves import own_update_operations
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
 BATCH_BYTES = 1 << 19

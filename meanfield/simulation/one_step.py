@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.nets.families import require_net
+from meanfield.common.validation import require_array
+from meanfield.nets.families.known import require_net
 from meanfield.nets.layered import INPUT_LAYOUT
 from meanfield.nets.net import Net
 from meanfield.simulation import passes
@@ -23,9 +24,8 @@ from meanfield.simulation.arrays.float_range import (
 )
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
-from meanfield.simulation.moves import gradient_changes
-from meanfield.simulation.weights import Dense, named
-from meanfield.validation import require_array
+from meanfield.simulation.weights.matrices import Dense, named
+from meanfield.simulation.weights.moves import gradient_changes
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ B samples, r error columns and S sites, values are (D, C, B, S), errors and tang
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
     tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
-               Delta W X (`meanfield.simulation.moves`): a weight that is used in several places moves at each of them
+               Delta W X (`meanfield.simulation.weights.moves`): a weight of several uses moves at each of them
 
 so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All is of one array library and
 precision (`meanfield.simulation.arrays.Arrays`).
@@ -27,7 +27,7 @@ from meanfield.nets.units import Unit
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.weights import Weights
+from meanfield.simulation.weights.matrices import Weights
 
 # A map's place in a net: its unit, counted from 0, and its place among the unit's maps.
 Place = tuple[int, int]

@@ -20,7 +20,7 @@ from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.passes import release
-from meanfield.simulation.weights import Weights
+from meanfield.simulation.weights.matrices import Weights
 
 # Elements of g are brought back to about 1 when the largest exceeds 2^100: squares and sums stay far inside floats.
 LARGEST_EXPONENT = 100

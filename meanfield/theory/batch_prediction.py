@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.validation import require_array
 from meanfield.nets.batches import Batch, require_batch
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
-from meanfield.theory import mean_field
-from meanfield.theory.batch_mean_field import label_term
+from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.batches import label_term
+from meanfield.theory.mean_field.softmax import mean_square_probability
 from meanfield.theory.net_prediction import require_floats
-from meanfield.theory.softmax import mean_square_probability
-from meanfield.validation import require_array
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.nets.layered import Sequential
-from meanfield.theory import mean_field, stream_mean_field
+from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field import streams as stream_mean_field
 
 Array = NDArray[np.float64]
 

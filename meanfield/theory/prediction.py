@@ -12,26 +12,27 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from meanfield.datasets import predicted_dataset
-from meanfield.digests import inputs_described
-from meanfield.directions import Pair, checked_pairs, pair_name
+from meanfield.common.digests import inputs_described
+from meanfield.common.validation import PremiseWarning, require_choice, require_flag
 from meanfield.nets.batches import PLAIN, Batch
-from meanfield.nets.families import require_net
+from meanfield.nets.directions import Pair, checked_pairs, pair_name
+from meanfield.nets.families.known import require_net
+from meanfield.nets.families.residual import Residual
 from meanfield.nets.given_inputs import checked_inputs
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
-from meanfield.nets.residual import Residual
-from meanfield.theory import laws, mean_field
+from meanfield.quantities.datasets import predicted_dataset
 from meanfield.theory.batch_prediction import batch_values
-from meanfield.theory.closure import GATES
-from meanfield.theory.exact import exact_terms, label_spread, relative_spread
-from meanfield.theory.exact_residual import exact_residual_terms
-from meanfield.theory.gram_excess import thin_input_warning
+from meanfield.theory.exact.closure import GATES
+from meanfield.theory.exact.pair_overlaps import pair_moments
+from meanfield.theory.exact.plain import exact_terms, label_spread, relative_spread
+from meanfield.theory.exact.residual import exact_residual_terms
+from meanfield.theory.laws import plain as laws
 from meanfield.theory.logarithms import with_logarithms
-from meanfield.theory.loop_prediction import loop_levels, loop_values
+from meanfield.theory.loops.prediction import loop_levels, loop_values
+from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.gram_excess import thin_input_warning
 from meanfield.theory.net_prediction import log_terms
-from meanfield.theory.pair_overlaps import pair_moments
-from meanfield.validation import PremiseWarning, require_choice, require_flag
 
 Array = NDArray[np.float64]
 

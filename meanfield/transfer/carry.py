@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import exp, log
 from sys import float_info
 
+from meanfield.common.validation import PremiseWarning, require_choice, require_positive
 from meanfield.transfer.premises import depth_over_width, premises, unmet_premises
 from meanfield.transfer.rules import RULES, TYPICAL, Net, family, require_net
-from meanfield.validation import PremiseWarning, require_choice, require_positive
 
 AUTO = "auto"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import log1p, nan
 
+from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.layered import Sequential
-from meanfield.nets.tied_loop import TiedLoop
-from meanfield.theory.laws import single_site_terms
+from meanfield.theory.laws.plain import single_site_terms
 
 
 def output_share(net: Sequential) -> float:

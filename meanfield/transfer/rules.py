@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 
 from meanfield.execution.simulate import simulate
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.layered import Sequential
-from meanfield.nets.mlp import MLP
-from meanfield.nets.tied_loop import TiedLoop
-from meanfield.simulation.gram_process import has_gram_process
-from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
-from meanfield.theory.pooled_labels import pooled_theory_refusal
+from meanfield.simulation.weights.gram_process import has_gram_process
+from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
+from meanfield.theory.mean_field.pooled_labels import pooled_theory_refusal
 from meanfield.theory.prediction import predict
 from meanfield.transfer.output_share import log_output_correction
 

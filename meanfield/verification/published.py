@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.estimates import fit_power_law
-from meanfield.nets.residual import Residual
-from meanfield.nets.tied_loop import TiedLoop
+from meanfield.common.estimates import fit_power_law
+from meanfield.nets.families.residual import Residual
+from meanfield.nets.families.tied_loop import TiedLoop
 
 # P0's exponent, for every net that it treats.
 P0_EXPONENT = -1.5

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.estimates import critical_z
+from meanfield.common.estimates import critical_z
 
 Array = NDArray[np.float64]
 

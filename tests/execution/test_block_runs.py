@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meanfield.execution.run import Run, simulate_all
-from meanfield.nets.block_net import BlockNet
-from meanfield.simulation.measures.block_training import BlockTraining
+from meanfield.nets.families.block_net import BlockNet
+from meanfield.simulation.measures.blocks.measure import BlockTraining
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}

@@ -14,7 +14,8 @@ from meanfield.execution.provenance import code_digest
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.storage import PieceStore
 from meanfield.simulation.measures.energies import Energies
-from sims import _results, looped_update
+from sims.common import results as _results
+from sims.looped_update import __main__ as looped_update
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="comes with the extra cluster")

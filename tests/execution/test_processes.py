@@ -69,7 +69,7 @@ def test_a_command_that_is_stopped_before_its_work_says_so_too():
     stopped = """
 import os, signal, sys
 from argparse import Namespace
-from sims._command import run_command
+from sims.common.command import run_command
 class Swallowing:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -10,7 +10,7 @@ from meanfield.execution import chunks, provenance
 from meanfield.execution.chunks import Chunk
 from meanfield.execution.provenance import code_digest, digest, sources_digest
 from meanfield.execution.run import Run
-from meanfield.nets.block_net import BlockNet
+from meanfield.nets.families.block_net import BlockNet
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
 from meanfield.simulation.measures.energies import Energies
 

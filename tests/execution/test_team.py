@@ -1,9 +1,7 @@
 """Who computes: refusals that need no scheduler, and the options of every simulation that draws."""
 
 import argparse
-from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +11,12 @@ from meanfield.execution import team
 from meanfield.execution.chunks import MOST_CHUNKS, MOST_DRAWS_PER_CHUNK
 from meanfield.execution.run import Run
 from meanfield.simulation.measures.energies import Energies
-from sims._command import add_worker_options, worker_arguments
+from sims import simulation as simulation_module
+from sims.common.command import add_worker_options, worker_arguments
 
-MODULES = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[!_]*.py"))]
-SIZED = [name for name in MODULES if hasattr(import_module(f"sims.{name}"), "PRESETS")]
-DRAWING = [name for name in SIZED if "workers" in import_module(f"sims.{name}").parse([])]
+MODULES = sims.NAMES
+SIZED = [name for name in MODULES if hasattr(simulation_module(name), "PRESETS")]
+DRAWING = [name for name in SIZED if "workers" in simulation_module(name).parse([])]
 SCHEDULER = "tcp://host:8786"
 
 
@@ -58,7 +57,7 @@ def test_only_workers_of_this_machine_share_its_memory():
 @pytest.mark.parametrize("name", DRAWING)
 def test_every_simulation_takes_a_scheduler_and_forgets_it(name):
     """The command in a dataset makes its numbers, wherever they are made."""
-    parse = import_module(f"sims.{name}").parse
+    parse = simulation_module(name).parse
     plain = parse(["--seed", "1"])
     for words in (["--scheduler", SCHEDULER], [f"--scheduler={SCHEDULER}"]):
         elsewhere = parse([*words, "--seed", "1"])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers.factored import Factored
-from meanfield.optimizers.spectrum import DIRECT, rms_operator_norm, spectral_norm, top_singular
+from meanfield.optimizers.linear_algebra.factored import Factored
+from meanfield.optimizers.linear_algebra.spectrum import DIRECT, rms_operator_norm, spectral_norm, top_singular
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (1, 7), (DIRECT + 60, DIRECT + 60), (DIRECT + 20, 2 * DIRECT), (400, 16)])

@@ -6,7 +6,7 @@ wrong, or wrong where it is right. ``CONTROLS`` maps the claim's id to the contr
 
 import numpy as np
 
-from meanfield.theory.residual_laws import log_path_sum_scale
+from meanfield.theory.laws.residual import log_path_sum_scale
 from meanfield.verification.catalogue import CLAIMS
 
 SCALE = "label_learning_rate_scale"

@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 
 from figures import activation_drift as figure
-from meanfield.verification import activation_drift as claims
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.width_extrapolation import extrapolated
-from sims import _activation_theory as theory
-from sims import activation_drift as simulation
+from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
+from sims.activation_drift import __main__ as simulation
+from sims.activation_drift import theory
 from tests.sims.commands import assert_refused, finished_run
 
 
@@ -86,7 +86,7 @@ def test_figure_shows_the_numbers(finished):
 
 
 def test_printed_report(finished):
-    from sims._activation_report import text
+    from sims.activation_drift.report import text
 
     printed = text(finished)
     for words in ("gelu, energy", "with 1/n", "CNN 3 .. 30", "by the gain", "Verdicts", "P0 table 3"):

@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 
 from figures import batch_size as figure
-from meanfield.verification import batch_sizes as claims
 from meanfield.verification.verdicts import Verdict
-from sims import batch_size as simulation
+from meanfield.verification.zhang_2026.batches import batch_sizes as claims
+from sims.batch_size import __main__ as simulation
 from tests.sims.commands import assert_refused
 
 

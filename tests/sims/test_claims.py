@@ -8,14 +8,14 @@ import pytest
 import xarray as xr
 
 from meanfield.execution.team import Workers
-from meanfield.verification import depth_laws
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Finding, Verdict
-from sims import _claims_record as record
-from sims import claims as simulation
-from sims._claims_runs import Job, RunOptions, split
+from meanfield.verification.zhang_2026.plain_nets import depth_laws
+from sims.claims import __main__ as simulation
+from sims.claims import record
+from sims.claims.runs import Job, RunOptions, split
 from tests.sims.claim_controls import CONTROLS
 
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.

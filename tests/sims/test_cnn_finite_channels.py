@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 
 from figures import cnn_finite_channels as figure
-from meanfield.verification import channel_corrections as corrections
-from meanfield.verification import stencil_slopes as stencils
 from meanfield.verification.verdicts import Verdict
-from sims import cnn_finite_channels as simulation
-from sims._finite_channels_parts import one_site
+from meanfield.verification.zhang_2026.plain_nets import channel_corrections as corrections
+from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
+from sims.cnn_finite_channels import __main__ as simulation
+from sims.cnn_finite_channels.parts import one_site
 from tests.sims.commands import assert_refused, finished_run
 
 CORRECTION = corrections.CORRECTION

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims import cnn_overlap
+from sims.cnn_overlap import __main__ as cnn_overlap
 
 SMALL = ["--depth", "4", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
 

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 from figures import cnn_padding as figure
-from meanfield.verification import padding as claims
 from meanfield.verification.verdicts import Verdict
-from sims import cnn_padding as simulation
+from meanfield.verification.zhang_2026.plain_nets import padding as claims
+from sims.cnn_padding import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]

@@ -4,25 +4,25 @@ import subprocess
 import sys
 import warnings
 from argparse import Namespace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import sims
+from meanfield.common.files import write_text_whole
+from meanfield.common.validation import PremiseWarning
 from meanfield.execution.team import Workers
-from meanfield.files import write_text_whole
-from meanfield.validation import PremiseWarning
 from sims import __main__ as commands
-from sims._command import check_command, preset_lines, run_command
-from sims._durations import COMPILING, DURATIONS
-from sims._results import Results
+from sims import simulation as simulation_module
+from sims.common.command import check_command, preset_lines, run_command
+from sims.common.durations import COMPILING, DURATIONS
+from sims.common.results import Results
 from tests.sims.commands import assert_refused, unread
 
-SIMULATIONS = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[a-z]*.py"))]
+SIMULATIONS = sims.NAMES
 # What asks for a file or an optimizer, and so has nothing to start from.
 WITHOUT_PRESETS = {"hyperparameters", "sweep"}
-WITH_PRESETS = [name for name in SIMULATIONS if isinstance(getattr(import_module(f"sims.{name}"), "PRESETS", ()), dict)]
+WITH_PRESETS = [name for name in SIMULATIONS if isinstance(getattr(simulation_module(name), "PRESETS", ()), dict)]
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OverflowError("too large"), ValueError("bad")])
@@ -52,9 +52,9 @@ def test_a_premise_that_fails_is_one_line_and_other_warnings_are_left_to_python(
 @pytest.mark.parametrize("name", WITH_PRESETS)
 def test_help_says_what_every_preset_means(name, capsys):
     with pytest.raises(SystemExit):
-        import_module(f"sims.{name}").parse(["--help"])
+        simulation_module(name).parse(["--help"])
     words = " ".join(capsys.readouterr().out.partition("presets, with")[2].split())
-    for preset, values in import_module(f"sims.{name}").PRESETS.items():
+    for preset, values in simulation_module(name).PRESETS.items():
         said = words.partition(f" {preset} ")[2]
         for option, value in values.items():
             shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -64,7 +64,7 @@ def test_help_says_what_every_preset_means(name, capsys):
 @pytest.mark.parametrize("name", WITH_PRESETS)
 def test_help_says_what_a_first_run_takes(name, capsys):
     with pytest.raises(SystemExit):
-        import_module(f"sims.{name}").parse(["--help"])
+        simulation_module(name).parse(["--help"])
     words = " ".join(capsys.readouterr().out.split())
     assert ("the first run compiles, about" in words) == (name in COMPILING)
 
@@ -78,7 +78,7 @@ def test_every_simulation_has_its_durations():
 
 @pytest.mark.parametrize("name", WITH_PRESETS)
 def test_no_preset_is_refused(name):
-    simulation = import_module(f"sims.{name}")
+    simulation = simulation_module(name)
     for preset in simulation.PRESETS:
         check_command(simulation.run, simulation.parse(["--preset", preset]), Workers(1))
 
@@ -93,7 +93,7 @@ def test_help_imports_nothing_heavy():
 import contextlib, importlib, io, sys
 for name in {SIMULATIONS}:
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-        importlib.import_module(f"sims.{{name}}").parse(["--help"])
+        importlib.import_module(f"sims.{{name}}.__main__").parse(["--help"])
 print([name for name in ("numpy", "xarray", "matplotlib", "numba") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", parsers], capture_output=True, text=True, check=True)
@@ -119,15 +119,15 @@ def test_a_folder_is_no_place_for_a_file(tmp_path):
 @pytest.mark.parametrize("name", sorted(set(SIMULATIONS) - WITHOUT_PRESETS))
 def test_every_simulation_takes_a_preset(name):
     """As README says."""
-    simulation = import_module(f"sims.{name}")
+    simulation = simulation_module(name)
     assert {"smoke", "default", "paper"} <= set(simulation.PRESETS)
     for preset in simulation.PRESETS:
         assert simulation.parse(["--preset", preset]).preset == preset
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_PRESETS if "times" in import_module(f"sims.{name}").parse([])])
+@pytest.mark.parametrize("name", [name for name in WITH_PRESETS if "times" in simulation_module(name).parse([])])
 def test_times_multiplies_the_draws(name):
-    parse = import_module(f"sims.{name}").parse
+    parse = simulation_module(name).parse
     assert parse(["--preset", "smoke", "--times", "3"]).draws == 3 * parse(["--preset", "smoke"]).draws
     assert parse(["--draws", "5", "--times", "3"]).draws == 15
 
@@ -135,7 +135,7 @@ def test_times_multiplies_the_draws(name):
 @pytest.mark.parametrize("times", ["0", "-1", "1.5", "x"])
 def test_times_is_a_whole_number(times, capsys):
     with pytest.raises(SystemExit):
-        import_module("sims.mlp_depth").parse(["--times", times])
+        simulation_module("mlp_depth").parse(["--times", times])
     assert f"--times: {times} must be a whole number of at least 1" in capsys.readouterr().err
 
 
@@ -169,7 +169,7 @@ TOO_MANY = [
 @pytest.mark.parametrize(("name", "arguments", "words"), TOO_MANY)
 def test_what_is_too_large_is_named_as_it_was_given(name, arguments, words, tmp_path, capsys):
     """Not by the sizes that a simulation makes of it: --depth 100000000 once said that depth is 12500000."""
-    assert_refused(import_module(f"sims.{name}"), arguments, words, tmp_path, capsys)
+    assert_refused(simulation_module(name), arguments, words, tmp_path, capsys)
 
 
 def test_all_commands_are_listed_in_a_line_each(capsys):

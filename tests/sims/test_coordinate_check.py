@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figures import coordinate_check as figure
-from meanfield.verification import coordinate_checks as claims
 from meanfield.verification.verdicts import Verdict
-from sims import coordinate_check as simulation
+from meanfield.verification.zheng_2026 import coordinate_checks as claims
+from sims.coordinate_check import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]

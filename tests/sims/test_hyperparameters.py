@@ -5,7 +5,7 @@ import json
 import pytest
 
 from meanfield.parameterizations import resolve
-from sims import hyperparameters as simulation
+from sims.hyperparameters import __main__ as simulation
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
 MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]

@@ -8,12 +8,13 @@ import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
-from meanfield.verification import depth_laws, family_laws
 from meanfield.verification.verdicts import Verdict
-from sims import _scale_report as report
-from sims import learning_rate_scale as simulation
-from sims._scale_families import served
-from sims._scale_theory import depth_grid
+from meanfield.verification.zhang_2026.plain_nets import depth_laws
+from meanfield.verification.zhang_2026.residual_nets import family_laws
+from sims.learning_rate_scale import __main__ as simulation
+from sims.learning_rate_scale import report
+from sims.learning_rate_scale.families import served
+from sims.learning_rate_scale.theory import depth_grid
 from tests.sims.commands import finished_run
 
 

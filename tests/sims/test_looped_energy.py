@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figures import looped_energy as figure
-from meanfield.verification import loop_growth as claims
 from meanfield.verification.verdicts import Verdict
-from sims import looped_energy as simulation
+from meanfield.verification.wang_2026 import loop_growth as claims
+from sims.looped_energy import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

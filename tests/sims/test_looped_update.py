@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figures import looped_update as figure
-from meanfield.verification import loop_updates as claims
 from meanfield.verification.verdicts import Verdict
-from sims import looped_update as simulation
+from meanfield.verification.wang_2026 import loop_updates as claims
+from sims.looped_update import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

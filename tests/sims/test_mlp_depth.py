@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from figures import mlp_depth as figure
-from sims import _mlp_report as report
-from sims import mlp_depth as simulation
-from sims._table import number
+from sims.common.table import number
+from sims.mlp_depth import __main__ as simulation
+from sims.mlp_depth import report
 
 SMALL = ["--depth", "3", "--width", "16", "--draws", "64", "--workers", "1"]
 

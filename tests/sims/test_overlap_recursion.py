@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figures import overlap_recursion as figure
-from meanfield.verification import overlap_conservation as claims
 from meanfield.verification.verdicts import Verdict
-from sims import overlap_recursion as simulation
+from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
+from sims.overlap_recursion import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

@@ -8,11 +8,12 @@ import pytest
 import sims
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
-from sims import _claims_report, hyperparameters
-from sims._claims_runs import Evidence, judged
-from sims._report import SAYS, answer, report
-from sims._table import LINE
-from sims._words import SOURCES, STATISTICS, used_words
+from sims.claims import report as _claims_report
+from sims.claims.runs import Evidence, judged
+from sims.common.report import SAYS, answer, report
+from sims.common.table import LINE
+from sims.common.words import SOURCES, STATISTICS, used_words
+from sims.hyperparameters import __main__ as hyperparameters
 
 ROOT = Path(sims.__file__).parent.parent
 REPORTS = sorted(path.stem for path in (ROOT / "sims").glob("_*_report.py"))
@@ -44,7 +45,7 @@ def test_every_line_is_short_and_the_answer_comes_first(printed):
 
 
 def test_every_simulation_with_a_report_is_among_them(printed):
-    """All that print a report at all pass through `sims._report`."""
+    """All that print a report at all pass through `sims.common.report`."""
     simulations = {path.stem for path in (ROOT / "sims").glob("[a-z]*.py")}
     assert {name.split("-")[0] for name in printed} == simulations - {"hyperparameters", "sweep"}
     # Tables of the report on fully-connected nets have a file of their own.

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figures import residual_depth as figure
-from meanfield.verification import residual_slopes as claims
 from meanfield.verification.verdicts import Verdict
-from sims import residual_depth as simulation
+from meanfield.verification.zhang_2026.residual_nets import slopes as claims
+from sims.residual_depth import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 from figures import residual_overlap as figure
-from meanfield.verification import residual_overlaps as claims
 from meanfield.verification.verdicts import Verdict
-from sims import residual_overlap as simulation
+from meanfield.verification.zhang_2026.residual_nets import overlaps as claims
+from sims.residual_overlap import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

@@ -1,20 +1,18 @@
 """A finished run is read back by the very same run alone: every option, and every line of code, is in its key."""
 
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import sims
 from meanfield.execution import provenance
 from meanfield.execution.run import Run
-from sims import looped_update
-from sims._results import Results, run_key
+from sims import simulation as simulation_module
+from sims.common.results import Results, run_key
+from sims.looped_update import __main__ as looped_update
 from tests.sims.commands import finished_run
 
 # Simulations with a dataset of their own; `sweep` and `claims` gather those of others.
-NAMES = [path.stem for path in sorted(Path(sims.__file__).parent.glob("[a-z]*.py"))]
+NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
 # What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
 BESIDE = {"help", "preset", "times", "out", "force", "workers", "scheduler"}
@@ -55,7 +53,7 @@ def keys(monkeypatch):
 
 
 def _arguments(name):
-    return ["--preset", "smoke"] if hasattr(import_module(f"sims.{name}"), "PRESETS") else []
+    return ["--preset", "smoke"] if hasattr(simulation_module(name), "PRESETS") else []
 
 
 def _altered(name, action, value):
@@ -71,7 +69,7 @@ def _altered(name, action, value):
 
 def _cases():
     for name in NAMES:
-        options = import_module(f"sims.{name}").parse(_arguments(name))
+        options = simulation_module(name).parse(_arguments(name))
         for action in options.parser._actions:
             if action.dest not in BESIDE and (name, action.dest) not in {
                 ("training_assumptions", "input"),
@@ -83,7 +81,7 @@ def _cases():
 
 @pytest.mark.parametrize(("name", "action", "value"), list(_cases()))
 def test_every_option_is_in_the_key(name, action, value, keys):
-    simulation, arguments = import_module(f"sims.{name}"), _arguments(name)
+    simulation, arguments = simulation_module(name), _arguments(name)
     words = [action.option_strings[-1], *_altered(name, action, value)]
     for given in (arguments, arguments, [*arguments, *words]):
         assert simulation.main([*given]) == 0
@@ -93,7 +91,7 @@ def test_every_option_is_in_the_key(name, action, value, keys):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("edited", ["meanfield", "sims"])
 def test_all_code_is_in_the_key(name, edited, keys, monkeypatch):
-    simulation, real = import_module(f"sims.{name}"), provenance.sources_digest
+    simulation, real = simulation_module(name), provenance.sources_digest
     assert simulation.main(_arguments(name)) == 0
     with monkeypatch.context() as patched:
         provenance.code_digest.cache_clear()
@@ -113,7 +111,7 @@ def test_all_code_is_in_the_key(name, edited, keys, monkeypatch):
 )
 def test_images_are_in_the_key_by_their_contents(name, given, keys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    simulation, random = import_module(f"sims.{name}"), np.random.default_rng(0)
+    simulation, random = simulation_module(name), np.random.default_rng(0)
     classes = ["--classes", "0", "1"] if "--labels" in given else []
     np.save("labels.npy", np.arange(40) % 2)
     for images in (random.normal(size=(2, 40, 1, 8, 8)), random.normal(size=(1, 40, 1, 8, 8))):

@@ -1,7 +1,6 @@
 """Sweeps: every point is the run that its command makes, joined over the grid; refusals before any work."""
 
 import shlex
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,12 @@ import xarray as xr
 
 from figures._command import figure_names
 from meanfield.execution import run as execution
-from sims import _results, looped_update, sweep
-from sims._sweep_dataset import combined
-from sims._sweep_plan import planned, read_plan
+from sims import simulation as simulation_module
+from sims.common import results as _results
+from sims.looped_update import __main__ as looped_update
+from sims.sweep import __main__ as sweep
+from sims.sweep.dataset import combined
+from sims.sweep.plan import planned, read_plan
 
 CONFIG = """
 simulation = "looped_update"
@@ -120,14 +122,14 @@ def test_what_draws_nothing_can_be_swept(tmp_path):
 @pytest.mark.parametrize("simulation", figure_names())
 def test_every_simulation_can_be_swept(simulation):
     """Over whichever of its sizes it has; its parser says which."""
-    sizes = {name: [8, 16] for name in ("width", "channels") if name in import_module(f"sims.{simulation}").parse([])}
+    sizes = {name: [8, 16] for name in ("width", "channels") if name in simulation_module(simulation).parse([])}
     plan = planned(simulation, {}, sizes)
     assert len(plan.points) == 2 ** len(sizes) > 1
     assert plan.points[0].arguments[0] == f"--{next(iter(sizes))}=8"
 
 
 def test_the_example_is_a_plan():
-    plan = read_plan(Path(sweep.__file__).parent.parent / "docs" / "sweep.toml")
+    plan = read_plan(Path(sweep.__file__).parent.parent.parent / "docs" / "sweep.toml")
     assert len(plan.points) == 4
     example = sweep.EXAMPLE
     assert all(line in example for line in ('simulation = "looped_update"', "[fixed]", "[sweep]", "--config"))

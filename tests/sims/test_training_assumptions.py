@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from figures import training_assumptions as figure
-from meanfield.verification import training_assumptions as claims
 from meanfield.verification.verdicts import Verdict
-from sims import _training_report as report
-from sims import claims as claims_command
-from sims import training_assumptions as simulation
-from sims._labelled_images import two_classes
+from meanfield.verification.zheng_2026 import training_assumptions as claims
+from sims.claims import __main__ as claims_command
+from sims.training_assumptions import __main__ as simulation
+from sims.training_assumptions import report
+from sims.training_assumptions.labelled_images import two_classes
 from tests.sims.commands import assert_refused, finished_run
 
 SIZES = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--batches", "4", "8", "16", "--width", "16"]

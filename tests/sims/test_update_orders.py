@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figures import update_orders as figure
-from meanfield.verification import update_order_claims as claims
 from meanfield.verification.verdicts import Verdict
-from sims import update_orders as simulation
+from meanfield.verification.zheng_2026 import update_orders as claims
+from sims.update_orders import __main__ as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]

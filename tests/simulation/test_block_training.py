@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meanfield.nets.block_net import BlockNet
+from meanfield.nets.families.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
-from meanfield.optimizers.factored import dense
-from meanfield.simulation.block_training import begin, copied, draw_trained_streams
+from meanfield.optimizers.linear_algebra.factored import dense
+from meanfield.simulation.measures.blocks.training import begin, copied, draw_trained_streams
 from meanfield.simulation.training.gradients import gradients
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))

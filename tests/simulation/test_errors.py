@@ -5,11 +5,11 @@ import pytest
 from scipy.special import logsumexp
 
 import meanfield as mf
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation import errors, passes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.weights.matrices import draw_weights
 from tests.statistics import consistent
 
 NETS = [

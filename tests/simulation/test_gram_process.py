@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import ks_2samp
 
 import meanfield as mf
-from meanfield.estimates import FALSE_ALARM_BUDGET
-from meanfield.simulation.gram_process import draw_gram_energies
+from meanfield.common.estimates import FALSE_ALARM_BUDGET
 from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.weights.gram_process import draw_gram_energies
 from tests.statistics import COMPARISONS, consistent
 
 TERMS = ("label_term", "output_term")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates, random_signs
 from tests import naive
 from tests.simulation.test_residual_energy import _given_draw

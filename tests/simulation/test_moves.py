@@ -7,8 +7,8 @@ import meanfield as mf
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.units import uses
 from meanfield.simulation import passes
-from meanfield.simulation.moves import GradientMoves, MatrixMoves
-from meanfield.simulation.weights import Dense, Grouped
+from meanfield.simulation.weights.matrices import Dense, Grouped
+from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
 from tests.simulation.test_walk import STREAMS, _chain
 
 SIZE = 1e-5

@@ -12,7 +12,7 @@ from meanfield.nets.activations import ACTIVATIONS
 from meanfield.simulation import passes
 from meanfield.simulation.measures import tangent_kernel as overlap
 from meanfield.simulation.measures import update_energy
-from meanfield.simulation.weights import Dense
+from meanfield.simulation.weights.matrices import Dense
 from tests import naive
 from tests.draws import given_draw
 from tests.statistics import consistent

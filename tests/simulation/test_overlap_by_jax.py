@@ -9,7 +9,7 @@ from meanfield.nets.maps import Linear, Pointwise, Pooling, Weight
 from meanfield.nets.units import Unit
 from meanfield.simulation import passes
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
-from meanfield.simulation.weights import Dense, named
+from meanfield.simulation.weights.matrices import Dense, named
 from tests import by_jax
 from tests.draws import given_draw
 from tests.strategies import chains

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures import pair_overlaps
-from meanfield.simulation.weights import draw_weights
+from meanfield.simulation.weights.matrices import draw_weights
 from tests import naive
 from tests.statistics import consistent
 

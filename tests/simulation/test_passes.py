@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.seeds import stream
-from meanfield.simulation import moves, passes
+from meanfield.common.seeds import stream
+from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import LinearOperation, patches_of
-from meanfield.simulation.weights import Dense, draw_weights
+from meanfield.simulation.weights.matrices import Dense, draw_weights, moves
 from tests.strategies import architectures
 
 

@@ -5,13 +5,13 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Linear
-from meanfield.optimizers.factored import dense
+from meanfield.optimizers.linear_algebra.factored import dense
 from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.maps.rectified import RectifiedLinear, rectified
-from meanfield.simulation.moves import MatrixMoves
 from meanfield.simulation.passes import backward, forward, tangent, through_readout
 from meanfield.simulation.training.gradients import gradients
-from meanfield.simulation.weights import Dense
+from meanfield.simulation.weights.matrices import Dense
+from meanfield.simulation.weights.moves import MatrixMoves
 
 PLANE = {"grid": (4, 5), "kernel": (3, 3), "inputs": 3, "outputs": 2}
 NETS = [

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meanfield as mf
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation import walk
 from meanfield.simulation.measures.residual_energy import draw_residual_energies
 from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.weights import draw_dense
+from meanfield.simulation.weights.matrices import draw_dense
 from tests import naive
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import loops

@@ -5,16 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meanfield.nets.block_net import BlockNet
-from meanfield.optimizers.factored import dense
+from meanfield.nets.families.block_net import BlockNet
+from meanfield.optimizers.linear_algebra.factored import dense
 from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.simulation.measures.blocks.assumptions import draw_training_assumptions
 from meanfield.simulation.passes import forward
 from meanfield.simulation.training.data import given_data
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.losses import Logistic
-from meanfield.simulation.training_assumptions import draw_training_assumptions
-from meanfield.simulation.weights import given_weights
+from meanfield.simulation.weights.matrices import given_weights
 from tests.naive import block_streams, label_loss
 
 NET = BlockNet(

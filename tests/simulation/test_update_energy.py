@@ -69,7 +69,7 @@ def test_adding_a_quantity_shifts_no_other(monkeypatch):
 @pytest.mark.parametrize("width", [1, 2, 64])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_inputs_of_fully_connected_nets_are_normalised(width, activation):
-    from meanfield.seeds import stream
+    from meanfield.common.seeds import stream
     from meanfield.simulation.inputs import draw_inputs
 
     net = mf.MLP(depth=1, width=width, activation=activation, inputs=3)
@@ -79,8 +79,8 @@ def test_inputs_of_fully_connected_nets_are_normalised(width, activation):
 
 
 def test_weights_are_numpys_own_numbers():
-    from meanfield.seeds import stream
-    from meanfield.simulation.weights import draw_weights
+    from meanfield.common.seeds import stream
+    from meanfield.simulation.weights.matrices import draw_weights
 
     net = mf.ConvNet(depth=2, channels=3, grid=(4,))
     (first, *_) = draw_weights(net, [stream(5, "weights", 2)], "dense").values()

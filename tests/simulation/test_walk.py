@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.common.seeds import stream
 from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Weight
 from meanfield.nets.units import Unit
-from meanfield.seeds import stream
 from meanfield.simulation import passes, walk
-from meanfield.simulation.in_turn import DrawnInTurn
 from meanfield.simulation.measures.residual_energy import POWERS, draw_residual_energies
 from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
 from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
+from meanfield.simulation.weights.in_turn import DrawnInTurn
 from tests import naive
 
 DRAWS = 3

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meanfield as mf
-from meanfield.seeds import stream
-from meanfield.simulation import passes, weights
+from meanfield.common.seeds import stream
+from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.measures import update_energy
 from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.moves import gradient_changes
-from meanfield.simulation.slabs import BLOCK_NUMBERS, Slabs
-from meanfield.simulation.weights import Dense, Lazy, NormalSource, draw_weights
+from meanfield.simulation.weights import matrices as weights
+from meanfield.simulation.weights.matrices import Dense, Lazy, NormalSource, draw_weights
+from meanfield.simulation.weights.moves import gradient_changes
+from meanfield.simulation.weights.slabs import BLOCK_NUMBERS, Slabs
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import conv_nets
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory import mean_field
+from meanfield.theory.mean_field import label_term as mean_field
 
 PLAIN = {"depth": 5, "activation": "relu", "outputs": 3}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.pooled_labels import pooled_label_term
+from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.verification import aggregators as claims
-from meanfield.verification.aggregators import AGGREGATORS, TOLERANCE, Example, merged, violations
 from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.identities import aggregators as claims
+from meanfield.verification.zhang_2026.identities.aggregators import AGGREGATORS, TOLERANCE, Example, merged, violations
 
 
 @st.composite

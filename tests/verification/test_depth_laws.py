@@ -5,11 +5,12 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.theory.depth_scan import finite_width_excess, output_share
-from meanfield.verification import depth_laws, published
+from meanfield.theory.exact.depth_scan import finite_width_excess, output_share
+from meanfield.verification import published
 from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Verdict, judge_computed
-from sims._scale_theory import depth_grid
+from meanfield.verification.zhang_2026.plain_nets import depth_laws
+from sims.learning_rate_scale.theory import depth_grid
 
 SHARES = (0.25, 1.0)
 

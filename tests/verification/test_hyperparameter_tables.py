@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from meanfield.parameterizations import TABLES, Scaling
-from meanfield.verification.hyperparameter_tables import compare_table
+from meanfield.verification.zheng_2026.hyperparameter_tables import compare_table
 
 CELLS = [cell for table in TABLES for optimizer in table.optimizers for cell in compare_table(table, optimizer)]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.verification.label_average import judge_prefactor, judge_split, label_average
 from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
 
 
 @pytest.fixture(scope="module", params=["relu", "linear", "gelu"])

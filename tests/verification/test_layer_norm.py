@@ -5,9 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.verification import layer_norm as claims
-from meanfield.verification.layer_norm import Example, jacobian, norm_ratio, numerical_jacobian, spread
 from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.identities import layer_norm as claims
+from meanfield.verification.zhang_2026.identities.layer_norm import (
+    Example,
+    jacobian,
+    norm_ratio,
+    numerical_jacobian,
+    spread,
+)
 
 
 @st.composite

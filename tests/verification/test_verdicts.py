@@ -7,15 +7,15 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.estimates import critical_z
+from meanfield.common.estimates import critical_z
 from meanfield.simulation.measures import update_energy
 from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.verification import depth_growth
-from meanfield.verification.energy_responses import log_energy_noise
 from meanfield.verification.finite_width import finite_width_allowance
 from meanfield.verification.verdicts import WIDEST_BAND, Bands, Deviation, Verdict, effective_draws, judge, weigh
+from meanfield.verification.zhang_2026.plain_nets import depth_growth
+from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 from tests.statistics import consistent
-from tests.theory.printed_recursions import overlap_energies
+from tests.theory.exact.printed_recursions import overlap_energies
 
 BANDS = Bands(doubt=3.0, alarm=5.0)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.machine_memory import require_bytes
+from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Pointwise
 from meanfield.nets.net import Net

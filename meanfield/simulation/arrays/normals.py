@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.seeds import stream_key
+from meanfield.common.seeds import stream_key
 
 
 class GroupNormals:

@@ -6,11 +6,11 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
+from meanfield.common.validation import require_choice
 from meanfield.nets.activations import Pointwise
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.arrays.normals import GroupNormals
 from meanfield.simulation.arrays.stencils import Stencils
-from meanfield.validation import require_choice
 
 INSTALL = 'python -m pip install -e ".[cuda12]" (or ".[cuda13]", as the driver has it)'
 

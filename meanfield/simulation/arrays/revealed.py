@@ -11,11 +11,11 @@ import numpy as np
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.kernels.reveal import ROUNDING_POWER
-from meanfield.simulation.weights import Dense, Weights, named
+from meanfield.simulation.weights.matrices import Dense, Weights, named
 
 
 class Revealed:
-    """`meanfield.simulation.weights.Lazy` by operations on whole arrays: the same mathematics, on the same numbers.
+    """`meanfield.simulation.weights.matrices.Lazy` by operations on whole arrays: the same mathematics and numbers.
 
     All draws take every step together, so a step that one of them needs is made for all: every new direction is
     projected out twice, and one that depends on those before it is kept as zeros.

@@ -28,7 +28,9 @@ def fill_normal(generator: Generator, out: NDArray[np.float64], scale: float) ->
     bits = generator.bit_generator
     state = bits.state
     if state["bit_generator"] != "SFC64":
-        raise TypeError(f"generator has words of {state['bit_generator']}, not SFC64; give one from meanfield.seeds")
+        raise TypeError(
+            f"generator has words of {state['bit_generator']}, not SFC64; give one from meanfield.common.seeds"
+        )
     _fill(state["state"]["state"], out, scale)
     bits.state = state
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from meanfield.simulation.arrays.arrays import Arrays
-from meanfield.simulation.weights import Weights
+from meanfield.simulation.weights.matrices import Weights
 
 
 @dataclass(frozen=True)

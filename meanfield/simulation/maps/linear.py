@@ -8,7 +8,7 @@ from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
 from meanfield.nets.maps import Linear
 from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Operation, Setting
-from meanfield.simulation.weights import Dense
+from meanfield.simulation.weights.matrices import Dense
 
 
 class LinearOperation(Operation):

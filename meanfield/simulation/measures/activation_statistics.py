@@ -15,9 +15,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.datasets import measured_dataset
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
+from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import batch_bytes, chosen_weights, draw_operations, draws_per_batch
 from meanfield.simulation.measures.base import Measure, Pieces
 from meanfield.simulation.measures.energy_estimates import energy_estimates

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.machine_memory import require_bytes
+from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.net import Net
 
 Array = NDArray[np.float64]

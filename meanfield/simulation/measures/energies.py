@@ -10,11 +10,12 @@ from typing import Any, Self
 
 import xarray as xr
 
-from meanfield.datasets import measured_dataset
-from meanfield.digests import inputs_described
+from meanfield.common.digests import inputs_described
+from meanfield.common.validation import require_choice, require_flag
 from meanfield.nets.batches import PLAIN, Batch, require_batch
 from meanfield.nets.given_inputs import checked_inputs
 from meanfield.nets.net import Net
+from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
 from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
 from meanfield.simulation.arrays.groups import (
@@ -25,12 +26,11 @@ from meanfield.simulation.arrays.groups import (
 )
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import batch_bytes, chosen_weights, draw_operations, draws_per_batch
-from meanfield.simulation.gram_process import require_gram_process
 from meanfield.simulation.measures.base import Measure, Pieces
 from meanfield.simulation.measures.energy_estimates import energy_estimates
 from meanfield.simulation.measures.update_energy import overlap_method_under
-from meanfield.simulation.weights import ENERGY_KINDS
-from meanfield.validation import require_choice, require_flag
+from meanfield.simulation.weights.gram_process import require_gram_process
+from meanfield.simulation.weights.matrices import ENERGY_KINDS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
-from meanfield.spread_quantities import SHARES
+from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
+from meanfield.quantities.spread import SHARES
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Overlaps of chosen pairs of parameter directions, followed from where they begin to the top layer.
 
-A direction of `meanfield.directions` begins as the tangent u = m e_a X' x0 / |x0| of its own layer, X the patches
+A direction of `meanfield.nets.directions` begins as the tangent u = m e_a X' x0 / |x0| of its own layer, X the patches
 there, x0 that of the first sample's first site and m the layer's multiplier, and is carried up like every tangent,
 u <- [u_skip +] m W patches(sigma'(z) u). Overlaps T_h = <u, v> / n_h are read off at the end of every depth unit,
 n_h = channels x samples x sites.
@@ -18,20 +18,20 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.datasets import measured_dataset
-from meanfield.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
-from meanfield.estimates import summarise_each
+from meanfield.common.estimates import summarise_each
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_choice, require_count
+from meanfield.nets.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.units import named_weights
-from meanfield.seeds import stream
+from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation import passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, batch_bytes, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.base import Measure, Pieces
-from meanfield.simulation.moves import site_gram
-from meanfield.simulation.weights import KINDS, draw_weights
-from meanfield.validation import require_choice, require_count
+from meanfield.simulation.weights.matrices import KINDS, draw_weights
+from meanfield.simulation.weights.moves import site_gram
 
 Array = NDArray[np.float64]
 

@@ -19,17 +19,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.datasets import measured_dataset
-from meanfield.digests import inputs_described
-from meanfield.estimates import Means, summarise_each
+from meanfield.common.digests import inputs_described
+from meanfield.common.estimates import Means, summarise_each
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_flag
 from meanfield.nets.net import Net
-from meanfield.seeds import stream
-from meanfield.simulation.in_turn import DrawnInTurn
+from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.inputs import stream_starts
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, residual_energy_cost
 from meanfield.simulation.walk import Step, walk
-from meanfield.validation import require_flag
+from meanfield.simulation.weights.in_turn import DrawnInTurn
 
 Array = NDArray[np.float64]
 

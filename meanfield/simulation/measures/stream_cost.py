@@ -9,17 +9,17 @@ from itertools import accumulate
 from math import prod
 from typing import Any, Self
 
-from meanfield.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.validation import require_choice
 from meanfield.nets.given_inputs import checked_start
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
-from meanfield.simulation.in_turn import numbers_revealed
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.walk import require_residual_stream
-from meanfield.simulation.weights import KINDS, NormalSource
-from meanfield.validation import require_choice
+from meanfield.simulation.weights.in_turn import numbers_revealed
+from meanfield.simulation.weights.matrices import KINDS, NormalSource
 
 # What a batch holds should stay near the processor: one vector at a time meets all of it at every step.
 BATCH_BYTES = 4 << 20

@@ -20,20 +20,20 @@ import xarray as xr
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.datasets import measured_dataset
-from meanfield.digests import inputs_described
-from meanfield.estimates import summarise_each
+from meanfield.common.digests import inputs_described
+from meanfield.common.estimates import summarise_each
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_choice
 from meanfield.nets.net import Net
-from meanfield.seeds import stream
-from meanfield.simulation.in_turn import DrawnInTurn
+from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.inputs import stream_starts
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.residual_energy import energy, require_finite
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, stream_update_cost
-from meanfield.simulation.moves import GradientMoves, MatrixMoves
 from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
-from meanfield.validation import require_choice
+from meanfield.simulation.weights.in_turn import DrawnInTurn
+from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
 
 Array = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from meanfield.nets.maps import Bias
 from meanfield.nets.net import Net
 from meanfield.simulation.maps import operation_of
-from meanfield.simulation.moves import site_gram
 from meanfield.simulation.passes import Forward, Passage
+from meanfield.simulation.weights.moves import site_gram
 
 Array = NDArray[np.float64]
 

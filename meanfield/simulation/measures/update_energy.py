@@ -12,19 +12,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from meanfield.common.seeds import stream
 from meanfield.nets.batches import PLAIN, Batch
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
-from meanfield.seeds import stream
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
-from meanfield.simulation.gram_process import draw_gram_energies
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
 from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy, unit_counts
-from meanfield.simulation.moves import GradientMoves
-from meanfield.simulation.weights import Weights, draw_weights
+from meanfield.simulation.weights.gram_process import draw_gram_energies
+from meanfield.simulation.weights.matrices import Weights, draw_weights
+from meanfield.simulation.weights.moves import GradientMoves
 
 Array = NDArray[np.float64]
 

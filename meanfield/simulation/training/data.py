@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_count
 from meanfield.nets.net import Net
-from meanfield.seeds import stream
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.losses import Loss
-from meanfield.validation import require_count
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from meanfield.common.seeds import stream
 from meanfield.nets.net import Net
-from meanfield.seeds import stream
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Loss
-from meanfield.simulation.weights import draw_dense
+from meanfield.simulation.weights.matrices import draw_dense
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:

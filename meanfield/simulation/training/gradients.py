@@ -17,7 +17,7 @@ from typing import Any
 
 from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.optimizers.base import Gradient
-from meanfield.optimizers.factored import Factored, is_worth_factors
+from meanfield.optimizers.linear_algebra.factored import Factored, is_worth_factors
 from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import direct_convolution, patches_of, stencil

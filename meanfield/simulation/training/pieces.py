@@ -14,16 +14,16 @@ import numpy as np
 from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient
-from meanfield.optimizers.factored import Direction, Factored, add_momentum, dense
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, dense
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.arrays.convolution import draws_side_by_side
 from meanfield.simulation.maps.rectified import rectified
 from meanfield.simulation.passes import forward
-from meanfield.simulation.slabs import BLOCK_NUMBERS
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import Loss
-from meanfield.simulation.weights import Weights, given_weights
+from meanfield.simulation.weights.matrices import Weights, given_weights
+from meanfield.simulation.weights.slabs import BLOCK_NUMBERS
 
 Gradients = dict[str, Gradient]
 
@@ -134,6 +134,6 @@ def _stacked(groups: Sequence[Any]) -> Direction:
 def _keep_freed_memory() -> None:
     """Have the C library of Linux keep what is freed for the next array, in place of fetching it page by page anew.
 
-    It does so once a block as large as this was freed (`meanfield.simulation.slabs`); elsewhere nothing happens.
+    It does so once a block as large as this was freed (`simulation.weights.slabs`); elsewhere nothing happens.
     """
     np.empty(BLOCK_NUMBERS)

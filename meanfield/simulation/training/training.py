@@ -11,14 +11,14 @@ import numpy as np
 from meanfield.nets.net import Net
 from meanfield.optimizers.adamw import AdamW
 from meanfield.optimizers.base import Gradient, Optimizer, Place, move
-from meanfield.optimizers.factored import Direction, Factored
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.data import Batches, Data
 from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import Loss
 from meanfield.simulation.training.pieces import Pieces
-from meanfield.simulation.weights import given_weights
+from meanfield.simulation.weights.matrices import given_weights
 
 # Name of a weight -> "learning_rate", a number or an array with one for every net, and if wanted the numbers
 # "weight_decay" and "epsilon".

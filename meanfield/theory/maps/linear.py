@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.theory.maps.base import Array, Kind, Kinds, Transport, between, total
-from meanfield.theory.shifts import sum_over_stencil
+from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 
 class LinearTransport(Transport):

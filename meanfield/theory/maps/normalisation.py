@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.nets.maps import Normalisation
 from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, Transport, count, given_kind, total
-from meanfield.theory.transport import both_sides
+from meanfield.theory.mean_field.transport import both_sides
 
 
 class NormalisationTransport(Transport):

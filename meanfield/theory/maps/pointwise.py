@@ -9,7 +9,7 @@ import numpy as np
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Gate, Pointwise
 from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, Transport, abreast, between, count, given_kind
-from meanfield.theory.transport import both_sides
+from meanfield.theory.mean_field.transport import both_sides
 
 NOT_GAUSSIAN = (
     "its input is not Gaussian, of which second moments are all that is known; put a linear map that sees many "

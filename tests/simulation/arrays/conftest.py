@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation.arrays import groups, resolve
 from tests import strict_arrays
 

@@ -6,8 +6,9 @@ import pytest
 
 from meanfield.execution import run as execution
 from meanfield.simulation.arrays import resolve
-from meanfield.theory import exact
-from sims._results import Results
+from meanfield.theory.exact import plain as exact
+from sims import simulation as simulation_module
+from sims.common.results import Results
 from tests.sims.commands import assert_refused, finished_run
 
 FAR = ["--far-lines", "4", "5", "6", "--far-squares", "4"]
@@ -34,7 +35,7 @@ def planned(monkeypatch):
     def plan(simulation, arguments):
         found = []
         monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: found.extend([self.run_key, measure]) or 0)
-        module = importlib.import_module(f"sims.{simulation}")
+        module = simulation_module(simulation)
         assert module.main(["--preset", "smoke", *SIMULATIONS[simulation], *arguments]) == 0
         return found
 
@@ -80,7 +81,7 @@ def test_a_missing_device_is_one_line(simulation, tmp_path, capsys, monkeypatch)
 
     monkeypatch.setattr(resolve, "import_module", absent)
     resolve.arrays_of.cache_clear()
-    module = importlib.import_module(f"sims.{simulation}")
+    module = simulation_module(simulation)
     assert_refused(module, ["--preset", "smoke", "--backend", "cupy"], 'pip install -e ".[cuda12]"', tmp_path, capsys)
 
 

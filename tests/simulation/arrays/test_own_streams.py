@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.common.seeds import stream_key
 from meanfield.execution import chunks
 from meanfield.execution.run import Run
-from meanfield.seeds import stream_key
 from meanfield.simulation.arrays import groups
 from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group
 from meanfield.simulation.arrays.resolve import arrays_of

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.seeds import stream
+from meanfield.common.seeds import stream
 from meanfield.simulation.arrays import float_range
 from meanfield.simulation.arrays.groups import draw_energies_on
-from meanfield.simulation.slabs import Slabs
-from meanfield.simulation.weights import Lazy, NormalSource
+from meanfield.simulation.weights.matrices import Lazy, NormalSource
+from meanfield.simulation.weights.slabs import Slabs
 
 # docs/precision.md: the mean relative difference of an update energy, float32 over float64, and its largest spread.
 BIAS, SPREAD = 1e-6, 1e-5

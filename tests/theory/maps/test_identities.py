@@ -14,12 +14,12 @@ from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.units import Unit
 from meanfield.simulation.maps import OPERATIONS
-from meanfield.theory import mean_field
 from meanfield.theory.maps import TRANSPORTS
 from meanfield.theory.maps.base import NoTransport
 from meanfield.theory.maps.pointwise import mean_of
-from meanfield.theory.transport import SitePairs
-from meanfield.theory.value_kernels import value_kernels
+from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.transport import SitePairs
+from meanfield.theory.mean_field.value_kernels import value_kernels
 from tests.statistics import consistent
 from tests.strategies import chains, conv_nets, mlps
 from tests.theory.maps.measured import drawn, predicted

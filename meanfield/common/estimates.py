@@ -1,0 +1,192 @@
+"""Means over independent draws, their errors, and power laws through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from meanfield.common.validation import real_array, require_count
+
+Array = NDArray[np.float64]
+
+# One false alarm in a million, for everything that one run or one test suite compares.
+FALSE_ALARM_BUDGET = 1e-6
+
+# Relative differences below this are rounding.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over draws: (K,) values with the covariance (K, K) of the means and each mean's largest-draw share."""
+
+    mean: Array
+    covariance: Array
+    largest_share: Array
+
+    @property
+    def stderr(self) -> Array:
+        return np.sqrt(np.diagonal(self.covariance))
+
+
+def summarise(values: Array) -> Estimate:
+    """Estimate from independent draws (N, K): errors come from draws alone, never from units or sites.
+
+    The largest-draw share, max / sum of absolute values, is 1/N for equal draws; near 1, one draw makes the mean.
+    """
+    draws = require_count("draws", len(values), minimum=2, why="one draw has no standard error")
+    mean = values.mean(axis=0)
+    centred = values - mean
+    covariance = centred.T @ centred / (draws * (draws - 1))
+    return Estimate(mean, covariance, _largest_share(values))
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means over draws, of any shape, with each one's standard error and largest-draw share, and no covariance."""
+
+    mean: Array
+    stderr: Array
+    largest_share: Array
+
+
+def summarise_each(values: Array) -> Means:
+    """As `summarise`, for values of any shape (N, ...) that are too many for their covariance."""
+    draws = require_count("draws", len(values), minimum=2, why="one draw has no standard error")
+    mean = values.mean(axis=0)
+    stderr = np.sqrt(np.square(values - mean).sum(axis=0) / (draws * (draws - 1)))
+    return Means(mean, stderr, _largest_share(values))
+
+
+@dataclass(frozen=True)
+class DrawStatistic:
+    """What is said of single draws, not of their mean, with its standard error: quantiles, moments of logarithms."""
+
+    value: Array
+    stderr: Array
+
+
+def quantiles(values: Array, shares: Array) -> DrawStatistic:
+    """Quantiles over draws (N, ...) at these shares p: (p, ...).
+
+    The number of draws below the true quantile has the standard deviation (N p (1 - p))^(1/2); so many places to both
+    sides of the quantile stand values that are one standard error away.
+    """
+    draws = len(values)
+    places = np.sqrt(shares * (1 - shares) / draws)
+    low, middle, high = (_drawn_quantile(values, np.clip(shares + side * places, 0, 1)) for side in (-1, 0, 1))
+    with np.errstate(invalid="ignore"):  # quantiles may be infinite: nets that no rate moves
+        return DrawStatistic(middle, (high - low) / 2)
+
+
+def _drawn_quantile(values: Array, shares: Array) -> Array:
+    """The least of the drawn values that a share p stays at or below."""
+    return np.asarray(np.quantile(values, shares, axis=0, method="inverted_cdf"))
+
+
+def log_moments(values: Array) -> tuple[DrawStatistic, DrawStatistic]:
+    """Standard deviation and skewness of the logarithm over draws (N, ...); NaN where a value is 0.
+
+    Errors are those of log-normal values: by (skewness / error)^2 it can be told whether they are.
+    """
+    draws = len(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(values)
+        centred = logs - logs.mean(axis=0)
+        deviation = np.sqrt(np.square(centred).sum(axis=0) / (draws - 1))
+        skewness = (centred**3).mean(axis=0) / deviation**3
+    of_skewness = np.full_like(skewness, np.sqrt(6 / draws))
+    return DrawStatistic(deviation, deviation / np.sqrt(2 * (draws - 1))), DrawStatistic(skewness, of_skewness)
+
+
+def critical_z(comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
+    """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
+    return float(-stdtrit(draws - 1, budget / (2 * comparisons)))
+
+
+def _largest_share(values: Array) -> Array:
+    sizes = np.abs(values)
+    total = sizes.sum(axis=0)
+    return np.asarray(sizes.max(axis=0) / np.where(total > 0, total, 1.0))
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = prefactor x^exponent through points, with the exponent's standard error."""
+
+    exponent: float
+    stderr: float
+    prefactor: float
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter((self.exponent, self.stderr, self.prefactor))
+
+
+def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -> PowerLaw:
+    """Fit log y = log prefactor + exponent log x by (weighted) least squares.
+
+    Args:
+        x, y: positive, at least two points of different x (three without standard errors).
+        stderr: standard errors of y; weights are then 1 / (stderr / y)^2 and the error of the exponent is theirs
+            (known errors, not rescaled by the residual). Without, it is estimated from the residual.
+
+    Returns:
+        exponent, standard error, prefactor (unpacks as a tuple).
+
+    Raises:
+        TypeError, ValueError: too few points, x and y of different lengths, or values that have no logarithm.
+    """
+    given = {"x": x, "y": y} | ({} if stderr is None else {"stderr": stderr})
+    logs = {name: np.log(_positive(name, values)) for name, values in given.items()}
+    _require_fittable(logs)
+    log_x, log_y = logs["x"], logs["y"]
+    relative = np.zeros_like(log_y) if stderr is None else logs["stderr"] - log_y
+    weight = np.exp(2 * (relative.min() - relative))
+    centre, level = (float(np.average(values, weights=weight)) for values in (log_x, log_y))
+    from_centre = log_x - centre
+    spread = float(weight @ from_centre**2)
+    if spread == 0:
+        raise ValueError("one point outweighs all others by its standard error, and leaves no slope: leave it out")
+    exponent = float(weight @ (from_centre * log_y)) / spread
+    with np.errstate(over="ignore"):
+        noise, prefactor = np.exp(relative.min()), np.exp(level - exponent * centre)
+    if stderr is None:
+        residual = log_y - level - exponent * from_centre
+        noise = np.sqrt(residual @ residual / (len(log_y) - 2))
+    return PowerLaw(exponent, float(noise) / sqrt(spread), float(prefactor))
+
+
+def _positive(name: str, values: ArrayLike) -> Array:
+    """As floats that have a logarithm, or TypeError / ValueError."""
+    array = real_array(name, values)
+    if not (np.all(array > 0) and np.all(np.isfinite(array))):
+        raise ValueError(f"a power law needs positive finite {name}: logarithms are fitted, weighted by 1/stderr")
+    return array
+
+
+def _require_fittable(logs: dict[str, Array]) -> None:
+    """Raise ValueError unless a line can be fitted through these logarithms; x that differ by rounding are one."""
+    shapes = [array.shape for array in logs.values()]
+    if len(shapes[0]) != 1 or len(set(shapes)) > 1:
+        raise ValueError(f"{', '.join(logs)} have shapes {', '.join(map(str, shapes))}; give as many of each")
+    needed, why = (2, "") if "stderr" in logs else (3, " where no standard errors are given")
+    different = len(logs["x"]) and 1 + int(np.sum(np.diff(np.sort(logs["x"])) > ROUNDING))
+    if different < needed:
+        raise ValueError(f"a power law needs {needed} or more different x{why}; there are {different}")
+
+
+def log_slope(x: ArrayLike, mean: Array, covariance: Array) -> PowerLaw:
+    """Least-squares slope of log mean on log x, its error from the covariance of the means (correlated points).
+
+    Layers of one net rise and fall together from draw to draw; treating them as independent would misstate the
+    error of a growth exponent.
+    """
+    design = np.vander(np.log(np.asarray(x, float)), 2)
+    solve = np.linalg.pinv(design)
+    slope, intercept = solve @ np.log(mean)
+    relative = covariance / np.outer(mean, mean)
+    return PowerLaw(float(slope), float(np.sqrt(solve[0] @ relative @ solve[0])), float(np.exp(intercept)))

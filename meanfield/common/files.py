@@ -1,0 +1,79 @@
+"""Files that are either whole or absent."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from meanfield.common.signals import termination_held
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step; SIGTERM waits for it.
+
+    Raises:
+        IsADirectoryError: a folder stands there. OSError: the disk is full, or will not have it, with the path and why.
+            What stood there stays.
+    """
+    _require_no_folder(path)
+    with termination_held(), _named(path):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text_whole(path: Path, text: str) -> None:
+    """Put this text into a file, as `write_whole` does."""
+    write_whole(path, lambda whole: whole.write_text(text, encoding="utf-8"))
+
+
+def require_file(path: Path) -> None:
+    """Raise IsADirectoryError unless a file can stand at ``path``, or what `require_writable` does of its folder."""
+    _require_no_folder(path)
+    require_writable(path.parent)
+
+
+def require_writable(folder: Path) -> None:
+    """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"cannot write to the folder {folder}: it is a file; choose another with --out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(
+            f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
+        ) from error
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """What the system says of a temporary file, said of the file itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        reason = f"cannot write the file {path}: {error.strerror}; make room there, or choose another with --out"
+        raise type(error)(reason) from error
+
+
+def _require_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write the file {path}: it is a folder; choose another with --out")
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

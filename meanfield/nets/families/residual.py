@@ -1,0 +1,146 @@
+"""Residual nets: K blocks z + a branch(z) on a stream, with plain layers below and above.
+
+A branch is a chain of k layers Z = W patches(sigma(z)), the first of which reads the stream, so that with k = 1 a block
+is z + a W sigma(z) (P0 eqs. 4, 28). The scaling says how a branch is kept small as K grows:
+
+    "init"               every branch tensor has variance 1/(q K fan_in), and a = 1  (P0 eq. 5)
+    "multiplier_sqrt"    a = K^(-1/2), variance 1/(q fan_in)  (P0's "equivalently"; P1, k = 1)
+    "multiplier_linear"  a = 1/K, variance 1/(q fan_in)  (P1, k >= 2)
+    "none"               a = 1, variance 1/(q fan_in)
+
+Depth units are the stem's layers, the blocks and the tail's layers; parameters outside branches follow the fan-in rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from meanfield.common.validation import require_choice, require_count, settle
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.layered import Sequential
+from meanfield.nets.layers import Layer
+
+SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residual(Sequential):
+    """What residual nets share: where their layers lie, and how branches are scaled.
+
+    ``STREAM`` and ``INPUT`` name the fields with the channels of the stream and of the input.
+    """
+
+    STREAM: ClassVar[str]
+    INPUT: ClassVar[str]
+
+    block_depth: int = 1
+    scaling: str = "init"
+    stem: int = 0
+    tail: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        self._check_blocks()
+
+    @property
+    def blocks(self) -> int:
+        """K."""
+        return self.depth
+
+    @property
+    def multiplier(self) -> float:
+        """a, the factor on a branch."""
+        return {"multiplier_sqrt": self.blocks**-0.5, "multiplier_linear": 1.0 / self.blocks}.get(self.scaling, 1.0)
+
+    @property
+    def branch_variance_factor(self) -> float:
+        """Factor on the fan-in variance of a branch's weights."""
+        return 1.0 / self.blocks if self.scaling == "init" else 1.0
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        inner, found = Layer(variance_factor=self.branch_variance_factor), [Layer()] * self.stem
+        for _ in range(self.blocks):
+            joint = Layer(len(found), self.multiplier, self.branch_variance_factor)
+            found += [inner] * (self.block_depth - 1) + [joint]
+        return (*found, *[Layer()] * self.tail)
+
+    @cached_property
+    def unit_ends(self) -> tuple[int, ...]:
+        inside = {
+            place
+            for start in range(self.stem, self.stem + self.blocks * self.block_depth, self.block_depth)
+            for place in range(start + 1, start + self.block_depth)
+        }
+        return tuple(place for place in range(1, len(self.layers) + 1) if place not in inside)
+
+    @cached_property
+    def channels_by_layer(self) -> tuple[int, ...]:
+        stream = getattr(self, self.STREAM)
+        return (getattr(self, self.INPUT) or stream, *(stream,) * len(self.layers))
+
+    def _check_blocks(self) -> None:
+        """Counts of blocks, and a stream that can be added to: one width, which the input has too without a stem."""
+        for count, minimum, why in (
+            ("block_depth", 1, "layers of a branch"),
+            ("stem", 0, "plain layers below the blocks"),
+            ("tail", 0, "plain layers above the blocks"),
+        ):
+            settle(self, **{count: require_count(count, getattr(self, count), minimum=minimum, why=why)})
+        require_choice("scaling", self.scaling, SCALINGS)
+        if self.weight_variance is not None:
+            raise ValueError(
+                f"weight_variance is {self.weight_variance:g}; residual nets keep to the fan-in rule 1/q, which "
+                "their scalings refer to: leave it out, or take a plain net"
+            )
+        stream, given = getattr(self, self.STREAM), getattr(self, self.INPUT)
+        if isinstance(stream, tuple):
+            raise ValueError(f"{self.STREAM} is {stream}; blocks add to one stream, so give one number")
+        if self.stem == 0 and given not in (None, stream):
+            raise ValueError(
+                f"the input has {given} channels and the stream {stream}: blocks cannot add to it; give stem=1 or more"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualMLP(Residual, MLP):
+    """Fully-connected residual net: stem, K blocks z + a branch(z), tail, and a linear readout (P0 eqs. 4, 5, 28).
+
+    Datasets are indexed by depth units: the stem's layers, the blocks, the tail's layers.
+
+    Args:
+        depth: blocks K, at least 1.
+        width: n, one number.
+        block_depth: layers k of a branch.
+        scaling: "init", "multiplier_sqrt", "multiplier_linear" or "none" (`meanfield.nets.families.residual`).
+        stem, tail: plain layers below and above the blocks.
+        activation, outputs, head, inputs, input_width: as for `MLP`; without a stem the stream starts from the input.
+
+    Raises:
+        TypeError, ValueError: a count that is not whole or too small, an unknown name, several widths, an input of
+            another width than the stream without a stem.
+    """
+
+    STREAM = "width"
+    INPUT = "input_width"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualConvNet(Residual, ConvNet):
+    """Convolutional residual net of stride 1: the blocks of `ResidualMLP` with convolutional layers (P0 section 4.3).
+
+    Args:
+        depth: blocks K, at least 1.
+        channels: C, one number.
+        block_depth, scaling, stem, tail: as for `ResidualMLP`.
+        grid, kernel, padding, activation, outputs, head, readout, input_channels, inputs: as for `ConvNet`.
+
+    Raises:
+        TypeError, ValueError: as for `ConvNet` and `ResidualMLP`.
+    """
+
+    STREAM = "channels"
+    INPUT = "input_channels"

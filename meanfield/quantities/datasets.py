@@ -1,0 +1,88 @@
+"""One schema for what is measured and what is predicted: xarray datasets whose variables the registry defines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.estimates import DrawStatistic, Estimate, Means
+from meanfield.quantities.registry import QUANTITIES
+from meanfield.quantities.spread import SHARES
+
+Coordinates = Mapping[str, Sequence[Any]]
+
+# Dims that count from 1: layers and steps.
+COUNTED = ("layer", "layer_other", "step", "step_other")
+
+
+class Spec(Protocol):
+    """What a network is, as plain values."""
+
+    def describe(self) -> dict[str, Any]: ...
+
+
+def predicted_dataset(
+    architecture: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
+) -> xr.Dataset:
+    """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
+    variables = {name: _variable(name, value).assign_attrs(attrs) for name, value in values.items()}
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+
+
+def measured_dataset(
+    architecture: Spec,
+    estimates: Mapping[str, Estimate | Means | DrawStatistic],
+    attrs: Mapping[str, Any],
+    coords: Coordinates | None = None,
+) -> xr.Dataset:
+    """Measured quantities: NAME and NAME_stderr; of means over draws NAME_largest_share, by layer NAME_covariance."""
+    variables: dict[str, xr.DataArray] = {}
+    for name, estimate in estimates.items():
+        if isinstance(estimate, DrawStatistic):
+            variables[name] = _variable(name, estimate.value)
+            variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr)
+            continue
+        shape = estimate.mean.shape if QUANTITIES[name].dims else ()  # scalars may come as one value
+        variables[name] = _variable(name, estimate.mean.reshape(shape))
+        variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr.reshape(shape))
+        share = estimate.largest_share.reshape(shape)
+        variables[f"{name}_largest_share"] = _companion(name, "share of the largest draw in the mean", share)
+        if isinstance(estimate, Estimate) and QUANTITIES[name].dims == ("layer",):
+            label = {"long_name": f"{QUANTITIES[name].long_name}: covariance of the means over draws"}
+            variables[f"{name}_covariance"] = xr.DataArray(
+                estimate.covariance, dims=("layer", "layer_other"), attrs=label
+            )
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+
+
+def _spec(architecture: Spec) -> dict[str, str]:
+    return {"architecture": json.dumps(architecture.describe())}
+
+
+def _variable(name: str, value: Any) -> xr.DataArray:
+    quantity = QUANTITIES[name]
+    attrs = {
+        "long_name": quantity.long_name,
+        "symbol": quantity.symbol,
+        "definition": quantity.definition,
+        "scaling": quantity.scaling,
+        "source": quantity.source,
+        "units": "1",
+    }
+    return xr.DataArray(np.asarray(value, dtype=float), dims=quantity.dims, attrs=attrs)
+
+
+def _companion(name: str, what: str, value: Any) -> xr.DataArray:
+    quantity = QUANTITIES[name]
+    return xr.DataArray(value, dims=quantity.dims, attrs={"long_name": f"{quantity.long_name}: {what}", "units": "1"})
+
+
+def _counted(dataset: xr.Dataset) -> xr.Dataset:
+    coords: dict[str, Any] = {dim: np.arange(1, dataset.sizes[dim] + 1) for dim in COUNTED if dim in dataset.sizes}
+    if "quantile" in dataset.sizes:
+        coords["quantile"] = list(SHARES)
+    return dataset.assign_coords(coords)

@@ -1,0 +1,156 @@
+"""What P1's assumptions G.1 - G.3 and claims F.1, F.2 say of a net, looked at while it trains by full batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.nets.maps import Linear, Pointwise
+from meanfield.nets.net import Net
+from meanfield.optimizers.linear_algebra.factored import scaled
+from meanfield.optimizers.linear_algebra.spectrum import rms_operator_norm
+from meanfield.simulation.maps import operation_of
+from meanfield.simulation.measures.blocks.first_updates import norms_and_alignments, seen_by_matrices
+from meanfield.simulation.measures.blocks.training import Hyperparameters, copied, tabled
+from meanfield.simulation.passes import Forward
+from meanfield.simulation.training.data import given_data
+from meanfield.simulation.training.draws import drawn_weights, own_loss
+from meanfield.simulation.training.gradients import uses_of_weights
+from meanfield.simulation.training.training import Training
+
+Array = NDArray[np.float64]
+Found = dict[str, Array]
+
+
+def draw_training_assumptions(
+    net: Net,
+    *,
+    seed: int,
+    draws: range,
+    inputs: Array,
+    labels: Array,
+    hyperparameters: Hyperparameters,
+    steps: Sequence[int],
+) -> Found:
+    """Gradient descent without momentum on one batch, the same for all draws, looked at around some of its steps.
+
+    A step t takes W to W + Delta W and, on sample i, h_l to h_l + Delta h_l; |.|_R of a matrix is its RMS operator
+    norm, of a vector its root mean square. Means over samples are of the ratios of every sample, but of those that no
+    unit passes on, whose ratios are 0 / 0.
+
+    Args:
+        inputs: (d_0, B). labels: (B,), +-1, under which the logistic loss is the binary cross-entropy.
+        steps: those to look at, ascending, from 1.
+
+    Returns:
+        NAME -> (draws, steps, ...), M = L k + 2 matrices and L k + 1 activations:
+        training_loss (), before the step;
+        weight_step_ratio (M,), |W + Delta W|_R / (|W|_R + |Delta W|_R), and feature_step_ratio (L + 1,), the same of
+        h_l, mean over samples; weight_travel_ratio and feature_travel_ratio, Delta now the change from the start to
+        after the step;
+        activation_ratio (L k + 1,), |phi(W z)|_R / |W z|_R before the step, mean over samples;
+        sample_update_ratio (M,), |Delta W^(i) z^(i)|_R / (B |Delta W z^(i)|_R), mean over samples;
+        weight_alignment and update_alignment (M,), |A z|_R / (|A|_R |z|_R) for A = W and Delta W.
+
+    Raises:
+        OverflowError: a net leaves the range of floats.
+
+    Source: P1 appendices F.2, G.1, G.2.
+    """
+    data = given_data(net, inputs.T, labels, own_loss(net))
+    training = tabled(net, drawn_weights(net, seed, draws), data, "sgd", hyperparameters, momentum=False)
+    start, first = copied(training.weights), training.look()
+    initial = _norms(start, first)
+    looks = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(1, max(steps) + 1):
+            if step in steps:
+                looks.append(_look(training, start, initial, first))
+            else:
+                training.step()
+            training.require_floats()
+    return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
+
+
+def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward) -> Found:
+    """Makes one step, and gives what it does."""
+    seen, before = training.look(), copied(training.weights)
+    losses, samples = training.losses(), _sample_ratios(training)
+    activations = _activation_ratios(seen)
+    directions = training.step()
+    training.require_floats()
+    now, after = training.weights, training.look()
+    if not np.isfinite(after.values[-1]).all():
+        raise OverflowError("streams leave the range of floats; take a smaller learning rate, width or depth")
+    moves = {name: [scaled(one, -training.rate(name)) for one in found] for name, found in directions.items()}
+    own = norms_and_alignments(before, seen_by_matrices(seen), "weight")
+    moved = norms_and_alignments(moves, seen_by_matrices(seen), "update")
+    norms = _norms(now, seen)
+    travel = _norms({name: now[name] - start[name] for name in now}, seen)
+    return {
+        "training_loss": losses,
+        "weight_step_ratio": norms / (own["weight_norm"] + moved["update_norm"]),
+        "weight_travel_ratio": norms / (initial + travel),
+        "feature_step_ratio": _feature_ratios(seen, after),
+        "feature_travel_ratio": _feature_ratios(first, after),
+        "activation_ratio": activations,
+        "sample_update_ratio": samples,
+        "weight_alignment": own["weight_alignment"],
+        "update_alignment": moved["update_alignment"],
+    }
+
+
+def _norms(matrices: Mapping[str, Array], state: Forward) -> Array:
+    """RMS operator norms of all matrices, (D, M)."""
+    return np.array([[rms_operator_norm(one) for one in matrices[name]] for name in seen_by_matrices(state)]).T
+
+
+def _feature_ratios(before: Forward, after: Forward) -> Array:
+    """Mean over samples of |h'| / (|h| + |h' - h|), stream by stream."""
+    pairs = zip(before.values[1:], after.values[1:], strict=True)
+    return np.stack([_mean(_sizes(new) / (_sizes(old) + _sizes(new - old))) for old, new in pairs], axis=1)
+
+
+def _activation_ratios(seen: Forward) -> Array:
+    """Mean over samples of |phi(W z)| / |W z|, for every matrix below the readout; 1 where no activation follows."""
+    found = []
+    for passage in seen.passages:
+        maps = passage.unit.maps
+        for place, one in enumerate(maps):
+            if not isinstance(one, Linear):
+                continue
+            if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
+                found.append(np.ones(len(seen.output)))
+                continue
+            given = passage.input_of(place + 1, seen.setting)
+            passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, seen.setting)[0]
+            found.append(_mean(_sizes(passed) / _sizes(given)))
+    return np.stack(found, axis=1)
+
+
+def _sample_ratios(training: Training) -> Array:
+    """Mean over samples of |Delta W^(i) z_i| / (B |Delta W z_i|) under the gradient: column i of its factors U and X
+    makes Delta W^(i) / B, so that this is |u_i| |x_i|^2 / |U X^T x_i|.
+    """
+    found = []
+    for uses in uses_of_weights(training.look(), training.slope()).values():
+        (use,) = uses
+        errors, seen = use.by_column[:, :, 0, :, 0], use.patches
+        alone = _sizes(errors) * (seen * seen).sum(axis=1)
+        found.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
+    return np.stack(found, axis=1)
+
+
+def _mean(ratios: Array) -> Array:
+    """Over samples (D, B, ...), of ratios that are not 0 / 0, (D,); nan if none is left."""
+    flat = ratios.reshape(len(ratios), -1)
+    known = ~np.isnan(flat)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, flat, 0.0).sum(axis=1) / known.sum(axis=1)
+
+
+def _sizes(columns: Array) -> Array:
+    """The root mean square over units, of every sample (D, n, B, ...)."""
+    return np.sqrt(np.mean(np.square(columns), axis=1))

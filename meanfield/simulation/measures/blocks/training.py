@@ -1,0 +1,119 @@
+"""Nets under hyperparameter tables: how far training takes their streams, and by which orders of the updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.nets.net import Net
+from meanfield.optimizers import FIRST_STEPS, OPTIMIZERS
+from meanfield.simulation.measures.blocks.orders import split_by_order
+from meanfield.simulation.training.data import Data
+from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
+from meanfield.simulation.training.training import TINY, Training
+
+Array = NDArray[np.float64]
+# Role -> "learning_rate", and if wanted "weight_decay" and "adamw_epsilon", "shampoo_epsilon" or "soap_epsilon", as
+# `meanfield.parameterizations.resolve` gives them.
+Hyperparameters = Mapping[str, Mapping[str, float]]
+
+
+def tabled(
+    net: Net, weights: dict[str, Array], data: Data, optimizer: str, hyperparameters: Hyperparameters, momentum: bool
+) -> Training:
+    """Training of given weights, full batch, by an optimizer's name and the hyperparameters of every role.
+
+    With ``momentum`` the optimizer is as it is run in practice, without it as P1 analyses it: without momentum or
+    epsilon. Optimizers of matrices leave biases to AdamW.
+    """
+    methods = OPTIMIZERS if momentum else FIRST_STEPS
+    method = methods[optimizer]
+
+    def settings(name: str) -> dict[str, float]:
+        role = net.role_of(name)
+        by = "adamw" if role.endswith("_bias") and not method.elementwise else optimizer
+        given = hyperparameters[role]
+        epsilon = given.get(f"{by}_epsilon", TINY) if momentum else 0.0
+        return {name: given[name] for name in ("learning_rate", "weight_decay") if name in given} | {"epsilon": epsilon}
+
+    return Training(net, weights, data, own_loss(net), method, settings, for_biases=methods["adamw"])
+
+
+def begin(
+    net: Net, seed: int, draws: range, optimizer: str, hyperparameters: Hyperparameters, momentum: bool
+) -> Training:
+    """Nets of these draws before their first step."""
+    weights, data = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
+    return tabled(net, weights, data, optimizer, hyperparameters, momentum)
+
+
+def draw_trained_streams(
+    net: Net,
+    *,
+    seed: int,
+    draws: range,
+    optimizer: str,
+    hyperparameters: Hyperparameters,
+    momentum: bool,
+    steps: int,
+) -> dict[str, Array]:
+    """Root mean squares over units and samples of h_l and of h_l - h_l at the start, (draws, steps + 1, L + 1).
+
+    h_l is the value of unit l + 1. Nets that leave the range of floats are nan from there on.
+    """
+    training = begin(net, seed, draws, optimizer, hyperparameters, momentum)
+    start = training.look().values[1:]
+    sizes, changes = [root_mean_squares(start)], [np.zeros((len(draws), len(start)))]
+    with np.errstate(all="ignore"):  # what a table lets diverge is told by numbers that are not finite
+        for _ in range(steps):
+            training.step()
+            streams = training.look().values[1:]
+            sizes.append(root_mean_squares(streams))
+            changes.append(root_mean_squares([now - before for now, before in zip(streams, start, strict=True)]))
+    return {"feature_norm": np.stack(sizes, axis=1), "feature_update_norm": np.stack(changes, axis=1)}
+
+
+def root_mean_squares(values: Sequence[Array]) -> Array:
+    """|a|_R over all numbers of every net's array, (D, arrays)."""
+    return np.stack([root_mean_square(one) for one in values], axis=1)
+
+
+def root_mean_square(values: Array) -> Array:
+    """|a|_R over all numbers of every net, (D,), of (D, ...)."""
+    return np.sqrt(np.mean(np.square(values).reshape(len(values), -1), axis=1))
+
+
+def draw_update_orders(
+    net: Net,
+    *,
+    seed: int,
+    draws: range,
+    optimizer: str,
+    hyperparameters: Hyperparameters,
+    momentum: bool,
+    steps: Sequence[int],
+) -> dict[str, Array]:
+    """|epsilon_j(L)|_R, (draws, steps, k + 1), and |Delta h_L|_R, (draws, steps), of the change since the start.
+
+    Raises:
+        OverflowError: a net leaves the range of floats.
+    """
+    orders, changes = [], []
+    training = begin(net, seed, draws, optimizer, hyperparameters, momentum)
+    start = copied(training.weights)
+    with np.errstate(all="ignore"):  # told by the error
+        for step in range(1, max(steps) + 1):
+            training.step()
+            training.require_floats()
+            if step in steps:
+                first, terms = split_by_order(net, start, training.weights, training.data.inputs)
+                orders.append(root_mean_squares(terms[-1]))
+                changes.append(root_mean_square(first + sum(terms[-1])))
+    return {"order_norm": np.stack(orders, axis=1), "feature_update_norm": np.stack(changes, axis=1)}
+
+
+def copied(weights: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values.copy() for name, values in weights.items()}

@@ -1,0 +1,228 @@
+"""Gaussian weight matrices behind one interface: filled in advance, or revealed only where they are looked at.
+
+All that the passes need of a matrix is its product with a few columns from either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from typing import Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from meanfield.nets.net import Net
+from meanfield.simulation.kernels.normals import fill_normal
+from meanfield.simulation.kernels.reveal import reveal
+from meanfield.simulation.weights.slabs import Slabs
+
+Array = NDArray[np.float64]
+Empty = Callable[[tuple[int, ...]], Array]
+
+KINDS = ("dense", "lazy")
+# How energies may be drawn, besides: without matrices, by the Gram process.
+ENERGY_KINDS = (*KINDS, "gram")
+
+
+class WeightMatrix(Protocol):
+    """A draw of W, (D, n', m), for D networks at once."""
+
+    def times(self, columns: Array) -> Array:
+        """W columns: (D, m, r) -> (D, n', r)."""
+
+    def transpose_times(self, columns: Array) -> Array:
+        """W^T columns: (D, n', r) -> (D, m, r)."""
+
+
+# The drawn weights of a net, by name.
+Weights = dict[str, WeightMatrix]
+
+
+class Dense:
+    """A matrix whose every element is at hand."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+
+    def times(self, columns: Array) -> Array:
+        return self.matrix @ columns
+
+    def transpose_times(self, columns: Array) -> Array:
+        return self.matrix.swapaxes(1, 2) @ columns
+
+
+class Grouped:
+    """Matrices of groups of channels: group g out is the g-th matrix times group g in."""
+
+    def __init__(self, groups: list[WeightMatrix], concatenate: Callable[..., Array]) -> None:
+        self._groups, self._concatenate = groups, concatenate
+
+    def times(self, columns: Array) -> Array:
+        return self._concatenate([one.times(part) for one, part in self._parts(columns)], axis=1)
+
+    def transpose_times(self, columns: Array) -> Array:
+        return self._concatenate([one.transpose_times(part) for one, part in self._parts(columns)], axis=1)
+
+    def _parts(self, columns: Array) -> Iterator[tuple[WeightMatrix, Array]]:
+        size = columns.shape[1] // len(self._groups)
+        return ((one, columns[:, g * size : (g + 1) * size]) for g, one in enumerate(self._groups))
+
+
+class Lazy:
+    """A matrix with i.i.d. N(0, s) elements, revealed query by query; exact in law for any adaptive sequence.
+
+    Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
+    B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
+    its part along Q_L is already known, the rest is independent of everything seen (docs/theory.md section 12). A query
+    costs O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory. What has been asked is drawn for good
+    and answers alike in any later order; who asks first decides which numbers go where, so that a program that asks in
+    another order makes another draw of the same law.
+
+    ``room`` is how many directions from the right and from the left have their place from the start: a matrix that is
+    asked again and again would otherwise move all it knows every time.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        variance: float,
+        normals: NormalSource,
+        slabs: Slabs,
+        room: tuple[int, int] = (0, 0),
+    ) -> None:
+        self._deviation = np.sqrt(variance)
+        self._normals = normals
+        self._slabs = slabs
+        self._right = _Side(normals.draws, columns, rows, room[0], normals.precision)
+        self._left = _Side(normals.draws, rows, columns, room[1], normals.precision)
+
+    def times(self, columns: Array) -> Array:
+        return self._ask(self._right, self._left, columns)
+
+    def transpose_times(self, columns: Array) -> Array:
+        return self._ask(self._left, self._right, columns)
+
+    def _ask(self, side: _Side, other: _Side, columns: Array) -> Array:
+        """Answer the columns; vectors lie in one piece, columns outermost in memory.
+
+        First questions come from the forward and the backward pass, and they and their answers live as long as the
+        draw: they are kept in slabs. More are asked by the tangent, which soon lets the matrix go.
+        """
+        queries = np.ascontiguousarray(columns.swapaxes(1, 2))
+        draws, count, _ = queries.shape
+        known, empty = side.known, self._normals.empty if side.known else self._slabs.empty
+        answers = empty((draws, count, side.images.shape[2]))
+        stock, start = self._normals.take(count * answers.shape[2])
+        side.extend(count, empty)
+        seen = (known, other.known, other.basis, other.images)
+        reveal(queries, side.basis, side.images, *seen, stock, start, self._deviation, answers)
+        return answers.swapaxes(1, 2)
+
+
+class _Side:
+    """What one side has asked: orthonormal directions (D, room, size) and their images (D, room, image size).
+
+    The first ``known`` rows of each are in use.
+    """
+
+    __slots__ = ("basis", "images", "known")
+
+    def __init__(self, draws: int, size: int, image_size: int, room: int, precision: str = "float64") -> None:
+        self.basis = np.empty((draws, room, size), precision)
+        self.images = np.empty((draws, room, image_size), precision)
+        self.known = 0
+
+    def extend(self, count: int, empty: Empty) -> None:
+        """Take in ``count`` more directions, in the room that is left or in new arrays."""
+        before, self.known = self.known, self.known + count
+        if self.known > self.basis.shape[1]:
+            self.basis = _moved(self.basis, before, self.known, empty)
+            self.images = _moved(self.images, before, self.known, empty)
+
+
+def _moved(array: Array, known: int, rows: int, empty: Empty) -> Array:
+    draws, _, size = array.shape
+    longer = empty((draws, rows, size))
+    if known:
+        longer[:, :known] = array[:, :known]
+    return longer
+
+
+class NormalSource:
+    """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
+
+    What a draw gets does not depend on the block, nor on the draws beside it; where few numbers are ``expected``, no
+    more are made. In single precision they are those of double precision, rounded.
+    """
+
+    BLOCK = 1 << 15
+
+    def __init__(self, generators: list[Generator], expected: int | None = None, precision: str = "float64") -> None:
+        self.draws, self.precision = len(generators), precision
+        self._generators = generators
+        self._used = self.BLOCK if expected is None else min(self.BLOCK, expected)
+        self._stock = self.empty((self.draws, self._used))
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """An uninitialised array of the numbers' precision."""
+        return np.empty(shape, self.precision)
+
+    def take(self, count: int) -> tuple[Array, int]:
+        """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
+        if self._used + count > self._stock.shape[1]:
+            self._refill(count)
+        start, self._used = self._used, self._used + count
+        return self._stock, start
+
+    def _refill(self, count: int) -> None:
+        """Move what is left to the front, and fill the rest: a block, or more if one request takes more."""
+        kept = self._stock[:, self._used :]
+        left = kept.shape[1]
+        stock = self.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
+        stock[:, :left] = kept
+        for generator, row in zip(self._generators, stock, strict=True):
+            fill_normal(generator, row[left:], 1.0)
+        self._stock, self._used = stock, 0
+
+
+def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
+    """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
+    if kind == "dense":
+        return named(net, lambda rows, columns, s: draw_dense(rows, columns, s, generators, precision), np.concatenate)
+    normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
+    return named(net, lambda rows, columns, s: Lazy(rows, columns, s, normals, slabs), np.concatenate)
+
+
+def given_weights(
+    net: Net, weights: Mapping[str, Array], concatenate: Callable[..., Array] = np.concatenate
+) -> Weights:
+    """Numbers (D, n', m) by name, those of groups one below the other, as the passes ask for them."""
+    found: Weights = {}
+    for name, weight in net.weights.items():
+        rows = weight.shape[0] // weight.groups
+        groups: list[WeightMatrix] = [Dense(weights[name][:, g * rows : (g + 1) * rows]) for g in range(weight.groups)]
+        found[name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
+    return found
+
+
+def named(net: Net, drawn: Callable[[int, int, float], WeightMatrix], concatenate: Callable[..., Array]) -> Weights:
+    """The weights of a net by name, group by group ``drawn`` of (rows, columns, variance)."""
+    found: Weights = {}
+    for weight in net.weights.values():
+        size = weight.shape[0] // weight.groups, prod(weight.shape[1:]), weight.variance
+        groups = [drawn(*size) for _ in range(weight.groups)]
+        found[weight.name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
+    return found
+
+
+def draw_dense(
+    rows: int, columns: int, variance: float, generators: list[Generator], precision: str = "float64"
+) -> Dense:
+    """A matrix of i.i.d. N(0, variance) elements, one draw per generator; in single precision those, rounded."""
+    matrix = np.empty((len(generators), rows, columns), precision)
+    for generator, one in zip(generators, matrix, strict=True):
+        fill_normal(generator, one.reshape(-1), np.sqrt(variance))
+    return Dense(matrix)

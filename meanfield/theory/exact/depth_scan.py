@@ -1,0 +1,121 @@
+"""Fully-connected nets over depths to 10^5 and more, exact at finite width: what is asked of depth laws in the limit.
+
+All energies are natural logarithms, as they leave the range of a float where depth is many times the width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from meanfield.nets.layered import Sequential
+from meanfield.theory.exact.plain import ExactTerms, exact_terms_by_depth, overlap_energies
+from meanfield.theory.laws.plain import single_site_overlap, sum_of_minima
+
+Array = NDArray[np.float64]
+
+ENERGIES = ("update_energy", "label_term", "output_term", "overlap_energy")
+LAYERS = ("last", "mean")
+
+# Ratio of the two depths between which a local slope is taken.
+STEP = 1.1
+
+
+def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dataset:
+    """Energies of the last layer and their mean over layers, for nets of these depths, exact and in two limits.
+
+    Returns:
+        ``log_energy`` (energy, layers, net_depth): exact; energy names a registry quantity, layers is "last" or "mean".
+        ``log_energy_mean_field`` and ``log_energy_law``: the same of the limit of many channels and of the papers' sum
+        of minima set at layer 1; missing for the output term and for the whole, which they leave out.
+
+    Source: docs/theory.md sections 3, 4, 6; P0 eqs. 9, 22, 23.
+    """
+    deepest = architecture.replace(depth=max(depths))
+    layer = np.arange(1, deepest.depth + 1)
+    exact = [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)]
+    growth = {
+        "log_energy_mean_field": single_site_overlap(layer, architecture.activation),
+        "log_energy_law": single_site_overlap(1, architecture.activation) * sum_of_minima(np.ones(deepest.depth)),
+    }
+    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
+    columns = {"log_energy": (exact, "exact at finite width")}
+    for name, values in growth.items():
+        overlap = np.log(values * architecture.channels_by_layer[-1])
+        label, left_out = overlap + np.log(gamma / architecture.outputs), np.full_like(overlap, np.nan)
+        by_layer = np.array([left_out, label, left_out, overlap])
+        columns[name] = ([_last_and_mean(by_layer[:, :depth]) for depth in depths], name.removeprefix("log_energy_"))
+    variables = {
+        name: (("net_depth", "energy", "layers"), values, {"long_name": f"natural logarithm of an energy, {level}"})
+        for name, (values, level) in columns.items()
+    }
+    return xr.Dataset(variables, {"net_depth": list(depths), "energy": list(ENERGIES), "layers": list(LAYERS)})
+
+
+def _rows(terms: ExactTerms) -> Array:
+    """(energy, last and mean) of one net."""
+    update = np.logaddexp(terms.label_term, terms.output_term)
+    return _last_and_mean(np.array([update, terms.label_term, terms.output_term, terms.overlap_energy]))
+
+
+def _last_and_mean(by_layer: Array) -> Array:
+    return np.stack([by_layer[:, -1], logsumexp(by_layer, axis=1) - np.log(by_layer.shape[1])], axis=1)
+
+
+def finite_width_excess(
+    architecture: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
+) -> xr.Dataset:
+    """F_l over its leading order, less 1: at l/n (``excess_at_share``) and at fixed l (``excess_at_layer``), by width.
+
+    Source: docs/theory.md section 3.
+    """
+    at_share, at_layer = [], []
+    for width in widths:
+        places = np.array([round(width * share) for share in shares])
+        depth = max(places.max(), *layers)
+        found = overlap_energies(architecture.replace(depth=int(depth), width=width))
+        leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), architecture.activation))
+        excess = np.expm1(found - leading)
+        at_share.append(excess[places - 1])
+        at_layer.append(excess[np.array(layers) - 1])
+    label = {"long_name": "relative excess of the overlap energy over its leading order in 1/n"}
+    return xr.Dataset(
+        {
+            "excess_at_share": (("width", "depth_over_width"), at_share, label),
+            "excess_at_layer": (("width", "fixed_layer"), at_layer, label),
+        },
+        {"width": list(widths), "depth_over_width": list(shares), "fixed_layer": list(layers)},
+    )
+
+
+def output_share(
+    architecture: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]
+) -> xr.Dataset:
+    """The output term over the label term at the last layer, and the local slope of eta*, by head, outputs, depth.
+
+    Returns:
+        ``log_output_over_label`` and ``scale_slope`` = d ln eta* / d ln L, both (head, outputs, share_depth).
+
+    Source: docs/theory.md section 4, against P0 eq. 21.
+    """
+    steps = [round(STEP * depth) for depth in depths]
+    grown = np.log(np.array(steps) / np.array(depths))
+    ratio, slope = (np.empty((len(heads), len(outputs), len(depths))) for _ in range(2))
+    for place in np.ndindex(ratio.shape[:2]):
+        net = architecture.replace(depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
+        rows = np.array([_rows(terms) for terms in exact_terms_by_depth(net, [*depths, *steps])])
+        last, scale = rows[: len(depths), :, 0], -0.5 * rows[:, 0, 1]
+        ratio[place] = last[:, ENERGIES.index("output_term")] - last[:, ENERGIES.index("label_term")]
+        slope[place] = (scale[len(depths) :] - scale[: len(depths)]) / grown
+    dims = ("head", "outputs", "share_depth")
+    return xr.Dataset(
+        {
+            "log_output_over_label": (dims, ratio, {"long_name": "log of output over label term at the last layer"}),
+            "scale_slope": (dims, slope, {"long_name": "local slope of the learning-rate scale in depth"}),
+        },
+        {"head": list(heads), "outputs": list(outputs), "share_depth": list(depths)},
+    )

@@ -1,0 +1,86 @@
+"""Mean field of the label term under a pooled readout, where a label reaches all sites of its sample alike.
+
+The covariance C of the errors between two sites then has more than a diagonal, and B_l takes the second moment of the
+tangent kernel with ONE site above and TWO below. At leading order in 1/channels, per channel, with c and K of
+`meanfield.theory.mean_field.label_term`, g = E[s' s'] of a pair of sites and s_h, S, M, B head
+variance, sites, outputs, samples:
+
+    C_L(p', p'') = g s_h / (M S^2 B^2)
+    C_{l-1}(p', p'') = g C^(p', p''),   C^ = f n_l / (q n_{l-1} k) sum_D C_l(p' - D, p'' - D)
+    B_l = mean_p { sum C_l(p', p'') K(p, p') K(p, p'') + v_l(p) }
+    v_l = f / (q k) sum_D S_D { E[s'(p)^2] v_{l-1}(p) + sum C^(p', p'') K(p, p') K(p, p'') t(p, p', p'') }
+
+t = E[s'(p)^2 s'(p') s'(p'')], sums over p' and p''. v_l is what different channels add, n_l sum C_l V, V(p; p', p'')
+their second moment: as C comes down by the adjoint of what carries V up, V itself, S^3 numbers, is never formed. And as
+t is a sum over pairs of its three gates, sums over p', p'' are products of S x S matrices, on a torus convolutions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from meanfield.nets.layered import Sequential
+from meanfield.theory.mean_field.label_term import input_products, layer_moments
+from meanfield.theory.mean_field.transport import Transport
+
+Array = NDArray[np.float64]
+
+
+def pooled_label_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+    """B_1 .. B_L of a plain net with a pooled readout, for labels of variance 1: (L,).
+
+    Raises:
+        ValueError: skip connections, whose gates remember, or an activation whose averages over three gates are not
+            known.
+
+    Source: docs/theory.md section 9.
+    """
+    if why := pooled_theory_refusal(architecture):
+        raise ValueError(why)
+    transport, product = input_products(architecture, inputs)
+    layers = list(layer_moments(architecture, transport, product))
+    gates = [architecture.sigma.gate_product(*transport.variances(c), c) for c in (one.covariance for one in layers)]
+    arriving = _arriving_errors(architecture, transport, gates)
+    terms, others = [], np.zeros(())  # others: v_l
+    for place, moments in enumerate(layers):
+        if place:
+            below = layers[place - 1].kernel, gates[place - 1], arriving[place - 1]
+            scale = architecture.layers[place].variance_factor / architecture.sigma.gain
+            others = scale * transport.moved(_between_channels(architecture, transport, *below, others))
+        own = transport.bilinear(moments.kernel, arriving[place] * transport.within(gates[place]), moments.kernel)
+        terms.append(np.mean(own + others))
+    return np.array(terms)
+
+
+def pooled_theory_refusal(architecture: Sequential) -> str:
+    """Why `pooled_label_term` does not serve this net, and what to take; empty if it does."""
+    if not architecture.has_skips and architecture.sigma.triple is not None:
+        return ""
+    return (
+        "the label term under a pooled readout is predicted for plain nets of 'relu' and 'linear'; this is a "
+        f"{type(architecture).__name__} of {architecture.activation!r}: take readout='convolution'"
+    )
+
+
+def _arriving_errors(architecture: Sequential, transport: Transport, gates: list[Array]) -> list[Array]:
+    """C^ of layers 1 .. L, before the layer's own gates, per pair of sites of one sample."""
+    widths, gain = architecture.channels_by_layer, architecture.sigma.gain
+    samples = architecture.outputs * (architecture.sites * architecture.inputs) ** 2
+    found = [np.full_like(transport.within(gates[-1]), architecture.head_variance / samples)]
+    for place in range(len(gates) - 1, 0, -1):
+        factor = architecture.layers[place].variance_factor * widths[place + 1] / (gain * widths[place])
+        found.append(factor * transport.pulled_back(found[-1] * transport.within(gates[place])))
+    return found[::-1]
+
+
+def _between_channels(
+    architecture: Sequential, transport: Transport, kernel: Array, gate: Array, errors: Array, others: Array
+) -> Array:
+    """What one layer's units pass on to other channels above, by site p: E[s'(p)^2] v + sum C^ K K t."""
+    alone, shared = architecture.sigma.triple or (0.0, 0.0)
+    form = (alone + shared * transport.within(gate)) * errors
+    fresh = transport.bilinear(kernel, form, kernel)
+    if shared:
+        fresh = fresh + 2 * shared * transport.bilinear(gate * kernel, errors, kernel)
+    return transport.at_site(gate) * others + fresh

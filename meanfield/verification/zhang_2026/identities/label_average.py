@@ -1,0 +1,91 @@
+"""The split of the update energy by an average over labels, S = A + B, checked by enumeration (P0 lemma 2)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from meanfield.common.seeds import stream
+from meanfield.nets.families.mlp import MLP
+from meanfield.simulation.one_step import one_step, pre_activations
+from meanfield.verification.verdicts import Finding, judge_computed
+
+Array = NDArray[np.float64]
+
+# Parameters are moved by this much, so that differences of pre-activations are exact to about its square.
+STEP = 1e-5
+# What is left of ratios that should be 1: rounding of sums, and the error of central differences.
+TOLERANCE = 1e-6
+
+
+def label_average(net: MLP, seed: int) -> xr.Dataset:
+    """S_l of one net by enumeration of all labels of +-1, A_l + B_l from error columns, and B_l from the kernel.
+
+    Variables, by layer: ``enumerated`` mean over labels of mean_a (Delta z_a)^2; ``split`` A + B; ``label_term`` B;
+    ``kernel_term`` sigma_y^2 mean_a sum_t Theta_at^2 / M, as P0 eq. 19 prints it, Theta by central differences.
+    """
+    random = stream(seed, "label average", 0)
+    weights = [
+        random.normal(0.0, np.sqrt(s), shape) for shape, s in zip(net.weight_shapes, net.weight_variances, strict=True)
+    ]
+    inputs = random.normal(size=net.input_shape)
+    *_, outputs = pre_activations(net, weights, inputs)
+
+    def energies(error: Array) -> Array:
+        return np.array([np.mean(change**2) for change in one_step(net, weights, inputs, error)])
+
+    signs = [np.reshape(labels, outputs.shape) for labels in product((-1.0, 1.0), repeat=outputs.size)]
+    enumerated = np.mean([energies(outputs - labels) for labels in signs], axis=0)
+    units = np.eye(outputs.size).reshape(-1, *outputs.shape)
+    label_term = np.sum([energies(unit) for unit in units], axis=0)
+    columns = {
+        "enumerated": enumerated,
+        "split": energies(outputs) + label_term,
+        "label_term": label_term,
+        "kernel_term": _squared_kernel(net, weights, inputs) / outputs.size,
+    }
+    variables = {name: ("layer", values) for name, values in columns.items()}
+    return xr.Dataset(variables, {"layer": np.arange(1, net.depth + 1)}, {"outputs": outputs.size})
+
+
+def judge_split(dataset: xr.Dataset) -> Finding:
+    """S = A + B for one net and all its labels; rival: without the output term, which P0 calls negligible."""
+    ratio, alone = (dataset[name] / dataset["enumerated"] for name in ("split", "label_term"))
+    return Finding(
+        claim="averaged over labels, S = A + B exactly (P0 lemma 2, eq. 18)",
+        rival="B alone",
+        verdict=judge_computed(ratio.values, 1.0, float(alone.max()), TOLERANCE),
+        evidence=f"A + B off by {float(abs(ratio - 1).max()):.2g} at most, B alone by at least "
+        f"{float(abs(alone - 1).min()):.2g}",
+    )
+
+
+def judge_prefactor(dataset: xr.Dataset) -> Finding:
+    """B = sigma_y^2 mean_a sum_t Theta_at^2 / M (P0 eq. 19); rival: over M^2."""
+    ratio = dataset["label_term"] / dataset["kernel_term"]
+    outputs = int(dataset.attrs["outputs"])
+    return Finding(
+        claim="B = sigma_y^2 mean sum_t Theta_at^2 / M for the loss |z - y|^2 / (2M) (P0 eq. 19)",
+        rival="over M^2",
+        verdict=judge_computed(ratio.values, 1.0, 1.0 / outputs, TOLERANCE),
+        evidence=f"ratio {float(ratio.min()):.6f} .. {float(ratio.max()):.6f} with M = {outputs}",
+    )
+
+
+def _squared_kernel(net: MLP, weights: list[Array], inputs: Array) -> Array:
+    """mean_a sum_t Theta_at^2 between z^(l) and the outputs, by layer: parameters of layers 1 .. l alone."""
+    total = np.zeros((net.depth, net.channels_by_layer[1], net.output_units))
+    for layer, weight in enumerate(weights[:-1]):
+        for place in np.ndindex(weight.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [w.copy() for w in weights]
+                moved[layer][place] += sign * STEP
+                ends.append(pre_activations(net, moved, inputs))
+            *hidden, output = ((up - down).ravel() / (2 * STEP) for up, down in zip(*ends, strict=True))
+            for above in range(layer, net.depth):
+                total[above] += np.outer(hidden[above], output)
+    return np.asarray(np.square(total).sum(axis=2).mean(axis=1))

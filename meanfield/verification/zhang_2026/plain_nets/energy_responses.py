@@ -1,0 +1,96 @@
+"""How the mean of a label term responds to fluctuating energies, where gates depend on energies.
+
+The energy c of a layer (the variance of its pre-activations, given the layers below) fluctuates: n channels put a
+relative noise of variance v / n on the layer above, v = E[s^4]/E[s^2]^2 - 1. Behind smooth activations the noise passes
+on, log c -> chi log c with chi = d log E[s^2] / d log c, and moves the gates of every layer that it passes. So the
+label term B_l responds to the noise of layer h by
+
+    R_lh = d log B_l / d log c_{h+1},
+
+which grows with depth even at l = 1, by the gates above; ReLU's gates do not respond. An energy that is lognormal
+multiplies the mean of B_l by exp(R^2 v / 2n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from meanfield.nets.layered import Sequential
+from meanfield.theory.mean_field.label_term import forward_moments, input_products, white_input
+from meanfield.theory.mean_field.transport import Transport
+
+Array = NDArray[np.float64]
+
+# Step in log c for the responses, whose relative error is of its order.
+STEP = 1e-4
+# Sites of less variance are dark, or so faint that fourth moments leave the range of a float.
+SMALLEST = 1e-70
+
+
+def log_energy_noise(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+    """Variance sum_h R_lh^2 v_h / C_h of log B_l, l = 1 .. L, that fluctuating energies make, or of log F_l if larger.
+
+    By one site: the larger of what the least and the most energetic ones say. Its noise is that of its stencil's mean,
+    and is taken to be its neighbours' too.
+    """
+    transport, product = input_products(architecture, inputs)
+    covariances = [covariance for _, covariance in forward_moments(architecture, transport, product)]
+    energies = np.array([transport.variances(covariance)[0].ravel() for covariance in covariances])
+    noise = np.array([_arriving_noise(architecture, transport, covariance) for covariance in covariances])
+    noise /= np.array(architecture.channels_by_layer[1:])[:, None]
+    first = np.zeros_like(noise[:1])
+    if inputs is None and architecture.input_law != "normalised":
+        first[:] = _arriving_noise(architecture, *white_input(architecture)) / architecture.channels_by_layer[0]
+    arriving = np.concatenate([first, noise[:-1]])
+    bright = np.flatnonzero(np.all(energies > SMALLEST, axis=0))
+    if not bright.size:
+        return np.zeros(architecture.depth)
+    ends = {bright[np.argmin(energies[-1, bright])], bright[np.argmax(energies[-1, bright])]}
+    return np.max([_log_noise(architecture, energies[:, end], arriving[:, end]) for end in ends], axis=0)
+
+
+def _arriving_noise(architecture: Sequential, transport: Transport, covariance: Array) -> Array:
+    """Relative variance, times channels, of the mean of sigma^2 over every site's stencil at this covariance; flat."""
+    here, there = transport.variances(covariance)
+    sigma = architecture.sigma
+    energies = sigma.product(here, here, here) * sigma.product(there, there, there)
+    squares = sigma.square_product(here, there, covariance)
+    relative = np.divide(squares - energies, energies, out=np.zeros_like(squares), where=energies > SMALLEST**2)
+    stencil = transport.independent(relative)
+    return np.asarray(
+        np.broadcast_to(transport.variances(stencil)[0], transport.variances(covariance)[0].shape)
+    ).ravel()
+
+
+def _log_noise(architecture: Sequential, energies: Array, arriving: Array) -> Array:
+    """The variance along one site, at energies c of layers 1 .. L and the noise that arrives there from below."""
+    terms = np.log(list(_terms(architecture, energies)))
+    responses = (terms[..., 1:] - terms[..., :1]) / STEP
+    return np.asarray(np.max(np.square(responses) @ arriving, axis=0))
+
+
+def _terms(architecture: Sequential, energies: Array) -> Iterator[Array]:
+    """F_l and B_l over a constant, (L, 1 + L): of the mean field of one site, as it is and with c_h raised by STEP."""
+    sigma, widths = architecture.sigma, architecture.channels_by_layer
+    gates: list[Array] = []
+    overlaps: list[Array] = []
+    kernel = cross = squares = carried = np.zeros(1)
+    for place, energy in enumerate(energies):
+        here = energy * carried if place else np.full(1 + len(energies), energy)
+        here[1 + place] *= np.exp(STEP)
+        if place:
+            cross = gates[-1] ** 2 * cross + squares * kernel**2 / widths[place]
+            kernel = gates[-1] * kernel
+        kernel = kernel + widths[place] * here
+        overlaps.append(kernel**2 / widths[place + 1] + cross)
+        factor = architecture.variance_factor / sigma.gain
+        gates.append(factor * sigma.gate_product(here, here, here))
+        squares = factor**2 * sigma.gate_square_product(here, here, here)
+        passed = sigma.product(here, here, here)
+        carried = passed / passed[0]
+    above = np.cumprod(gates[::-1], axis=0)[::-1]
+    yield np.array(overlaps)
+    yield np.array(overlaps) * above

@@ -1,0 +1,62 @@
+"""The referee's report: every published claim with its verdict, the numbers behind it, and what replaces it.
+
+Runs the simulations that the claims rest on (a finished one is read, an interrupted one continued), judges each claim
+on their datasets, and writes the verdicts as a table, Markdown, JSON and one HTML page that holds the figures. The exit
+status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sims.common.command import add_worker_options, command_parser, run_command
+
+NAME = "claims"
+PRESETS = ("smoke", "default", "paper")
+DIFFERENT = 1
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(NAME, __doc__, presets={name: {"preset": name} for name in PRESETS})
+    add = parser.add_argument
+    add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
+    add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
+    add("--seed", type=int, default=0, help="root of all random streams (default: 0)")
+    add_worker_options(parser)
+    add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
+    add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
+    add("--record", action="store_true", help="make these verdicts the recorded ones of the preset")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Simulate what is missing, judge, write, compare with the record."""
+    from meanfield.common.validation import require_count
+    from sims.claims import record, report
+    from sims.claims.runs import RunOptions, chosen_claims, evidence, judged
+
+    require_count("--seed", options.seed, minimum=0)
+    claims = chosen_claims(options.only)
+    folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}"
+    shared = RunOptions(options.preset, options.seed, options.workers, options.force)
+    found = evidence(claims, shared, folder)
+    results = [judged(claim, found) for claim in claims]
+    print(report.text(results))
+    written = report.write(results, found, folder, title=f"preset {options.preset}, seed {options.seed}")
+    print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
+    if options.record:
+        print(f"recorded {record.keep(results, options.preset)}")
+        return 0
+    changed = record.differences(results, options.preset)
+    print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))
+    return DIFFERENT if changed else 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

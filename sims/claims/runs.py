@@ -1,0 +1,151 @@
+"""The runs that claims rest on, and the verdicts that follow from their datasets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import xarray as xr
+
+from meanfield.common.files import require_writable
+from meanfield.common.validation import require_choice
+from meanfield.execution.team import Workers
+from meanfield.verification.catalogue import CLAIMS
+from meanfield.verification.claims import Claim, combined
+from meanfield.verification.verdicts import Finding, Verdict
+from sims import simulation as simulation_module
+from sims.claims.side_by_side import side_by_side
+from sims.common.command import worker_arguments
+from sims.common.durations import rough_seconds
+from sims.common.finished import finished
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What all simulations of a report are run with."""
+
+    preset: str
+    seed: int
+    workers: Workers
+    force: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """A simulation that claims rest on, and what its command line has beyond preset, seed and workers.
+
+    A check without its judge, which other processes could not be sent.
+    """
+
+    name: str
+    simulation: str
+    arguments: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return " ".join([f"sims.{self.simulation}", *self.arguments])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One finished run: its name, the command that makes it, its dataset, figure and printed report."""
+
+    run: str
+    command: str
+    path: Path
+    dataset: xr.Dataset
+
+    @property
+    def figure(self) -> Path:
+        return self.path.with_suffix(".png")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A claim with one finding per check, and the verdict that they make."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+    commands: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        return combined(finding.verdict for finding in self.findings)
+
+
+def chosen_claims(only: str | None) -> list[Claim]:
+    """Those named in a comma-separated list, in the catalogue's order; all of them without one."""
+    if only is None:
+        return list(CLAIMS.values())
+    wanted = [name.strip() for name in only.split(",")]
+    for name in wanted:
+        require_choice("--only", name, CLAIMS)
+    return [claim for claim in CLAIMS.values() if claim.id in wanted]
+
+
+def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str, Evidence]:
+    """Every simulation that the claims rest on, run or read."""
+    require_writable(folder)
+    checks = (check for claim in claims for check in claim.checks)
+    jobs = {check.run: Job(check.run, check.simulation, check.arguments) for check in checks}
+    for job in jobs.values():
+        module = simulation_module(job.simulation)
+        if hasattr(module, "require_installed"):  # an extra that is missing is told before an hour's work
+            module.require_installed()
+    long, short = split(list(jobs.values()), run)
+    made = {one.run: one for one in (*_one_by_one(long, run, folder), *_side_by_side(short, run, folder))}
+    return {name: made[name] for name in jobs}
+
+
+def split(jobs: list[Job], run: RunOptions) -> tuple[list[Job], list[Job]]:
+    """Those that all processes make together, one by one, and those that they make side by side, longest first.
+
+    A simulation that one process alone would not finish while the others make the rest is for all of them; so is every
+    one under a scheduler, whose workers are not counted.
+    """
+    processes = 1 if run.workers.scheduler else run.workers.here
+    seconds = {job: rough_seconds(job.simulation, run.preset) for job in jobs}
+    most = sum(seconds.values()) / processes
+    long = [job for job in jobs if processes == 1 or seconds[job] > most]
+    short = sorted(set(jobs) - set(long), key=lambda job: (-seconds[job], job.name))
+    return long, short
+
+
+def _one_by_one(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evidence]:
+    for place, job in enumerate(jobs, start=1):
+        print(f"[{place}/{len(jobs)}] {job.title}", file=sys.stderr)
+        yield _evidence(job, run, folder)
+
+
+def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Evidence]:
+    """With a process for each simulation instead of all for one."""
+    if not jobs:
+        return
+    processes, alone = min(run.workers.here, len(jobs)), replace(run, workers=Workers(1))
+    print(f"{len(jobs)} simulations, {processes} at a time; named when finished", file=sys.stderr)
+    with closing(side_by_side(partial(_evidence, run=alone, folder=folder), jobs, processes)) as finished_ones:
+        for place, (index, one, said) in enumerate(finished_ones, start=1):
+            print(f"[{place}/{len(jobs)}] {jobs[index].title}\n{said}", end="", file=sys.stderr)
+            yield one
+
+
+def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
+    """The claim's findings on these datasets."""
+    findings = tuple(check.judge(found[check.run].dataset) for check in claim.checks)
+    return Result(claim, findings, tuple(found[name].command for name in claim.runs))
+
+
+def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
+    """Make one run, or read what an equal run has written."""
+    module = simulation_module(job.simulation)
+    path = folder / f"{job.name}.nc"
+    takes = module.parse([])
+    sizes = [word for name in ("preset", "seed") if name in takes for word in (f"--{name}", str(getattr(run, name)))]
+    workers = worker_arguments(run.workers) if "workers" in takes else []
+    arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
+    command = " ".join([f"python -m {job.title}", *sizes])
+    return Evidence(job.name, command, path, finished(job.simulation, arguments, path))

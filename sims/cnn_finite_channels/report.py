@@ -1,0 +1,89 @@
+"""The printed report on finite channels and stencils of convolutional nets."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from meanfield.verification.zhang_2026.plain_nets import channel_corrections, stencil_slopes
+from sims.common.beside import heavy_tail_notes
+from sims.common.report import answer, report
+from sims.common.table import measured, number, signed, table
+from sims.overlap_recursion.report import width_table
+
+QUESTION = "Are corrections of finite channels C of order 1/C uniformly in depth, as the papers say?"
+CORRECTION = channel_corrections.CORRECTION
+SCALE = stencil_slopes.SCALE
+
+
+CORRECTION_NOTE = (
+    "B / mean field - 1: drawn. Beside it two predictions, the exact corrections of fully-connected nets (one site) "
+    "of C and of C x sites units, each with s.e. off: drawn minus predicted, in standard errors. times C: C x drawn."
+)
+VARIANCE_NOTE = (
+    "pair: two parameter directions, LAYER,UNIT:LAYER,UNIT; T: their overlap. A variance of order 1/C makes a line of "
+    "this table constant."
+)
+SLOPE_NOTE = (
+    "slope: of eta* over the depths, drawn, beside the mean field's over the same depths; s.e. off: drawn minus "
+    "mean field, in standard errors. ratio: eta* over the first stencil's at L = {depth}, drawn, then the mean field's."
+)
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Corrections, added variances, slopes and prefactors; then the verdicts."""
+    found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
+    notes = heavy_tail_notes(dataset, [CORRECTION])
+    corrections, variances = (_correction_table(dataset), *notes), (width_table(dataset), VARIANCE_NOTE)
+    tables = [_heading(dataset), *corrections, "\n".join(variances), _slope_table(dataset)]
+    return report(QUESTION, _answer(dataset), tables, found)
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    mean = dataset[CORRECTION].mean("channels").isel(depth_over_channels=[0, -1])
+    ends = zip(mean["depth_over_channels"].values, mean.values, strict=True)
+    grown = ", ".join(f"{value:.2g} at L/C = {share:g}" for share, value in ends)
+    return answer([channel_corrections.judge_uniform_in_depth(dataset)], f"at fixed channels {grown}")
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    first = "ConvNet, relu, circular padding, convolutional readout; label term B of the last layer"
+    run = "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}"
+    return f"{first}\n{run}".format_map(dataset.attrs)
+
+
+def _correction_table(dataset: xr.Dataset) -> str:
+    rows = []
+    for share in dataset["depth_over_channels"].values:
+        for channels in dataset["channels"].values:
+            at = dataset.sel(depth_over_channels=share, channels=channels)
+            drawn, stderr = float(at[CORRECTION]), float(at[f"{CORRECTION}_stderr"])
+            one_site, effective = (float(at[f"{CORRECTION}_{name}"]) for name in ("one_site", "effective_width"))
+            scores = [signed((drawn - value) / stderr) for value in (one_site, effective)]
+            cells = [measured(drawn, stderr), number(one_site), scores[0], number(effective), scores[1]]
+            layers = f"{float(at['correction_depth']):g}"
+            rows.append([f"{share:g}", str(channels), layers, *cells, measured(channels * drawn, channels * stderr)])
+    predicted = ("one site", "s.e. off", "C x sites units", "s.e. off")
+    header = [["L/C", "C", "L"], ["B / mean field - 1", *predicted], "times C"]
+    title = "Correction, {taps} taps on {sites} sites: equal at equal L/C, or, were it O(1/C), equal in the last column"
+    return "\n".join([table(header, rows, title.format_map(dataset.attrs)), CORRECTION_NOTE])
+
+
+def _slope_table(dataset: xr.Dataset) -> str:
+    depths, rows = dataset["depth"].values, []
+    reference = dataset.isel(stencil=0)
+    for stencil in dataset["stencil"].values:
+        at = dataset.sel(stencil=stencil)
+        law, expected = stencil_slopes.drawn_slope(at), stencil_slopes.mean_field_slope(at)
+        pairs = zip(at[SCALE].values, at[f"{SCALE}_stderr"].values, strict=True)
+        ratio, limit = (float((at[name] / reference[name])[0]) for name in (SCALE, f"{SCALE}_mean_field"))
+        score = signed((law.exponent - expected) / law.stderr)
+        cells = [measured(law.exponent, law.stderr), number(expected), score, number(ratio), number(limit)]
+        rows.append([str(stencil), *(measured(float(v), float(e)) for v, e in pairs), *cells])
+    scales = [f"eta* at L = {depth}" for depth in depths]
+    header = ["stencil", scales, ["slope", "mean field", "s.e. off"], ["ratio", "its mean field"]]
+    slack = stencil_slopes.finite_width_slack(reference)
+    title = (
+        f"eta* of the label term, {dataset.attrs['slope_channels']} channels; "
+        f"finite width steepens slopes by {slack:.3f} for one site"
+    )
+    return "\n".join([table(header, rows, title), SLOPE_NOTE.format(depth=depths[0])])

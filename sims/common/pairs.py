@@ -1,0 +1,62 @@
+"""Pairs of parameter directions on the command line, and nets in which they can be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from meanfield.nets.directions import Pair
+    from meanfield.nets.layered import Sequential
+
+MOST_SEEDS = 1000
+
+
+def add_pair_option(add: Callable[..., Any]) -> None:
+    """--pair, which may be repeated."""
+    add(
+        "--pair",
+        action="append",
+        metavar="L,A:L,A",
+        help="layer and unit of two directions, counted from 1, such as 1,1:2,1; may be repeated (default: the same "
+        "unit; two units of a layer; the same unit, and two units, of different layers)",
+    )
+
+
+def chosen_pairs(net: Sequential, given: list[str] | None) -> tuple[Pair, ...]:
+    """The pairs that were asked for, or one of every kind; all inside the net."""
+    from meanfield.nets.directions import checked_pairs
+
+    return checked_pairs(net, map(_read, given) if given else _default_pairs(net))
+
+
+def _default_pairs(net: Sequential) -> list[Any]:
+    """One pair of every kind, all begun by layer 2; nets of a single layer or unit have fewer kinds."""
+    kinds = [((1, 1), (1, 1)), ((1, 1), (1, 2)), ((1, 1), (2, 1)), ((1, 1), (2, 2))]
+    narrowest = min(net.channels_by_layer)
+    return [pair for pair in kinds if pair[1][0] <= len(net.unit_ends) and pair[1][1] <= narrowest]
+
+
+def _read(text: str) -> tuple[tuple[int, int], ...]:
+    """A pair from the command line."""
+    try:
+        first, second = (tuple(int(number) for number in part.split(",")) for part in text.split(":"))
+        (first_layer, first_unit), (second_layer, second_unit) = first, second
+    except ValueError:
+        raise ValueError(f"--pair {text!r} does not read as LAYER,UNIT:LAYER,UNIT, such as 1,1:2,1") from None
+    return (first_layer, first_unit), (second_layer, second_unit)
+
+
+def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, weights: str = "auto") -> int:
+    """The first seed after the given one whose fixed layers let every direction through to the layers above.
+
+    Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow. Dense ``weights``
+    and lazily revealed ones of a seed are different nets.
+    """
+    import meanfield as mf
+
+    for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
+        found = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, weights=weights, fixed_layers=fixed)
+        if (found["overlap_variance"].isel(layer=fixed) > 0).all():
+            return candidate
+    raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")

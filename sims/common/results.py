@@ -1,0 +1,138 @@
+"""Where the numbers of one run go: its dataset, its figure, its unfinished pieces; each found again by the same run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sims.common.command import Checked, chosen_arrays
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from meanfield.execution.storage import PieceStore
+
+
+def run_key(**what: Any) -> str:
+    """A digest of what a run is asked for and of all code that its numbers come from.
+
+    The code is the library's, and that of all simulations: they choose what is drawn and put theory beside it. Figures
+    read what is stored.
+    """
+    from meanfield.execution.provenance import code_digest, digest, sources_digest
+
+    return digest(**what, code=code_digest(), simulations=sources_digest(Path(__file__).parent.parent))[:8]
+
+
+class Results:
+    """The dataset and the figure of one run: where they stand, and whether they are there already."""
+
+    def __init__(self, name: str, run_key: str, options: argparse.Namespace) -> None:
+        self.run_key = run_key
+        self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
+        if self.dataset_path.suffix != ".nc":
+            what = "is an ending without a name" if self.dataset_path.name == ".nc" else "must end in .nc (NetCDF)"
+            raise ValueError(f"--out {self.dataset_path} {what}; give a file such as results/run.nc")
+        self.figure_path = self.dataset_path.with_suffix(".png")
+        self._force, self._command, self._options = options.force, options.command, options
+        _check_draws(options)
+
+    @property
+    def pieces(self) -> PieceStore:
+        """Finished pieces of this run, beside the dataset that they are for."""
+        from meanfield.execution.storage import PieceStore
+
+        return PieceStore(self.dataset_path.parent / f".{self.dataset_path.stem}-{self.run_key}.pieces")
+
+    def deliver(
+        self, measure: Callable[[], xr.Dataset], text: Callable[[xr.Dataset], str], draw: Callable[[xr.Dataset], Figure]
+    ) -> int:
+        """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where.
+
+        All that can be refused has been when this is called: here the work begins.
+        """
+        if self._options.check_only:
+            self._require_arrays()
+            raise Checked
+        dataset = self.finished()
+        if dataset is None:
+            self._require_arrays()
+            dataset = measure()
+            self.keep(dataset)
+        else:
+            print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
+        print(text(dataset))
+        self.keep_figure(draw, dataset)
+        print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
+        return 0
+
+    def _require_arrays(self) -> None:
+        """Raise unless this process has the backend that it computes on."""
+        if "backend" in self._options and not self._options.workers.remote:
+            from meanfield.simulation.arrays.resolve import arrays_of
+
+            arrays_of(**chosen_arrays(self._options))
+
+    def finished(self) -> xr.Dataset | None:
+        """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
+        from meanfield.common.files import require_file
+
+        for path in (self.dataset_path, self.figure_path):
+            require_file(path)
+        if self._force:
+            return None
+        if self.dataset_path.exists():
+            dataset = _stored(self.dataset_path)
+            if dataset is None or dataset.attrs.get("run") != self.run_key:
+                raise self._occupied(self.dataset_path)
+            return dataset
+        if self.figure_path.exists():
+            raise self._occupied(self.figure_path)
+        return None
+
+    def keep(self, dataset: xr.Dataset) -> None:
+        """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s."""
+        from meanfield.common.files import write_whole
+
+        seed = {"seed": str(self._options.seed)} if "seed" in self._options else {}
+        dataset.attrs |= {**seed, "run": self.run_key, "command": self._command}
+        # Not by HDF5 itself, which ends the program where the disk is full.
+        whole = dataset.to_netcdf(engine="h5netcdf")
+        write_whole(self.dataset_path, lambda path: path.write_bytes(whole))
+        self.figure_path.unlink(missing_ok=True)
+        self.pieces.discard()
+
+    def keep_figure(self, draw: Callable[[xr.Dataset], Figure], dataset: xr.Dataset) -> None:
+        """Draw and write the figure if it is not there."""
+        from figures.render import save
+
+        if not self.figure_path.exists():
+            save(draw, dataset, self.figure_path)
+
+    @staticmethod
+    def _occupied(path: Path) -> FileExistsError:
+        return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
+
+
+def _check_draws(options: argparse.Namespace) -> None:
+    """Refuse numbers of draws and seeds that no simulation takes."""
+    from meanfield.common.validation import require_count, require_draws
+
+    if "draws" in options:
+        require_draws("--draws" if options.times == 1 else f"--draws with --times {options.times}", options.draws)
+    if "seed" in options:
+        require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
+
+
+def _stored(path: Path) -> xr.Dataset | None:
+    """The dataset in a file, or None if the file holds no dataset."""
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            return stored.load()
+    except (OSError, ValueError):
+        return None

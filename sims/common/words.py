@@ -1,0 +1,60 @@
+"""The words of printed reports, explained once below each report that uses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from meanfield.common.estimates import FALSE_ALARM_BUDGET
+from meanfield.quantities.registry import QUANTITIES
+from meanfield.verification.verdicts import CONVERGED_SHARE, WIDEST_BAND
+
+STATISTICS = {
+    "s.e.": "standard errors, from independent draws: how many of them a number is from the one it is held against. "
+    "With a sign: drawn minus predicted, nothing allowed for.",
+    "allowance": "how far the sizes of a run may move a number from the limit that it is held against, by a formula "
+    "stated in meanfield/verification. Verdicts count only the s.e. beyond it.",
+    "band": f"the s.e. beyond the allowance that a true claim leaves in one of {1 / FALSE_ALARM_BUDGET:,.0f} runs. "
+    f"It is wide where few draws make the error uncertain; one above {WIDEST_BAND:g} says so instead.",
+    "rival": "what would be true if the claim were false.",
+    "worst": "of all points that a claim is about, the one farthest off; negative: inside the allowance.",
+    "CONFIRMED": "the claim lies well inside the band, and its rival outside.",
+    "REFUTED": "the claim lies outside the band.",
+    "INCONCLUSIVE": f"neither, or one draw makes more than {CONVERGED_SHARE:.0%} of a mean.",
+    "too few draws": "the claim or its rival would leave the band at the number needed, were it as far off as in this "
+    "run: errors fall as draws^(-1/2). The option --times multiplies the draws.",
+    "Heavy tail": "rare draws make the mean, which these draws may not have met.",
+}
+
+LAWS = {
+    "mean field": "the limit of many units or channels at fixed depth, computed without a draw.",
+    "minima": "the papers' law for F and B, a sum over pairs of layers of the smaller layer number: l(l+1)(2l+1)/6 "
+    "where all layers have as many inputs; its factor is set at the first layer.",
+    "He": "weights of variance 2/fan_in.",
+    "muP head": "output weights of variance 1/fan_in^2, so that outputs vanish with the width.",
+}
+
+LETTERS = {"label_term": "B", "output_term": "A", "update_energy": "S", "overlap_energy": "F"}
+TERMS = {
+    **{QUANTITIES[name].long_name: f"{letter}, {QUANTITIES[name].definition}." for name, letter in LETTERS.items()},
+    "eta*": f"{QUANTITIES['learning_rate_scale'].definition}. Of a term alone: from that term.",
+}
+
+# As CITATION.cff has them, with their authors.
+SOURCES = {
+    "P0": "Hyperparameter Transfer Laws for Non-Recurrent Multi-Path Neural Networks.",
+    "P1": "Spectral Condition for muP under Width-Depth Scaling.",
+    "P2": "On the Residual Scaling of Looped Transformers: Stability and Transferability.",
+    "P3": "Arithmetic-Mean muP for Modern Architectures: A Unified Learning-Rate Scale for CNNs and ResNets.",
+    "docs/theory.md": "the derivations, section by section, in the repository of this program.",
+}
+
+
+def used_words(text: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Those of a report's ``own`` words and of all reports' that stand in its text, with what they mean."""
+    words = {**own, **STATISTICS, **LAWS, **TERMS, **SOURCES}
+    return {word: meaning for word, meaning in words.items() if _stands_in(word, text)}
+
+
+def _stands_in(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None

@@ -1,0 +1,130 @@
+"""The hyperparameters of a wide and deep residual net, from those tuned on a small one, for any of nine optimizers.
+
+Prints, for every role (weights of input, hidden and output layers, biases), the numbers to copy into a training run:
+base value times powers of the width ratio r_n and the depth ratio r_L, as P1 tabulates them, with the table that they
+come from, whether they follow from the optimizer's update norms, and a warning where the table's premises do not hold.
+Hyperparameters without a base value are printed as factors. Optimizers of matrices usually step hidden weights only:
+--others names the optimizer of all other parameters. Nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from sims.common.command import command_parser, run_command
+
+NAME = "hyperparameters"
+FORMATS = ("text", "markdown", "json")
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(NAME, __doc__)
+    add = parser.add_argument
+    add("--optimizer", required=True, help="sgd, adamw, lion, sophia, muon, muon_kimi, shampoo, soap or sso")
+    add("--width", type=int, required=True, metavar="N", help="units of every layer of the net to train")
+    add("--depth", type=int, required=True, metavar="L", help="its residual blocks")
+    add("--base-width", type=int, required=True, metavar="N", help="width of the net that the base values suit")
+    add("--base-depth", type=int, required=True, metavar="L", help="its residual blocks")
+    block = "layers of a residual branch, 1 or more (default: 2; attention and feed-forward branches have 2 or more)"
+    add("--block-depth", type=int, default=2, metavar="K", help=block)
+    add("--parameterization", default="spectral", help="spectral (default), or standard: nothing scales")
+    add("--input-dimension", type=int, metavar="D", help="of dense inputs (images); divides their initial variance")
+    add("--output-dimension", type=int, metavar="D", help="outputs (vocabulary), for the warnings")
+    base = parser.add_argument_group("base values")
+    base.add_argument("--base-lr", type=float, metavar="RATE", help="learning rate")
+    base.add_argument("--base-weight-decay", type=float, metavar="DECAY")
+    base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
+    base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
+    base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
+    others = parser.add_argument_group("all parameters but hidden weights")
+    others.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
+    others.add_argument("--others-lr", type=float, metavar="RATE")
+    others.add_argument("--others-weight-decay", type=float, metavar="DECAY")
+    others.add_argument("--others-epsilon", type=float, metavar="EPS")
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    output.add_argument("--out", type=Path, help="file to write (default: print)")
+    output.add_argument("--force", action="store_true", help="replace a file that exists")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, or write it."""
+    from sims.hyperparameters import report
+
+    _check(options)
+    text = getattr(report, options.format)(report.assemble(_parts(options), _common(options)))
+    if options.out is None:
+        print(text)
+        return 0
+    from meanfield.common.files import require_file, write_text_whole
+
+    require_file(options.out)
+    if options.out.exists() and not options.force:
+        raise FileExistsError(f"{options.out} exists; give another --out, or --force to replace it")
+    write_text_whole(options.out, text + "\n")
+    print(f"table    {options.out}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse optimizers by the option that names them, and a multiplier under which a block does nothing."""
+    from meanfield.common.validation import require_choice, require_positive
+    from meanfield.parameterizations import OPTIMIZERS
+
+    for name in ("optimizer", "others"):
+        if getattr(options, name) is not None:
+            require_choice(f"--{name}", getattr(options, name), OPTIMIZERS)
+    require_positive("--base-multiplier", options.base_multiplier, why="at 0 blocks pass nothing on and never learn")
+
+
+def _common(options: argparse.Namespace) -> dict[str, Any]:
+    """What all roles share, as `resolve` and `unmet_premises` name it."""
+    names = ("width", "depth", "base_width", "base_depth", "block_depth", "parameterization", "input_dimension")
+    return {name: getattr(options, name) for name in (*names, "output_dimension")}
+
+
+def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One part per optimizer: its name, the roles that it steps, and its base values."""
+    shared = {"block_multiplier": options.base_multiplier, "initial_variance": options.base_variance}
+    own = _base_values("--base", options.optimizer, options, "base")
+    if options.others is None:
+        for name in ("lr", "weight_decay", "epsilon"):
+            if getattr(options, f"others_{name}") is not None:
+                raise ValueError(f"--others-{name.replace('_', '-')} is given, but no optimizer for it; add --others")
+        return [{"optimizer": options.optimizer, "roles": None, "base_values": shared | own}]
+    from meanfield.parameterizations import table_of
+
+    rest = _base_values("--others", options.others, options, "others")
+    roles = tuple(role for role in table_of(options.others, options.block_depth).roles if role != "hidden")
+    return [
+        {"optimizer": options.optimizer, "roles": ("hidden",), "base_values": shared | own},
+        {"optimizer": options.others, "roles": roles, "base_values": shared | rest},
+    ]
+
+
+def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix: str) -> dict[str, float | None]:
+    """The optimizer's own base values; an epsilon only where it has one that scales."""
+    from meanfield.parameterizations import table_of
+    from meanfield.theory.laws.update_norms import UNPRINTED
+
+    known = (*table_of(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
+    given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}
+    values = {"learning_rate": given["lr"], "weight_decay": given["weight_decay"]}
+    epsilon = f"{optimizer}_epsilon"
+    if epsilon in known:
+        return values | {epsilon: given["epsilon"]}
+    if given["epsilon"] is not None:
+        raise ValueError(f"{flag}-epsilon is {given['epsilon']:g}, but {optimizer!r} has no epsilon; drop it")
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

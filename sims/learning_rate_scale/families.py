@@ -1,0 +1,66 @@
+"""The nets and loops whose learning-rate scales are shown, and those that a rate can be carried between, by name."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.families.tied_loop import TiedLoop
+
+BLOCK_DEPTHS = (1, 2, 3)
+SHOWN_RESIDUAL = (
+    "residual init k=1",
+    "residual init k=2",
+    "residual multiplier_sqrt k=1",
+    "residual multiplier_linear k=2",
+    "residual cnn 1d",
+)
+# Shorter names that --family takes too.
+ALIASES = {"cnn": "cnn 2d", "residual": "residual init k=1", "looped": "looped linear"}
+
+
+def plain(depth: int, width: int, outputs: int) -> dict[str, Any]:
+    """White inputs, he heads, convolutional readouts."""
+    conv: dict[str, Any] = {"depth": depth, "channels": width, "outputs": outputs, "readout": "convolution"}
+    return {
+        "mlp": MLP(depth=depth, width=width, outputs=outputs),
+        "mlp linear": MLP(depth=depth, width=width, outputs=outputs, activation="linear"),
+        "cnn 1d": ConvNet(grid=(32,), kernel=(3,), **conv),
+        "cnn 2d": ConvNet(grid=(16, 16), kernel=(3, 3), **conv),
+    }
+
+
+def residual(depth: int, width: int, outputs: int) -> dict[str, Any]:
+    """ReLU blocks alone, every scaling and branch depth k; of convolutions, one layer per block as in P0's ResNets."""
+    found: dict[str, Any] = {
+        f"residual {scaling} k={k}": ResidualMLP(
+            depth=depth, width=width, outputs=outputs, block_depth=k, scaling=scaling
+        )
+        for scaling, k in product(SCALINGS, BLOCK_DEPTHS)
+    }
+    conv: dict[str, Any] = {"depth": depth, "channels": width, "outputs": outputs, "readout": "convolution"}
+    return found | {"residual cnn 1d": ResidualConvNet(grid=(32,), kernel=(3,), **conv)}
+
+
+def loops(depth: int, width: int) -> dict[str, TiedLoop]:
+    """One matrix for all steps ("looped") or one for each ("deep"), under eps = L^-1 and L^(-1/2)."""
+    return {
+        f"{model} {alpha}": TiedLoop(depth=depth, width=width, alpha=alpha, tied=model == "looped")
+        for model, alpha in product(("looped", "deep"), ("linear", "sqrt"))
+    }
+
+
+def shown(depth: int, width: int, outputs: int) -> tuple[dict[str, Any], dict[str, TiedLoop]]:
+    """Nets and loops of the report."""
+    blocks = residual(depth, width, outputs)
+    nets = plain(depth, width, outputs) | {name: blocks[name] for name in SHOWN_RESIDUAL}
+    return nets, loops(depth, width)
+
+
+def served(width: int, outputs: int) -> dict[str, Any]:
+    """Everything of depth 1 that a rate can be carried for, by full and by shorter names."""
+    found = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width)
+    return found | {short: found[name] for short, name in ALIASES.items()}

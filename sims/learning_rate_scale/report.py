@@ -1,0 +1,179 @@
+"""The printed report on learning-rate scales: by depth, fitted slopes beside measured ones, transfer, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.estimates import fit_power_law
+from meanfield.verification.published import COMMON_SWEEP, judged_slopes, measured_slopes
+from meanfield.verification.verdicts import Finding
+from meanfield.verification.zhang_2026.plain_nets import depth_laws
+from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
+    TRANSFER_EXPONENT,
+    fitted_law,
+    local_slopes,
+    plain_families,
+    scale_of,
+)
+from meanfield.verification.zhang_2026.residual_nets import family_laws
+from sims.common.report import answer, report
+from sims.common.table import exponents, fraction, from_log, measured, number, table
+from sims.learning_rate_scale.theory import FACTORS, SHOWN, STARTS
+
+# Depth from which a net reaches the depths of some measured slope.
+LEAST_DEPTH = min(found.depths[-1] for found in measured_slopes())
+# A local slope beyond which eta* falls exponentially.
+EXPONENTIAL = 10.0
+# What stands in for the papers' ResNets: blocks of one layer, initialised with variance 1/K.
+RESNET = "residual init k=1"
+
+QUESTION = "Is eta*(L) of plain nets the power law L^(-3/2) at the depths of common nets?"
+PLAIN_TITLE = "eta*(L) / eta*(1) of the label term (local slope), mean field; last: exact, output term included"
+RESIDUAL_TITLE = "The same of residual nets by the number of blocks, without plain layers, ReLU"
+OWN_LAWS = "The same of residual nets and loops, by the law of each, L^x with x behind its name"
+LOOP_TITLE = "Loops: eta(L) / eta(1) that keeps |dh_L| under one update fixed (local slope), mean field"
+
+NOTE = (
+    "Table 1: mean over CIFAR-10, CIFAR-100 and ImageNet, its scatter as error; its depths are not printed, 3 .. 30 "
+    "stands in. Tables 5, 6: fits through the rates that they print (table 5 at effective depths D + 1, from which its "
+    "scaled rates follow). ViTs and audio nets are none of the families here, and the papers' ResNets have plain "
+    "layers too."
+)
+LOOP_NOTE = (
+    "Updates of isotropic signs. With a matrix for every step (deep) their changes add up in squares, hence "
+    "L^(alpha - 1/2); the L^(alpha - 1) that P2 prints for stacks is that of updates whose changes all point one way."
+)
+
+
+def text(dataset: xr.Dataset) -> str:
+    """The whole report."""
+    plain, residual, loops = _groups(dataset)
+    reached = [_law_table(dataset), _slope_table(dataset), NOTE] if _deepest(dataset) >= LEAST_DEPTH else []
+    powers = [name for name in (*residual, *loops) if np.isfinite(family_laws.law_of(dataset, name))]
+    parts = [
+        _scale_table(dataset, plain, PLAIN_TITLE, exact=True),
+        _scale_table(dataset, residual, RESIDUAL_TITLE, unit="blocks"),
+        _scale_table(dataset, loops, LOOP_TITLE, unit="steps"),
+        LOOP_NOTE,
+        *reached,
+        _transfer_table(dataset, plain, TRANSFER_EXPONENT),
+        _transfer_table(dataset, powers),
+    ]
+    return report(QUESTION, _answer(dataset), parts, _findings(dataset))
+
+
+def _answer(dataset: xr.Dataset) -> str:
+    deepest = f"local slope {local_slopes(dataset['depth'].values, scale_of(dataset, 'mlp').values)[-1]:.3f}"
+    if COMMON_SWEEP not in _ranges(dataset):
+        return f"Too shallow for those depths: {deepest} at L = {_deepest(dataset)}."
+    fitted = fitted_law(dataset, "mlp", COMMON_SWEEP).exponent
+    at = f"slope {fitted:.3f} over {_span(COMMON_SWEEP)}, {deepest} at L = {_deepest(dataset)}"
+    return answer([depth_laws.judge_power_law_in_use(dataset)], at)
+
+
+def _groups(dataset: xr.Dataset) -> tuple[list[str], list[str], list[str]]:
+    """Plain families, residual ones, loops."""
+    plain = plain_families(dataset)
+    residual = [str(name) for name in dataset["family"].values if name not in plain]
+    return plain, residual, [str(name) for name in dataset["loop"].values]
+
+
+def _deepest(dataset: xr.Dataset) -> int:
+    return int(dataset["depth"][-1])
+
+
+def _short(name: str) -> str:
+    """A family's name under a heading that says the rest."""
+    return name.removeprefix("residual ")
+
+
+def _scale_table(
+    dataset: xr.Dataset, names: Iterable[str], title: str, *, unit: str = "depth", exact: bool = False
+) -> str:
+    columns = {name: scale_of(dataset, name) for name in names}
+    depths = dataset["depth"].values
+    slopes = {name: local_slopes(depths, scale.values) for name, scale in columns.items()}
+    logs, exact_slopes = (dataset[name].to_series() for name in ("log_learning_rate_scale", "exact_slope"))
+    rows = []
+    for depth in (d for d in SHOWN if d <= _deepest(dataset)):
+        at = int(np.searchsorted(depths, depth))
+        cells = [f"{float(scale[at] / scale[0]):.4g} ({_slope(slopes[name][at])})" for name, scale in columns.items()]
+        if exact:
+            cells.append(f"{from_log(logs[depth] - logs[1])} ({_slope(exact_slopes[depth])})")
+        rows.append([str(depth), *cells])
+    return table([unit, *map(_short, columns), *(["mlp exact"] if exact else [])], rows, title)
+
+
+def _ranges(dataset: xr.Dataset) -> list[tuple[int, ...]]:
+    """The depths of all measured slopes, without repetition, as far as the run reaches them."""
+    ranges = dict.fromkeys(found.depths for found in measured_slopes())
+    return [depths for depths in ranges if max(depths) <= _deepest(dataset)]
+
+
+def _law_table(dataset: xr.Dataset) -> str:
+    """Slopes that a fit finds, the local one at the end, the law, and what the papers print, by family."""
+    ranges, rows = _ranges(dataset), []
+    for name in (name for group in _groups(dataset) for name in group):
+        slope = local_slopes(dataset["depth"].values, scale_of(dataset, name).values)[-1]
+        fits = [fitted_law(dataset, name, depths).exponent for depths in ranges]
+        law, printed = family_laws.law_of(dataset, name), family_laws.printed_for(dataset, name)
+        last = ["exponential" if np.isnan(law) else fraction(law), exponents(printed)]
+        rows.append([name, *map(_slope, (*fits, slope)), *last])
+    header = ["fit over", *map(_span, ranges), [f"at {_deepest(dataset)}", "law", "papers"]]
+    return table(header, rows, "Slopes of eta*(L) in theory: fitted over depths of the papers' sweeps, and far down")
+
+
+def _slope_table(dataset: xr.Dataset) -> str:
+    """Measured slopes beside those that a fit finds in theory over the same depths."""
+    rows = []
+    for found in measured_slopes():
+        if found.depths not in _ranges(dataset):
+            continue
+        whole = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(found.depths)).values)
+        slopes = [fitted_law(dataset, name, found.depths).exponent for name in ("mlp", RESNET)]
+        slopes.insert(1, fit_power_law(found.depths, whole).exponent)
+        differences = (found.slope - slopes[0], found.slope - TRANSFER_EXPONENT)
+        cells = [f"{slope:.3f}" for slope in slopes] + [f"{difference:+.3f}" for difference in differences]
+        rows.append([found.source, _span(found.depths), measured(found.slope, found.stderr), *cells])
+    less = ["less mlp", "less -3/2"]
+    header = [["slope of tuned rates", "depths"], "measured", ["mlp", "mlp exact", RESNET], less]
+    return table(header, rows, "Slopes that trained nets showed, and that a fit finds in theory over the same depths")
+
+
+def _transfer_table(dataset: xr.Dataset, names: list[str], shared: float | None = None) -> str:
+    """How far a power law, one for all or each family's own, misses a rate that the finite-depth scale carries."""
+    deepest, rows = _deepest(dataset), []
+    scales = {name: scale_of(dataset, name) for name in names}
+    laws = {name: family_laws.law_of(dataset, name) if shared is None else shared for name in names}
+    for start in (s for s in STARTS if s < deepest):
+        for end in [*(start * factor for factor in FACTORS if start * factor < deepest), deepest]:
+            finite = {name: float(scale.sel(depth=end) / scale.sel(depth=start)) for name, scale in scales.items()}
+            cells = [f"{finite[name] / (end / start) ** laws[name] - 1:+.1%}" for name in names]
+            power = [] if shared is None else [number((end / start) ** shared)]
+            rows.append([str(start), str(end), *power, *cells])
+    if shared is None:
+        header, title = [f"{_short(name)}: {fraction(laws[name])}" for name in names], OWN_LAWS
+        return table([["from L0", "to L"], *header], rows, title)
+    title = "Transfer: rate by the finite-depth rule over rate by the power law, less 1 (label term, mean field)"
+    return table([["from L0", "to L"], f"(L/L0)^({fraction(shared)})", *names], rows, title)
+
+
+def _slope(value: float) -> str:
+    """Three decimals; of steep ones, which fall exponentially and are less certain on wide steps of depth, one."""
+    return f"{value:.3f}" if abs(value) < EXPONENTIAL else f"{value:.1f}"
+
+
+def _span(depths: tuple[int, ...]) -> str:
+    return f"{depths[0]} .. {depths[-1]}"
+
+
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    judged = judged_slopes()
+    findings = [depth_laws.judge_asymptote(dataset)]
+    if COMMON_SWEEP in _ranges(dataset):
+        findings.append(depth_laws.judge_power_law_in_use(dataset))
+    findings += [depth_laws.judge_measured_slope(found, len(judged)) for found in judged]
+    return [*findings, *family_laws.findings(dataset)]

@@ -1,0 +1,112 @@
+"""The printed report on drawn fully-connected nets: the plan, the layers beside the exact expectation, verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.comparison import score
+from meanfield.verification.convergence import (
+    LABEL_SPREAD,
+    OVERLAP_SPREAD,
+    PRECISION,
+    draws_needed,
+    is_converged,
+    is_planned,
+    layer_ranges,
+)
+from meanfield.verification.zhang_2026.plain_nets.exactness import judge_exact
+from sims.common.beside import heavy_tail_notes
+from sims.common.report import answer, folded, report
+from sims.common.table import measured, number, signed, table
+from sims.mlp_depth import depth_law_report as depth_laws
+
+QUESTION = "Are drawn energies of nets of finite width those of the exact expectation?"
+TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
+OVERLAP = {"overlap_energy": "overlap energy F"}
+NOT_CONVERGED = "not converged"
+WORDS = {"if log-normal": "the median that a log-normal S of this spread would have, exp(-sd^2 / 2) of its mean."}
+
+
+def text(dataset: xr.Dataset) -> str:
+    """The whole report."""
+    notes = f"{plan(dataset, dataset.attrs['draws'])}\n{_notes(dataset)}"
+    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
+    parts = [_layer_table(dataset), notes, _single_net_table(dataset), *depth_laws.tables(dataset)]
+    return report(QUESTION, answer(drawn, _scale(dataset)), parts, [*drawn, *depth_laws.findings(dataset)], WORDS)
+
+
+def plan(dataset: xr.Dataset, draws: int) -> str:
+    """How many draws the deepest layer takes, and how far these draws go; known before any is made."""
+    lines = []
+    for letter, name in (("B", LABEL_SPREAD), ("F", OVERLAP_SPREAD)):
+        spread = dataset[name].values
+        needed = draws_needed(spread)
+        enough = np.flatnonzero(needed <= draws) + 1
+        reach = f"layers {layer_ranges(enough)}" if len(enough) else "no layer"
+        words = (
+            f"One draw of {letter} at layer {len(spread)} spreads by {spread[-1]:.3g} times its mean (exact): a mean "
+            f"good to {PRECISION:.0%} takes {needed[-1]:.3g} draws. {draws} draws do for {reach}."
+        )
+        lines.append(folded(words, "", 2))
+    return "\n".join(lines)
+
+
+def _terms(dataset: xr.Dataset) -> dict[str, str]:
+    """What is held against the exact expectation; F too where it comes from the kernel itself and not from B."""
+    return TERMS | (OVERLAP if dataset.attrs["overlap_method"] == "dense" else {})
+
+
+def _layer_table(dataset: xr.Dataset) -> str:
+    terms = _terms(dataset)
+    converged = {name: is_converged(dataset, name).values for name in terms}
+    rows = []
+    for place, layer in enumerate(dataset["layer"].values):
+        at = dataset.isel(layer=place)
+        cells = [str(layer)]
+        for name in terms:
+            value, stderr, exact = (at[column] for column in (name, f"{name}_stderr", f"{name}_exact"))
+            scored = signed(float(score(value, stderr, exact))) if converged[name][place] else NOT_CONVERGED
+            cells += [measured(float(value), float(stderr)), number(float(exact)), scored]
+        rows.append([*cells, *(number(float(at[name])) for name in (LABEL_SPREAD, OVERLAP_SPREAD))])
+    header = ["layer", *([title, "exact", "s.e."] for title in terms.values())]
+    title = "By layer (s.e.: measured minus exact, in standard errors; spread: of one draw over its mean, exact)"
+    return table([*header, ["spread of B", "spread of F"]], rows, title)
+
+
+def _single_net_table(dataset: xr.Dataset) -> str:
+    """How single nets lie about the exact mean: what the median net does where rare ones make the mean."""
+    ratios = dataset["update_energy_quantile"].values / dataset["update_energy_exact"].values
+    spread, skewness = (dataset[f"update_energy_log_{name}"].values for name in ("spread", "skewness"))
+    columns = [ratios[0], ratios[1], np.exp(-(spread**2) / 2), ratios[2], spread, skewness]
+    by_layer = zip(dataset["layer"].values, *columns, strict=True)
+    rows = [[str(layer), *map(number, values)] for layer, *values in by_layer]
+    header = ["layer", "1 in 10 below", "median", "if log-normal", "1 in 10 above", "sd of ln S", "skewness of ln S"]
+    low, middle, high = map(number, dataset["learning_rate_scale_quantile"].values)
+    note = f"eta* of single nets: {middle} in the median, between {low} and {high} in four of five; "
+    note += f"{number(_exact_scale(dataset))} by the exact mean of S."
+    return f"{table(header, rows, 'Single nets: S of one net over the exact mean')}\n{note}"
+
+
+def _exact_scale(dataset: xr.Dataset) -> float:
+    return float(dataset["learning_rate_scale_exact"])
+
+
+def _notes(dataset: xr.Dataset) -> str:
+    notes = [f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}, {dataset.attrs['weights']} weights."]
+    notes += heavy_tail_notes(dataset, _terms(dataset))
+    left_out = dataset["layer"].values[~is_planned(dataset, "label_term").values]
+    if len(left_out):
+        notes.append(
+            f"Layers {layer_ranges(left_out)}: B, A and S not converged. Draws rarer than this run can see make their "
+            "means:\nvalues and errors there are too small in all likelihood, and no verdict rests on them."
+        )
+    return "\n".join(notes)
+
+
+def _scale(dataset: xr.Dataset) -> str:
+    scale, exact = float(dataset["learning_rate_scale"]), _exact_scale(dataset)
+    error = float(dataset["learning_rate_scale_stderr"])
+    reached = all(is_converged(dataset, name).all() for name in TERMS)
+    state = "" if reached else f" ({NOT_CONVERGED})"
+    return f"eta* = {measured(scale, error)}{state}, exact {number(exact)}"

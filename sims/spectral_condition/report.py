@@ -1,0 +1,69 @@
+"""The printed report on P1's spectral conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.zheng_2026 import spectral_products as claims
+from sims.common.report import answer, report
+from sims.common.table import slope, table
+
+QUESTION = "Do weights, updates and their products scale in width and depth as P1's conditions ask?"
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Slopes of products and alignments beside the conditions, and the verdicts."""
+    weights, updates, aligned = (
+        rows(dataset) for rows in (claims.weight_rows, claims.update_rows, claims.alignment_rows)
+    )
+    parts = [_heading(dataset), _weights(weights)]
+    parts += [_updates(updates, direction) for direction in claims.DIRECTIONS]
+    parts.append(_aligned(dataset, aligned))
+    off = [abs(row.slope.settled - row.condition) for row in (*weights, *updates)]
+    findings = claims.findings(dataset)
+    summary = answer(findings, f"{len(off)} slopes are {max(off):.2g} off at most, {np.median(off):.2g} in the middle")
+    return report(QUESTION, summary, parts, findings)
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    nets = "L blocks of {block_depth} matrices, linear; widths {widths} at L = {depth}, L = {depths} at width {width}"
+    run = "first update of every optimizer under P1's tables, {draws} draws, seed {seed}; |.| are RMS operator norms"
+    how = "slopes: log y = a + s log x + c / x (depths: + d / L^2), draw by draw; weights over finite Gaussian norms"
+    return "\n".join([nets, run, how]).format_map(dataset.attrs)
+
+
+def _slope(row: claims.Row) -> str:
+    return slope(row.slope.settled, row.slope.settled_stderr)
+
+
+def _weights(rows: Sequence[claims.Row]) -> str:
+    by = {(row.name, row.direction): row for row in rows}
+    lines = []
+    for name in dict.fromkeys(row.name for row in rows):
+        cells = [by[name, direction] for direction in claims.DIRECTIONS]
+        lines.append([name, *(cell for row in cells for cell in (_slope(row), f"{row.condition:+g}"))])
+    return table(["initially", ["in width", "condition"], ["in depth", "condition"]], lines)
+
+
+def _updates(rows: Sequence[claims.Row], direction: str) -> str:
+    chosen = [row for row in rows if row.direction == direction]
+    names = list(dict.fromkeys(row.name for row in chosen))
+    wanted = {row.name: f"{row.condition:+g}" for row in chosen}
+    lines = [["condition", *(wanted[name] for name in names)]]
+    for optimizer in dict.fromkeys(row.optimizer for row in chosen):
+        lines.append([optimizer, *(_slope(row) for row in chosen if row.optimizer == optimizer)])
+    return table([f"in {direction}", *names], lines)
+
+
+def _aligned(dataset: xr.Dataset, rows: Sequence[claims.Row]) -> str:
+    lines = []
+    for optimizer in dict.fromkeys(row.optimizer for row in rows):
+        slopes = [_slope(row) for row in rows if row.optimizer == optimizer]
+        last = dataset["weight_alignment_by_depth"] if not optimizer else dataset["update_alignment_by_depth"]
+        at = last if not optimizer else last.sel(optimizer=optimizer)
+        lines.append([optimizer or "weights (F.1)", f"{float(at.isel(depth=-1).mean()):.3f}", *slopes])
+    header = ["|A z| / (|A| |z|), A =", "deepest net", "slope in width", "slope in depth"]
+    return table(header, lines, "Alignment of matrices and of their updates (F.2) with what they read, in blocks")

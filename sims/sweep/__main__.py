@@ -1,0 +1,115 @@
+"""Run any simulation over grids of any of its parameters, into one dataset.
+
+The configuration names a simulation, parameters that are fixed and parameters that are swept; parameters are the
+simulation's options. Every point of the grid is a run like any other, with its own dataset, figure and report in a
+folder beside the sweep's dataset, and with a seed of its own, derived from the fixed one and the swept values, so that
+errors across the grid are independent. Finished points are read, an interrupted sweep continues where it stopped, and
+a longer list of values runs only what is new. The dataset has the parameters as leading dims.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sims.common.command import add_output_options, add_worker_options, command_parser, run_command, worker_arguments
+from sims.common.results import Results
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from sims.sweep.plan import Plan
+
+NAME = "sweep"
+EXAMPLE = """example: FILE.toml (docs/sweep.toml)
+
+  simulation = "looped_update"
+
+  [fixed]
+  preset = "smoke"
+  draws = 256
+
+  [sweep]
+  activation = ["relu", "tanh"]
+  weight-variance = [1.0, 2.0]
+  # where an option takes several numbers, a value is a list: loops = [[4, 8], [8, 16]]
+
+  python -m sims.sweep --config FILE.toml
+"""
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(NAME, __doc__, EXAMPLE)
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE.toml", help="what to run")
+    add_worker_options(parser)
+    add_output_options(parser, beside="a folder of all points goes")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check all points, run those that are not finished, join them, say where."""
+    from sims.sweep.plan import check_points, read_plan
+
+    plan = read_plan(options.config)
+    results = Results(f"{NAME}-{plan.simulation}", plan.key, options)
+    dataset = results.finished()
+    if dataset is None:
+        check_points(plan, options.workers)
+        dataset = _swept(plan, options, results)
+        results.keep(dataset)
+    else:
+        print(f"reading the finished sweep in {results.dataset_path} (--force runs all points again)\n")
+    print(_text(dataset, plan))
+    print(f"\ndataset  {results.dataset_path}\npoints   {_folder(plan, results)}")
+    return 0
+
+
+def _folder(plan: Plan, results: Results) -> Path:
+    """Where the points stand: one folder for all sweeps of a simulation that write side by side."""
+    return results.dataset_path.parent / f"{plan.simulation}-points"
+
+
+def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Dataset:
+    """All points, run or read, in one dataset."""
+    import json
+
+    from meanfield.common.files import require_writable
+    from meanfield.execution.provenance import provenance
+    from sims.common.finished import finished
+    from sims.sweep.dataset import combined
+
+    folder = _folder(plan, results)
+    require_writable(folder)
+    shared = [*(worker_arguments(options.workers) if plan.draws else []), *["--force"] * options.force]
+    datasets = []
+    for place, point in enumerate(plan.points, start=1):
+        described = ", ".join(f"{name} {value}" for name, value in point.values.items())
+        print(f"[{place}/{len(plan.points)}] sims.{plan.simulation}: {described}", file=sys.stderr)
+        path = folder / f"{point.stem}.nc"
+        datasets.append(finished(plan.simulation, [*point.arguments, *shared], path))
+    attrs = {"simulation": plan.simulation, "sweep": json.dumps(plan.sweep), "provenance": provenance()}
+    return combined(plan.sweep, datasets).assign_attrs(attrs)
+
+
+def _text(dataset: xr.Dataset, plan: Plan) -> str:
+    """What the sweep holds: its grid, and every variable with its dims."""
+    from sims.common.report import report
+    from sims.common.table import table
+
+    grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
+    rows = [
+        [str(name), " ".join(f"{dim} ({dataset.sizes[dim]})" for dim in variable.dims)]
+        for name, variable in dataset.data_vars.items()
+    ]
+    answer = f"{len(rows)} variables at {len(plan.points)} points, in one dataset."
+    return report(f"What does sims.{plan.simulation} give over {grid}?", answer, [table(["variable", "dims"], rows)])
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_command(run, parse(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

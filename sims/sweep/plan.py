@@ -1,0 +1,171 @@
+"""What a sweep runs: a configuration read and checked, and one command line for each point of its grid."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from figures._command import figure_names
+from meanfield.common.seeds import checked_seed, derived_seed
+from meanfield.common.validation import require_choice
+from meanfield.execution.team import Workers
+from sims import simulation as simulation_module
+from sims.common.command import REFUSALS, check_command, complaint
+from sims.common.results import run_key
+
+# Options of a simulation that the sweep itself takes, for all points.
+OWN = ("help", "out", "force", "workers", "scheduler")
+TABLES = ("simulation", "fixed", "sweep")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of the simulation: the swept parameters' values, its arguments, and a file name of its own."""
+
+    values: Mapping[str, Any]
+    arguments: tuple[str, ...]
+    stem: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A simulation over the grid of ``sweep``: parameter -> values; points run through the last parameter first.
+
+    ``draws`` says whether it has work for workers.
+    """
+
+    simulation: str
+    draws: bool
+    sweep: Mapping[str, list[Any]]
+    points: tuple[Point, ...]
+
+    @property
+    def key(self) -> str:
+        """A digest of all that the numbers depend on."""
+        return run_key(points=[point.stem for point in self.points], sweep=self.sweep)
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a TOML file; ValueError, in one line, for whatever in it cannot run."""
+    try:
+        config = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML: {error}") from None
+    for name in config:
+        require_choice(f"a key of {path}", name, TABLES)
+    if "simulation" not in config:
+        raise ValueError(f'{path} names no simulation; begin it with a line such as simulation = "looped_update"')
+    # Simulations with one dataset are those with a figure of it.
+    require_choice("simulation", config["simulation"], figure_names())
+    return planned(config["simulation"], _table(config, "fixed"), _table(config, "sweep"))
+
+
+def planned(simulation: str, fixed: Mapping[str, Any], sweep: Mapping[str, Any]) -> Plan:
+    """The checked plan of a simulation with ``fixed`` parameters over the grid of ``sweep``."""
+    parse = simulation_module(simulation).parse
+    options = parse([])
+    takes = {action.dest: action for action in options.parser._actions if action.dest not in OWN}
+    fixed, sweep = _spelled(fixed), _spelled(sweep)
+    for name in (*fixed, *sweep):
+        require_choice(f"parameter of sims.{simulation}", name, takes)
+    _check_grid(fixed, sweep)
+    points = []
+    for values in product(*sweep.values()):
+        chosen = dict(zip(sweep, values, strict=True))
+        points.append(_point(simulation, takes, fixed, chosen))
+        _require_parsed(parse, simulation, points[-1].arguments)
+    return Plan(simulation, "workers" in options, sweep, tuple(points))
+
+
+def check_points(plan: Plan, workers: Workers) -> None:
+    """Raise ValueError with the complaint of the first point that its simulation would refuse; nothing is run."""
+    simulation = simulation_module(plan.simulation)
+    for point in plan.points:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                check_command(simulation.run, simulation.parse(list(point.arguments)), workers)
+        except REFUSALS as error:
+            raise _refused(plan.simulation, point.arguments, complaint(error)) from None
+
+
+def label(value: Any) -> str:
+    """A value as words: lists with spaces, as on the command line."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _table(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = config.get(name, {})
+    if not isinstance(table, dict):
+        raise ValueError(f"{name} is {table!r}; make it a table: a line [{name}], then lines PARAMETER = VALUE")
+    return table
+
+
+def _spelled(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters may be spelled as options are, with hyphens."""
+    spelled = {name.replace("-", "_"): value for name, value in table.items()}
+    if len(spelled) < len(table):
+        raise ValueError(f"{', '.join(table)}: a parameter stands there twice, with - and with _; leave one")
+    return spelled
+
+
+def _check_grid(fixed: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
+    """Refuse grids that are empty, doubled or fixed at the same time."""
+    if not sweep:
+        raise ValueError("[sweep] is empty; give a parameter a list of values, such as width = [64, 128]")
+    for name, values in sweep.items():
+        if name in fixed:
+            raise ValueError(f"{name} is both fixed and swept; leave it in one of the tables")
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{name} is swept over {values!r}; give a list of one or more values")
+        if len({label(value) for value in values}) < len(values):
+            raise ValueError(f"{name} is swept over {values}, which holds a value twice")
+
+
+def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], chosen: dict[str, Any]) -> Point:
+    """One point, with a seed of its own: errors across the grid are then independent."""
+    given = {**fixed, **chosen}
+    if "seed" in takes:
+        root = checked_seed(given.get("seed", takes["seed"].default))
+        given["seed"] = derived_seed(root, json.dumps([simulation, chosen], sort_keys=True))
+    arguments = tuple(word for name, value in given.items() for word in _words(takes[name], value))
+    slug = "-".join(f"{name}-{label(value)}" for name, value in chosen.items())
+    key = run_key(arguments=arguments)
+    return Point(chosen, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
+
+
+def _words(action: argparse.Action, value: Any) -> list[str]:
+    """One parameter as it stands on the command line."""
+    option = action.option_strings[-1]
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise ValueError(f"{action.dest} is {value!r}; it must be true or false")
+        return [option] * value
+    values = value if isinstance(value, list) else [value]
+    # The form with = keeps values that begin with a hyphen; several values of one option have no such form.
+    if isinstance(action, argparse._AppendAction) or not isinstance(value, list):
+        return [f"{option}={one}" for one in values]
+    return [option, *map(str, values)]
+
+
+def _require_parsed(parse: Callable[[list[str]], Any], simulation: str, arguments: tuple[str, ...]) -> None:
+    """Raise ValueError, with the simulation's own complaint, unless it can read its arguments."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            parse(list(arguments))
+    except SystemExit:
+        said = printed.getvalue().strip().removeprefix("error: ")
+        raise _refused(simulation, arguments, said) from None
+
+
+def _refused(simulation: str, arguments: tuple[str, ...], complaint: str) -> ValueError:
+    return ValueError(f"sims.{simulation} {' '.join(arguments)}: {complaint}")

@@ -1,0 +1,76 @@
+"""Images of two classes with labels: the handwritten digits that ship with scikit-learn, or files of the user's."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.common.seeds import stream
+from sims.common.images import images_from_file, read_array, standardised
+
+Array = NDArray[np.float64]
+
+DIGITS = "digits"
+MISSING = (
+    'the digits ship with scikit-learn, which is not installed; install it with: python -m pip install -e ".[data]" '
+    "or give --input FILE and --labels FILE"
+)
+
+
+def two_classes(
+    source: str, labels: str | None, grid: tuple[int, ...] | None, classes: tuple[int, int], each: int, seed: int
+) -> tuple[Array, Array]:
+    """So many images of either class in random order, by turns: (d_0, 2 each) standardised, and +1, -1, +1, ..
+
+    So every even number of first columns has as many of one class as of the other.
+
+    Raises:
+        ModuleNotFoundError: no scikit-learn. ValueError: files that do not fit, or too few images of a class.
+    """
+    images, names = _digits() if source == DIGITS else _files(source, labels, grid)
+    if classes[0] == classes[1]:
+        raise ValueError(f"--classes {classes[0]} {classes[1]}: give two classes that differ")
+    chosen = []
+    for name in classes:
+        places = np.flatnonzero(names == name)
+        if len(places) < each:
+            held = ", ".join(map(str, np.unique(names)[:20]))
+            raise ValueError(
+                f"class {name} has {len(places)} images in {source} and {each} are asked for; its classes are {held}"
+            )
+        chosen.append(stream(seed, "labelled images", name).permutation(places)[:each])
+    columns = images[np.stack(chosen, axis=1).ravel()].reshape(2 * each, -1).T
+    return np.ascontiguousarray(columns), np.tile([1.0, -1.0], each)
+
+
+def require_digits() -> None:
+    """Raise ModuleNotFoundError, with what to install, where the digits are not."""
+    if find_spec("sklearn") is None:
+        raise ModuleNotFoundError(MISSING)
+
+
+def _digits() -> tuple[Array, Any]:
+    """Digits as (samples, 1, 8, 8), standardised, and which they are."""
+    require_digits()
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    return standardised(found.images[:, None], 2, "the digits"), found.target
+
+
+def _files(source: str, labels: str | None, grid: tuple[int, ...] | None) -> tuple[Array, Any]:
+    """The user's images and the class of each."""
+    if labels is None or grid is None:
+        raise ValueError("--input FILE takes --labels FILE, a class for every image, and --grid, their size, with it")
+    images = images_from_file(source, grid, None, None)
+    names = np.asarray(read_array(labels))
+    if names.ndim != 1 or names.dtype.kind not in "biu":
+        raise ValueError(f"{labels} holds {names.dtype} of shape {names.shape}; labels are whole numbers, one an image")
+    if len(images) == 1 and images.shape[1] == len(names) > 1:
+        images = images.swapaxes(0, 1)  # (n, *grid) is read as n channels of one image; labels say otherwise
+    if len(images) != len(names):
+        raise ValueError(f"{source} holds {len(images)} images and {labels} {len(names)} labels; give one for each")
+    return images, names

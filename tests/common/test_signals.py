@@ -1,0 +1,121 @@
+"""SIGTERM: raised, held or left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from meanfield.common.files import write_text_whole, write_whole
+from meanfield.common.signals import TERMINATED, Terminated, terminable, termination_held, when_terminated
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+
+
+@pytest.fixture(autouse=True)
+def handler_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    assert signal.signal(signal.SIGTERM, before) is signal.SIG_DFL
+
+
+def _tell():
+    signal.raise_signal(signal.SIGTERM)
+
+
+def test_it_raises_where_processes_are_to_be_stopped():
+    with pytest.raises(Terminated) as told, terminable():
+        _tell()
+    assert told.value.code == TERMINATED == 143
+
+
+def test_the_innermost_reaction_counts_until_its_end():
+    done = []
+    with when_terminated(lambda: done.append("outer")):
+        with when_terminated(lambda: done.append("inner")):
+            _tell()
+        _tell()
+    assert done == ["inner", "outer"]
+
+
+def test_it_waits_while_it_is_held():
+    done = []
+    with when_terminated(lambda: done.append("told")):
+        with termination_held():
+            _tell()
+            _tell()
+            assert done == []
+        assert done == ["told"]
+
+
+def test_it_is_not_forgotten_where_what_held_it_fails():
+    done = []
+
+    def fail():
+        _tell()
+        raise RuntimeError
+
+    with when_terminated(lambda: done.append("told")), pytest.raises(RuntimeError), termination_held():
+        fail()
+    assert done == ["told"]
+
+
+def test_a_handler_of_the_program_stays():
+    done = []
+    signal.signal(signal.SIGTERM, lambda *_: done.append("own"))
+    with when_terminated(lambda: done.append("ours")), termination_held(), terminable():
+        _tell()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert done == ["own"]
+
+
+def test_threads_set_no_handler():
+    failed = []
+
+    def work():
+        try:
+            with terminable(), termination_held():
+                pass
+        except ValueError as error:
+            failed.append(error)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not failed
+
+
+def test_a_file_that_is_being_written_is_finished_first(tmp_path):
+    def write(path):
+        path.write_text("half")
+        _tell()
+        path.write_text("whole")
+
+    with pytest.raises(Terminated), terminable():
+        write_whole(tmp_path / "file", write)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_without_a_reaction_the_program_ends_as_ever_but_between_files(tmp_path):
+    program = """
+import signal, sys
+from pathlib import Path
+from meanfield.common.files import write_whole
+def write(path):
+    signal.raise_signal(signal.SIGTERM)
+    path.write_text("whole")
+write_whole(Path(sys.argv[1]), write)
+"""
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], cwd=root)
+    assert done.returncode == -signal.SIGTERM
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_writing_changes_nothing_else(tmp_path):
+    write_text_whole(tmp_path / "file", "text")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

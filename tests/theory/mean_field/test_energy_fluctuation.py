@@ -1,0 +1,62 @@
+"""Corrections of order 1/n from the fluctuating energy of layers: against the mean field and against draws."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.common.gaussian_averages import mean_square
+from meanfield.execution.run import Run, simulate_all
+from meanfield.nets.activations import activation_named
+from meanfield.simulation.measures.activation_statistics import ActivationStatistics
+from meanfield.theory.mean_field.energy_fluctuation import chain_corrections, mean_field_chain
+from meanfield.theory.mean_field.label_term import forward_moments, gate_energies, white_product
+from tests.statistics import consistent
+
+DRAWS = 1500
+
+
+def _preserving(activation):
+    """sigma_W^2 that keeps pre-activations at variance 1."""
+    return 1 / mean_square(activation_named(activation).function, 1.0)
+
+
+@pytest.mark.parametrize("weight_variance", [None, 2.5])
+def test_the_chain_is_the_mean_field(weight_variance):
+    net = mf.MLP(depth=5, width=(8, 6, 9, 7, 5), activation="gelu", weight_variance=weight_variance)
+    transport, product = white_product(net)
+    energies = [float(np.ravel(c)[0]) for _, c in forward_moments(net, transport, product)]
+    gates = [float(np.ravel(g)[0]) * net.sigma.gain for g in gate_energies(net, transport, product)]
+    np.testing.assert_allclose(mean_field_chain(net).pre_activation_energy, energies, rtol=1e-9)
+    np.testing.assert_allclose(mean_field_chain(net).gate_energy, gates, rtol=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+def test_homogeneous_activations_need_no_correction(activation):
+    found = chain_corrections(mf.MLP(depth=6, width=100, activation=activation))
+    np.testing.assert_allclose([found.pre_activation_energy, found.gate_energy], 0, atol=1e-8)
+
+
+@pytest.fixture(scope="module", params=["gelu", "tanh"])
+def drawn(request):
+    net = mf.MLP(depth=7, width=160, activation=request.param, weight_variance=_preserving(request.param))
+    return net, simulate_all([Run(net, ActivationStatistics(), DRAWS, seed=5)])[0]
+
+
+def test_energies_and_gates_of_draws_need_the_correction(drawn):
+    """Within the square of the correction; without it gelu, which amplifies, is far off (negative control)."""
+    net, measured = drawn
+    chain, correction = mean_field_chain(net), chain_corrections(net)
+    for name in ("pre_activation_energy", "gate_energy"):
+        mean_field, relative = getattr(chain, name), getattr(correction, name)
+        value, stderr = measured[name].values, measured[f"{name}_stderr"].values
+        beyond = mean_field * np.square(np.maximum.accumulate(np.abs(relative)))
+        assert consistent(value - mean_field * (1 + relative), stderr, DRAWS, beyond)
+        if net.activation == "gelu" and name == "gate_energy":
+            assert not consistent(value - mean_field, stderr, DRAWS)
+
+
+def test_one_input_alone():
+    with pytest.raises(ValueError, match="with 2 input"):
+        chain_corrections(mf.MLP(depth=2, width=4, inputs=2))
+    with pytest.raises(ValueError, match="ResidualMLP"):
+        mean_field_chain(mf.ResidualMLP(depth=2, width=4))
