@@ -15,8 +15,7 @@ import xarray as xr
 
 from figures.render import METADATA, Draw, save
 from figures.style import STYLES
-from meanfield.common.pipes import while_read
-from meanfield.common.validation import require_choice
+from meanfield.common import require_choice, while_read
 
 REFUSED = 2
 INTERRUPTED = 130

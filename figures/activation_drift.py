@@ -12,9 +12,7 @@ from matplotlib.figure import Figure
 from figures._command import draw_one
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
-from meanfield.verification.published import COMMON_SWEEP
-from meanfield.verification.width_extrapolation import extrapolated
-from meanfield.verification.zhang_2026.plain_nets.activation_drift import LABEL_SCALE
+from meanfield.verification import COMMON_SWEEP, LABEL_SCALE, extrapolated
 
 RULES = {"fan_in": MEAN_FIELD, "he": LAW, "energy": FURTHER[0]}
 LABELS = {"fan_in": "1/q", "he": "2 (He)", "energy": "1/E[$\\sigma^2$]"}

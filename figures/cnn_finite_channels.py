@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from figures._command import draw_one
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
-from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import PAPERS_EXPONENT, drawn_slope, mean_field_slope
+from meanfield.verification import PAPERS_EXPONENT, drawn_slope, mean_field_slope
 
 CORRECTION = "finite_channel_correction"
 SCALE = "label_learning_rate_scale"

@@ -13,11 +13,13 @@ from matplotlib.figure import Figure
 from figures._command import draw_one
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
-from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope, measured_slopes
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
+from meanfield.verification import (
+    COMMON_SWEEP,
     TRANSFER_EXPONENT,
+    MeasuredSlope,
     fitted_law,
     local_slopes,
+    measured_slopes,
     plain_families,
     scale_of,
 )

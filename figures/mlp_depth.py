@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from figures._command import draw_one
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
-from meanfield.verification.convergence import is_converged
+from meanfield.verification import is_converged
 
 Array = NDArray[Any]
 

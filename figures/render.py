@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.style import chosen_style, styled
-from meanfield.common.files import write_whole
+from meanfield.common import write_whole
 
 Draw = Callable[[xr.Dataset], Figure]
 

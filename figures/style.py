@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_choice
+from meanfield.common import require_choice
 
 # Okabe and Ito's palette, in the order: measured, mean field, papers' law, further series.
 MEASURED = "#000000"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from meanfield.common.pipes import while_read
+from meanfield.common import while_read
 from sims.common.command import REFUSED
 
 COMMANDS = {

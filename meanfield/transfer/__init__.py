@@ -1,1 +1,5 @@
-"""Carrying a tuned learning rate from one net to another: the rules, what each takes for granted, and the choice."""
+"""Carrying a learning rate from one net to another."""
+
+from meanfield.contents import contents
+
+__getattr__, __dir__, __all__ = contents(__name__, __file__)

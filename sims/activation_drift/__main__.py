@@ -21,8 +21,8 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
-    from meanfield.nets.families.mlp import MLP
+    from meanfield.execution import Run
+    from meanfield.nets import MLP
 
 NAME = "activation_drift"
 
@@ -52,7 +52,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import activation_drift as figure
-    from meanfield.common.validation import require_count, require_counts
+    from meanfield.common import require_count, require_counts
     from sims.activation_drift import report, theory
 
     depths = sorted(set(require_counts("--depths", options.depths, why="depths of the nets that are drawn")))
@@ -71,8 +71,7 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
     """Scales by case, width and depth; energies by case and layer of the deepest wide nets; the mean field of all."""
     import xarray as xr
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import simulate_all
+    from meanfield.execution import provenance, simulate_all
     from sims.activation_drift import theory
 
     widths = [options.width // NARROW, options.width]
@@ -95,9 +94,9 @@ def _measure(options: argparse.Namespace, nets: dict[str, MLP], depths: list[int
 
 
 def _run(options: argparse.Namespace, case: str, net: MLP) -> Run:
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.run import Run
-    from meanfield.simulation.measures.activation_statistics import ActivationStatistics
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run
+    from meanfield.simulation import ActivationStatistics
 
     seed = derived_seed(options.seed, f"{case}, {net.depth} layers of {net.width}")
     return Run(net, ActivationStatistics(), options.draws, seed)

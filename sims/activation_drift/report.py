@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.published import COMMON_SWEEP
-from meanfield.verification.width_extrapolation import extrapolated
-from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
+from meanfield.verification import COMMON_SWEEP, extrapolated
+from meanfield.verification import activation_drift as claims
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import measured, number, signed, table

@@ -9,13 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.common.gaussian_averages import mean_square
-from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.mlp import MLP
-from meanfield.theory.laws.learning_rate import scales_by_depth
-from meanfield.theory.mean_field.energy_fluctuation import chain_corrections, mean_field_chain
-from meanfield.verification.published import COMMON_SWEEP
+from meanfield.common import mean_square
+from meanfield.nets import MLP, Activation, ConvNet, activation_named
+from meanfield.theory import chain_corrections, mean_field_chain, scales_by_depth
+from meanfield.verification import COMMON_SWEEP
 
 SMOOTH = ("gelu", "silu", "tanh")
 RULES = ("fan_in", "he", "energy")

@@ -59,7 +59,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import batch_size as figure
-    from meanfield.common.validation import require_counts
+    from meanfield.common import require_counts
     from sims.batch_size import report
     from sims.batch_size.cases import cases
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _images(options: argparse.Namespace) -> Any:
     """Samples with contents, standardised: (samples, channels, height, width)."""
-    from meanfield.common.validation import require_counts
+    from meanfield.common import require_counts
     from sims.batch_size.cases import LARGEST_IMAGES
     from sims.common.images import images_from_file, photo_crops
 
@@ -90,10 +90,9 @@ def _measure(options: argparse.Namespace, chosen: list[Case], results: Results) 
     """Terms by case and batch size with theory beside; the identity; slopes of theory in depth."""
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.simulation import Energies
     from sims.batch_size import theory
     from sims.batch_size.minibatches import DRAWN_BATCHES, identity
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from meanfield.nets.batches import Batch
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.mlp import MLP
+from meanfield.nets import MLP, Batch, ConvNet
 
 if TYPE_CHECKING:
     import argparse
 
-    from meanfield.nets.layered import Sequential
+    from meanfield.nets import Sequential
 
 # Grid of the convolutional nets on white noise.
 NOISE_GRID = (8,)

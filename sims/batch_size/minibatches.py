@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.nets.families.mlp import MLP
-from meanfield.simulation.training.minibatches import all_batches, drawn_population, random_batches
+from meanfield.nets import MLP
+from meanfield.simulation import all_batches, drawn_population, random_batches
 
 # Populations out of which batches are enumerated and sampled, sizes of those, and how many are sampled.
 ENUMERATED, SAMPLED = 4, 64

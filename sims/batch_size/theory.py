@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from meanfield.nets.batches import Batch
-from meanfield.nets.families.mlp import MLP
-from meanfield.theory.batch_prediction import correlated_term, label_covariance
-from meanfield.theory.prediction import predict
-from meanfield.verification.finite_width import finite_width_allowance
+from meanfield.nets import MLP, Batch
+from meanfield.theory import correlated_term, label_covariance, predict
+from meanfield.verification import finite_width_allowance
 
 if TYPE_CHECKING:
-    from meanfield.nets.layered import Sequential
+    from meanfield.nets import Sequential
     from sims.batch_size.cases import Case
 
 # A batch from which theory reads what is left as B grows.

@@ -33,7 +33,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Simulate what is missing, judge, write, compare with the record."""
-    from meanfield.common.validation import require_count
+    from meanfield.common import require_count
     from sims.claims import record, report
     from sims.claims.runs import RunOptions, chosen_claims, evidence, judged
 

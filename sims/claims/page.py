@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from meanfield.verification.verdicts import Verdict
+from meanfield.verification import Verdict
 from sims.claims.runs import Evidence, Result
 
 # Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from meanfield.common.files import write_text_whole
+from meanfield.common import write_text_whole
 from sims.claims.runs import Result
 
 FOLDER = Path(__file__).parent / "recorded_verdicts"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from meanfield.common.files import write_text_whole
-from meanfield.verification.verdicts import Verdict
+from meanfield.common import write_text_whole
+from meanfield.verification import Verdict
 from sims.claims.page import page
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report

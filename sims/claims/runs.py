@@ -11,12 +11,9 @@ from pathlib import Path
 
 import xarray as xr
 
-from meanfield.common.files import require_writable
-from meanfield.common.validation import require_choice
-from meanfield.execution.team import Workers
-from meanfield.verification.catalogue import CLAIMS
-from meanfield.verification.claims import Claim, combined
-from meanfield.verification.verdicts import Finding, Verdict
+from meanfield.common import require_choice, require_writable
+from meanfield.execution import Workers
+from meanfield.verification import CLAIMS, Claim, Finding, Verdict, combined
 from sims import simulation as simulation_module
 from sims.claims.side_by_side import side_by_side
 from sims.common.command import worker_arguments

@@ -17,11 +17,8 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from meanfield.common.machine_memory import share_machine
-from meanfield.common.signals import TERMINATED, terminable, when_terminated
-from meanfield.execution.interrupts import interrupts_held
-from meanfield.execution.processes import pool
-from meanfield.execution.threads import one_thread
+from meanfield.common import TERMINATED, share_machine, terminable, when_terminated
+from meanfield.execution import interrupts_held, one_thread, pool
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")

@@ -19,8 +19,8 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
-    from meanfield.nets.families.conv_net import ConvNet
+    from meanfield.execution import Run
+    from meanfield.nets import ConvNet
 
 NAME = "cnn_finite_channels"
 
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _checked(options: argparse.Namespace) -> dict[str, Any]:
     """Channels and depths in order, or one error before any work."""
-    from meanfield.common.validation import MOST_DRAWS, MOST_LAYERS, require_count, require_counts, require_draws
+    from meanfield.common import MOST_DRAWS, MOST_LAYERS, require_count, require_counts, require_draws
 
     why = "channels of the correction, which nets of up to as many layers show"
     channels = sorted(set(require_counts("--channels", options.channels, maximum=MOST_LAYERS, why=why)))
@@ -108,7 +108,7 @@ def _checked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _net(depth: int, channels: int, grid: tuple[int, ...], kernel: tuple[int, ...]) -> ConvNet:
-    from meanfield.nets.families.conv_net import ConvNet
+    from meanfield.nets import ConvNet
 
     return ConvNet(depth=depth, channels=channels, grid=grid, kernel=kernel, readout="convolution")
 
@@ -117,10 +117,9 @@ def _measure(options: argparse.Namespace, chosen: dict[str, Any], results: Resul
     """All three parts, drawn on one set of workers, in one dataset."""
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.simulation import Energies
     from sims.cnn_finite_channels import parts
 
     def run_of(net: ConvNet, draws: int) -> Run:

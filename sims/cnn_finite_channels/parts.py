@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.execution.run import Run
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.quantities.registry import QUANTITIES
-from meanfield.simulation.measures.pair_overlaps import PairOverlaps
-from meanfield.theory.exact.depth_scan import finite_width_excess
+from meanfield.execution import Run
+from meanfield.nets import ConvNet
+from meanfield.quantities import QUANTITIES
+from meanfield.simulation import PairOverlaps
+from meanfield.theory import finite_width_excess
 from sims.common.pairs import chosen_pairs, open_seed
 
 CORRECTION = "finite_channel_correction"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from meanfield.verification.zhang_2026.plain_nets import channel_corrections, stencil_slopes
+from meanfield.verification import channel_corrections, stencil_slopes
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import measured, number, signed, table

@@ -25,7 +25,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.nets.families.conv_net import ConvNet
+    from meanfield.nets import ConvNet
 
 NAME = "cnn_overlap"
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_numbers(options: argparse.Namespace) -> None:
     """Refuse what no network or run can have, before any file is read. (The rest is the spec's to refuse.)"""
-    from meanfield.common.validation import MOST_LAYERS, require_count, require_counts
+    from meanfield.common import MOST_LAYERS, require_count, require_counts
 
     require_count("--depth", options.depth, maximum=MOST_LAYERS)
     require_counts("--grid", options.grid)
@@ -116,10 +116,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
     """Simulate every rung of the ladder and predict beside it: one dataset with a leading dim ``depth``."""
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.simulation import Energies
 
     beside = [_predictions(net, inputs) for net in nets]
     seeds = [derived_seed(options.seed, f"depth {net.depth}") for net in nets]
@@ -144,8 +143,8 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], inputs: Any, resu
 
 def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:
     """Every level's prediction, its variables renamed NAME_level, and the allowance for finite width."""
-    from meanfield.quantities.datasets import predicted_dataset
-    from meanfield.verification.finite_width import finite_width_allowance
+    from meanfield.quantities import predicted_dataset
+    from meanfield.verification import finite_width_allowance
 
     allowance = predicted_dataset(net, {"finite_width_allowance": finite_width_allowance(net, inputs)}, {})
     return [allowance, *predictions(net, ("mean_field", "law"), inputs)]
@@ -165,7 +164,7 @@ def _inputs(options: argparse.Namespace) -> Any:
 
 
 def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
-    from meanfield.nets.families.conv_net import ConvNet
+    from meanfield.nets import ConvNet
 
     kernel = options.kernel * len(options.grid) if len(options.kernel) == 1 else options.kernel
     return ConvNet(
@@ -185,8 +184,8 @@ def _architecture(options: argparse.Namespace, depth: int, inputs: Any) -> ConvN
 
 def _results(options: argparse.Namespace, nets: list[ConvNet], inputs: Any) -> Results:
     """Where this run writes; its key names everything that its numbers depend on."""
-    from meanfield.execution.run import Run
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.execution import Run
+    from meanfield.simulation import Energies
 
     run_of = {"draws": options.draws, "seed": options.seed, **chosen_arrays(options)}
     results = Results(NAME, run_key(nets=nets, inputs=inputs, **run_of), options)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import xarray as xr
 
-from meanfield.nets.layered import Sequential
-from meanfield.theory.mean_field.gram_excess import thin_input_warning
-from meanfield.verification.comparison import score
-from meanfield.verification.zhang_2026.plain_nets import depth_growth
+from meanfield.nets import Sequential
+from meanfield.theory import thin_input_warning
+from meanfield.verification import depth_growth, score
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import MISSING, measured, number, signed, table

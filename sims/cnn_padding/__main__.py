@@ -25,7 +25,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.nets.families.conv_net import ConvNet
+    from meanfield.nets import ConvNet
 
 NAME = "cnn_padding"
 
@@ -89,7 +89,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cnn_padding as figure
-    from meanfield.common.validation import MOST_LAYERS, require_counts
+    from meanfield.common import MOST_LAYERS, require_counts
     from sims.cnn_padding import report
 
     for name, meaning in COUNTS.items():
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _nets(options: argparse.Namespace) -> list[ConvNet]:
     """Grid by grid, padding by padding, depth by depth."""
-    from meanfield.nets.families.conv_net import ConvNet
+    from meanfield.nets import ConvNet
 
     grids = [*((n,) for n in options.lines), *((n, n) for n in options.squares)]
     return [
@@ -136,10 +136,9 @@ def _measure(options: argparse.Namespace, nets: list[ConvNet], results: Results)
     """Everything drawn by (grid, padding, layer or depth) with the mean field beside; then what theory has alone."""
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.simulation import Energies
     from sims.cnn_padding import theory
 
     profiled = (options.lines[-1],)
@@ -176,7 +175,7 @@ def _by_layer(whole: list[tuple[ConvNet, xr.Dataset]], grids: int) -> dict[str, 
     import numpy as np
 
     import meanfield as mf
-    from meanfield.verification.finite_width import finite_width_allowance
+    from meanfield.verification import finite_width_allowance
 
     dims, shape = ("grid", "padding", "layer"), (grids, len(PADDINGS), -1)
     columns = {name + end: [found[name + end].values for _, found in whole] for name in BY_LAYER for end in ENDS}

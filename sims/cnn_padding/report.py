@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.comparison import score
-from meanfield.verification.zhang_2026.plain_nets import padding as claims
+from meanfield.verification import padding as claims
+from meanfield.verification import score
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import measured, number, signed, table

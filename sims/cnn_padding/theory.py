@@ -9,10 +9,9 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fraction
-from meanfield.quantities.missing_terms import missing_terms
-from meanfield.theory.mean_field.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
+from meanfield.nets import ConvNet, neighbours, offsets, rectangle_boundary_fraction
+from meanfield.quantities import missing_terms
+from meanfield.theory import EdgeLoss, edge_loss, transport_eigenvalue
 
 # Families that the mean field follows far: activation, taps along each axis, axes.
 FAMILIES = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.nets.layered import Sequential
+    from meanfield.nets import Sequential
 
 HEAVY_SHARE = 0.1
 

@@ -12,8 +12,8 @@ from sims.common.block_nets import RATES, block_net, hyperparameters
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
-    from meanfield.nets.families.block_net import BlockNet
+    from meanfield.execution import Run
+    from meanfield.nets import BlockNet
     from sims.common.results import Results
 
 DIRECTIONS = ("width", "depth")
@@ -37,7 +37,7 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
 
 def check_ladders(options: argparse.Namespace) -> None:
     """Refuse ladders too short for a slope with a correction, and names that no table has; sort and expand."""
-    from meanfield.common.validation import MOST_LAYERS, require_choice, require_count, require_counts
+    from meanfield.common import MOST_LAYERS, require_choice, require_count, require_counts
     from meanfield.parameterizations import OPTIMIZERS
 
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
@@ -80,8 +80,8 @@ def training_run(
     options: argparse.Namespace, measure: str, of: tuple[str, str], width: int, depth: int, **training: Any
 ) -> Run:
     """A net that one (optimizer, table) trains, with what the measure takes besides them."""
-    from meanfield.execution.run import Run
-    from meanfield.simulation.measures.blocks.measure import BlockTraining
+    from meanfield.execution import Run
+    from meanfield.simulation import BlockTraining
 
     optimizer, table = of
     given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
@@ -95,7 +95,7 @@ def require_rate(options: argparse.Namespace) -> None:
     """Refuse a --rate under which the smallest nets leave the range of floats within two steps."""
     import numpy as np
 
-    from meanfield.simulation.measures.blocks.training import draw_trained_streams
+    from meanfield.simulation import draw_trained_streams
 
     if options.rate is None:
         return
@@ -129,8 +129,7 @@ def measure_ladders(
     import numpy as np
     import xarray as xr
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import simulate_all
+    from meanfield.execution import provenance, simulate_all
 
     require_rate(options)
     places = list(product(*axes.values()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from meanfield.nets.families.block_net import BlockNet
+    from meanfield.nets import BlockNet
 
 # P1's tables for blocks of k >= 2 layers (condition 3.1), of one layer (condition B.1), and none: nothing scales.
 TABLES = {"many": "k >= 2 table", "one": "k = 1 table", "standard": "standard"}
@@ -37,8 +37,7 @@ def hyperparameters(
     optimizer: str, table: str, width: int, depth: int, *, rate: float | None = None, biases: bool = False
 ) -> dict[str, dict[str, float]]:
     """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1)."""
-    from meanfield.parameterizations import resolve
-    from meanfield.parameterizations.tables import ROLES, WEIGHTS
+    from meanfield.parameterizations import ROLES, WEIGHTS, resolve
 
     roles = ROLES if biases else WEIGHTS
     multiplier = {"input": 1.0, "hidden": 1.0 / BASE_DEPTH, "output": 1.0 / BASE_WIDTH}
@@ -61,7 +60,7 @@ def hyperparameters(
 
 def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int, **options: Any) -> BlockNet:
     """The net whose multipliers and variances these hyperparameters give."""
-    from meanfield.nets.families.block_net import ROLES, BlockNet
+    from meanfield.nets import ROLES, BlockNet
 
     multipliers, variances = (
         tuple(by_role[role][name] for role in ROLES) for name in ("block_multiplier", "initial_variance")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sims.common.durations import DURATIONS, first_run
 
 if TYPE_CHECKING:
-    from meanfield.execution.team import Workers
+    from meanfield.execution import Workers
 
 Presets = Mapping[str, Mapping[str, Any]]
 
@@ -188,9 +188,8 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C and SIGTERM."""
-    from meanfield.common.pipes import while_read
-    from meanfield.common.signals import TERMINATED, Terminated, when_terminated
-    from meanfield.execution.team import Workers
+    from meanfield.common import TERMINATED, Terminated, when_terminated, while_read
+    from meanfield.execution import Workers
 
     try:
         if getattr(options, "backend", "numpy") != "numpy" and options.workers is None and options.scheduler is None:
@@ -213,7 +212,7 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
 @contextmanager
 def _premises_in_one_line() -> Iterator[None]:
     """A warning that a prediction's premise fails is meant for the reader of the report: one line, no source code."""
-    from meanfield.common.validation import PremiseWarning
+    from meanfield.common import PremiseWarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, PremiseWarning):
@@ -228,7 +227,7 @@ def _premises_in_one_line() -> Iterator[None]:
 
 def _leave() -> NoReturn:
     """End at once, with its line: SIGTERM comes here where no process is to be stopped and no file to be finished."""
-    from meanfield.common.signals import TERMINATED
+    from meanfield.common import TERMINATED
 
     with suppress(OSError, AttributeError):  # nobody may read it, or it is kept from the terminal
         os.write(sys.stderr.fileno(), f"\nterminated: {KEPT}\n".encode())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from meanfield.common.files import write_text_whole
+from meanfield.common import write_text_whole
 from sims import simulation as simulation_module
 
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.common.seeds import stream
+from meanfield.common import stream
 
 Array = NDArray[np.float64]
 

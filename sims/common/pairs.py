@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from meanfield.nets.directions import Pair
-    from meanfield.nets.layered import Sequential
+    from meanfield.nets import Pair, Sequential
 
 MOST_SEEDS = 1000
 
@@ -25,7 +24,7 @@ def add_pair_option(add: Callable[..., Any]) -> None:
 
 def chosen_pairs(net: Sequential, given: list[str] | None) -> tuple[Pair, ...]:
     """The pairs that were asked for, or one of every kind; all inside the net."""
-    from meanfield.nets.directions import checked_pairs
+    from meanfield.nets import checked_pairs
 
     return checked_pairs(net, map(_read, given) if given else _default_pairs(net))
 

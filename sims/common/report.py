@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 
-from meanfield.verification.claims import combined
-from meanfield.verification.verdicts import Finding, Verdict
+from meanfield.verification import Finding, Verdict, combined
 from sims.common.table import LINE
 from sims.common.words import used_words
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from meanfield.execution.storage import PieceStore
+    from meanfield.execution import PieceStore
 
 
 def run_key(**what: Any) -> str:
@@ -22,7 +22,7 @@ def run_key(**what: Any) -> str:
     The code is the library's, and that of all simulations: they choose what is drawn and put theory beside it. Figures
     read what is stored.
     """
-    from meanfield.execution.provenance import code_digest, digest, sources_digest
+    from meanfield.execution import code_digest, digest, sources_digest
 
     return digest(**what, code=code_digest(), simulations=sources_digest(Path(__file__).parent.parent))[:8]
 
@@ -43,7 +43,7 @@ class Results:
     @property
     def pieces(self) -> PieceStore:
         """Finished pieces of this run, beside the dataset that they are for."""
-        from meanfield.execution.storage import PieceStore
+        from meanfield.execution import PieceStore
 
         return PieceStore(self.dataset_path.parent / f".{self.dataset_path.stem}-{self.run_key}.pieces")
 
@@ -72,13 +72,13 @@ class Results:
     def _require_arrays(self) -> None:
         """Raise unless this process has the backend that it computes on."""
         if "backend" in self._options and not self._options.workers.remote:
-            from meanfield.simulation.arrays.resolve import arrays_of
+            from meanfield.simulation import arrays_of
 
             arrays_of(**chosen_arrays(self._options))
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        from meanfield.common.files import require_file
+        from meanfield.common import require_file
 
         for path in (self.dataset_path, self.figure_path):
             require_file(path)
@@ -95,7 +95,7 @@ class Results:
 
     def keep(self, dataset: xr.Dataset) -> None:
         """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s."""
-        from meanfield.common.files import write_whole
+        from meanfield.common import write_whole
 
         seed = {"seed": str(self._options.seed)} if "seed" in self._options else {}
         dataset.attrs |= {**seed, "run": self.run_key, "command": self._command}
@@ -119,7 +119,7 @@ class Results:
 
 def _check_draws(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
-    from meanfield.common.validation import require_count, require_draws
+    from meanfield.common import require_count, require_draws
 
     if "draws" in options:
         require_draws("--draws" if options.times == 1 else f"--draws with --times {options.times}", options.draws)

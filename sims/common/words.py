@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from meanfield.common.estimates import FALSE_ALARM_BUDGET
-from meanfield.quantities.registry import QUANTITIES
-from meanfield.verification.verdicts import CONVERGED_SHARE, WIDEST_BAND
+from meanfield.common import FALSE_ALARM_BUDGET
+from meanfield.quantities import QUANTITIES
+from meanfield.verification import CONVERGED_SHARE, WIDEST_BAND
 
 STATISTICS = {
     "s.e.": "standard errors, from independent draws: how many of them a number is from the one it is held against. "

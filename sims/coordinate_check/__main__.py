@@ -29,7 +29,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
+    from meanfield.execution import Run
 
 NAME = "coordinate_check"
 
@@ -70,7 +70,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import coordinate_check as figure
-    from meanfield.common.validation import require_choice, require_count
+    from meanfield.common import require_choice, require_count
     from sims.coordinate_check import report
 
     check_ladders(options)

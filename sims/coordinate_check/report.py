@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.verdicts import Finding, Verdict
-from meanfield.verification.zheng_2026 import coordinate_checks as claims
+from meanfield.verification import Finding, Verdict
+from meanfield.verification import coordinate_checks as claims
 from sims.common.block_nets import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table

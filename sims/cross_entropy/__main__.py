@@ -27,8 +27,8 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
-    from meanfield.nets.layered import Sequential
+    from meanfield.execution import Run
+    from meanfield.nets import Sequential
 
 NAME = "cross_entropy"
 
@@ -62,7 +62,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import cross_entropy as figure
-    from meanfield.common.validation import MOST_LAYERS, require_count, require_counts
+    from meanfield.common import MOST_LAYERS, require_count, require_counts
     from sims.cross_entropy import report
 
     depths = require_counts("--depths", options.depths, maximum=MOST_LAYERS, why="hidden layers")
@@ -78,8 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _nets(options: argparse.Namespace) -> dict[str, Sequential]:
     """The nets at depth 1, by name."""
-    from meanfield.nets.families.conv_net import ConvNet
-    from meanfield.nets.families.mlp import MLP
+    from meanfield.nets import MLP, ConvNet
 
     shared = {"depth": 1, "outputs": options.classes}
     return {
@@ -93,11 +92,10 @@ def _measure(options: argparse.Namespace, nets: dict[str, Sequential], results: 
     import numpy as np
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.nets.batches import LOSSES
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.nets import LOSSES
+    from meanfield.simulation import Energies
 
     runs = [
         Run(
@@ -133,7 +131,7 @@ def _means(measured: xr.Dataset) -> dict[str, float]:
 
 def _beside(run: Run) -> dict[str, float]:
     """Means over layers of NAME_mean_field and, under squared loss, of NAME_exact; NaN where there is no such level."""
-    from meanfield.theory.prediction import predict
+    from meanfield.theory import predict
 
     net, names = run.net, ("label_term", "output_term", "output_error")
     found = {f"{name}_mean_field": float("nan") for name in names}

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.zhang_2026.batches import cross_entropies
+from meanfield.verification import cross_entropies
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import measured, number, table

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is None:
         print(text)
         return 0
-    from meanfield.common.files import require_file, write_text_whole
+    from meanfield.common import require_file, write_text_whole
 
     require_file(options.out)
     if options.out.exists() and not options.force:
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse optimizers by the option that names them, and a multiplier under which a block does nothing."""
-    from meanfield.common.validation import require_choice, require_positive
+    from meanfield.common import require_choice, require_positive
     from meanfield.parameterizations import OPTIMIZERS
 
     for name in ("optimizer", "others"):
@@ -109,7 +109,7 @@ def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
 def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix: str) -> dict[str, float | None]:
     """The optimizer's own base values; an epsilon only where it has one that scales."""
     from meanfield.parameterizations import table_of
-    from meanfield.theory.laws.update_norms import UNPRINTED
+    from meanfield.theory import UNPRINTED
 
     known = (*table_of(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
     given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}

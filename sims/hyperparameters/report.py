@@ -11,14 +11,14 @@ from meanfield.parameterizations import (
     PREMISES,
     ROLES,
     Scaling,
+    base_value,
     resolve,
     scaling,
     table_of,
     unmet_premises,
 )
-from meanfield.parameterizations.resolution import base_value
-from meanfield.theory.laws.update_norms import UNPRINTED, derive_scaling
-from meanfield.verification.zheng_2026.hyperparameter_tables import compare_table
+from meanfield.theory import UNPRINTED, derive_scaling
+from meanfield.verification import compare_table
 from sims.common.report import report
 from sims.common.table import MISSING, table
 

@@ -45,8 +45,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Compute (or read what an equal run has computed), print, and write."""
     from figures import identities as figure
-    from meanfield.common.validation import require_count
-    from meanfield.nets.families.mlp import MLP
+    from meanfield.common import require_count
+    from meanfield.nets import MLP
     from sims.identities import report
 
     require_count("--seed", options.seed, minimum=0)
@@ -66,9 +66,8 @@ def _computed(net: Any, seed: int) -> xr.Dataset:
     import numpy as np
     import xarray as xr
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
-    from meanfield.verification.zhang_2026.identities.label_average import label_average
+    from meanfield.execution import provenance
+    from meanfield.verification import aggregators, label_average, layer_norm
 
     violations = aggregators.worst_violations(aggregators.AGGREGATORS, seed)
     kinds = list(violations["arithmetic"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
+from meanfield.verification import Verdict, aggregators, judge_prefactor, judge_split, layer_norm
 from sims.common.report import answer, report
 from sims.common.table import number, table
 
@@ -16,8 +15,8 @@ def text(dataset: xr.Dataset) -> str:
     """Label average by layer, properties of aggregators, the norm of LayerNorm's Jacobian, verdicts."""
     seed = int(dataset.attrs["seed"])
     findings = [
-        label_average.judge_split(dataset),
-        label_average.judge_prefactor(dataset),
+        judge_split(dataset),
+        judge_prefactor(dataset),
         aggregators.judge_uniqueness(seed),
         aggregators.judge_other_means(seed),
         aggregators.judge_harmonic_sensitivity(),

@@ -42,7 +42,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables and write the dataset and its figure; or print one transferred learning rate."""
-    from meanfield.common.validation import MOST_LAYERS, require_count
+    from meanfield.common import MOST_LAYERS, require_count
 
     if options.transfer is not None:
         print(_transfer(options))
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _transfer(options: argparse.Namespace) -> str:
     """The carried rate with all that should be known of it."""
-    from meanfield.common.validation import require_choice, require_count
+    from meanfield.common import require_choice, require_count
     from sims.learning_rate_scale import transfer_report as _transfer_report
     from sims.learning_rate_scale.families import served
 

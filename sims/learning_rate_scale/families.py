@@ -5,10 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.residual import SCALINGS, ResidualConvNet, ResidualMLP
-from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets import MLP, SCALINGS, ConvNet, ResidualConvNet, ResidualMLP, TiedLoop
 
 BLOCK_DEPTHS = (1, 2, 3)
 SHOWN_RESIDUAL = (

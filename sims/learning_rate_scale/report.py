@@ -7,18 +7,20 @@ from collections.abc import Iterable
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import fit_power_law
-from meanfield.verification.published import COMMON_SWEEP, judged_slopes, measured_slopes
-from meanfield.verification.verdicts import Finding
-from meanfield.verification.zhang_2026.plain_nets import depth_laws
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
+from meanfield.common import fit_power_law
+from meanfield.verification import (
+    COMMON_SWEEP,
     TRANSFER_EXPONENT,
+    Finding,
+    depth_laws,
+    family_laws,
     fitted_law,
+    judged_slopes,
     local_slopes,
+    measured_slopes,
     plain_families,
     scale_of,
 )
-from meanfield.verification.zhang_2026.residual_nets import family_laws
 from sims.common.report import answer, report
 from sims.common.table import exponents, fraction, from_log, measured, number, table
 from sims.learning_rate_scale.theory import FACTORS, SHOWN, STARTS

@@ -10,12 +10,10 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.execution.provenance import provenance
-from meanfield.nets.families.mlp import MLP
-from meanfield.theory.exact.depth_scan import energies_by_depth
-from meanfield.theory.laws.learning_rate import learning_rate_exponent, scales_at
-from meanfield.verification.published import COMMON_SWEEP, measured_slopes, printed_exponents
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import local_slopes
+from meanfield.execution import provenance
+from meanfield.nets import MLP
+from meanfield.theory import energies_by_depth, learning_rate_exponent, scales_at
+from meanfield.verification import COMMON_SWEEP, local_slopes, measured_slopes, printed_exponents
 
 PAPERS = ("P0", "P1", "P2")
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)

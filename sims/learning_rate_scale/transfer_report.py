@@ -7,10 +7,9 @@ from math import isnan
 from typing import Any
 
 import meanfield as mf
-from meanfield.theory.laws.learning_rate import learning_rate_exponent
-from meanfield.transfer.premises import depth_over_width
-from meanfield.transfer.rules import RULES
-from meanfield.verification.published import printed_exponents
+from meanfield.theory import learning_rate_exponent
+from meanfield.transfer import RULES, depth_over_width
+from meanfield.verification import printed_exponents
 from sims.common.report import folded, report
 from sims.common.table import fraction, table
 

@@ -50,7 +50,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import looped_energy as figure
-    from meanfield.common.validation import MOST_LAYERS, require_count, require_counts
+    from meanfield.common import MOST_LAYERS, require_count, require_counts
     from sims.looped_energy import report
 
     loops = sorted(set(require_counts("--loops", options.loops, maximum=MOST_LAYERS, why="numbers of loops")))
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _loop(options: argparse.Namespace, depth: int, model: str = "looped", alpha: str = "linear", **more: Any) -> Any:
     """One loop, or one deep stack, with the options' other numbers."""
-    from meanfield.nets.families.tied_loop import TiedLoop
+    from meanfield.nets import TiedLoop
 
     shared = {"width": options.width, "activation": options.activation, "weight_variance": options.weight_variance}
     return TiedLoop(depth=depth, alpha=alpha, tied=model == "looped", **(shared | more))
@@ -75,10 +75,9 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
     """Everything that is drawn, in one go on one set of workers, with theory beside (NAME_mean_field)."""
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.residual_energy import ResidualEnergies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.simulation import ResidualEnergies
 
     def planned(loop: Any, label: str, **more: Any) -> Run:
         return Run(loop, ResidualEnergies(**more), options.draws, derived_seed(options.seed, label))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.wang_2026 import loop_growth
+from meanfield.verification import loop_growth
 from sims.common.report import answer, report
 from sims.common.table import measured, number, signed, table
 

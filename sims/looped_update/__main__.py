@@ -46,7 +46,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import looped_update as figure
-    from meanfield.common.validation import require_counts
+    from meanfield.common import require_counts
     from sims.looped_update import report
 
     loops = sorted(set(require_counts("--loops", options.loops, why="numbers of loops")))
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _loop(options: argparse.Namespace, depth: int, alpha: float, width: int) -> Any:
-    from meanfield.nets.families.tied_loop import TiedLoop
+    from meanfield.nets import TiedLoop
 
     shared = {"activation": options.activation, "weight_variance": options.weight_variance}
     return TiedLoop(depth=depth, alpha=alpha, width=width, **shared)
@@ -70,11 +70,10 @@ def _measure(options: argparse.Namespace, loops: list[int], results: Results) ->
     import numpy as np
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
-    from meanfield.theory.loops.update import log_own_energies, log_update_energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.simulation import UPDATES, StreamUpdates
+    from meanfield.theory import log_own_energies, log_update_energies
 
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
     ladder = [(update, alpha, depth, options.width) for update, alpha, depth in product(UPDATES, ALPHAS, loops)]

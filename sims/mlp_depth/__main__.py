@@ -27,8 +27,8 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
-    from meanfield.nets.families.mlp import MLP
+    from meanfield.execution import Run
+    from meanfield.nets import MLP
 
 NAME = "mlp_depth"
 
@@ -68,9 +68,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import mlp_depth as figure
-    from meanfield.execution.run import Run
-    from meanfield.nets.families.mlp import MLP
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.execution import Run
+    from meanfield.nets import MLP
+    from meanfield.simulation import Energies
     from sims.mlp_depth import report
 
     net = MLP(
@@ -91,10 +91,9 @@ def _measure(options: argparse.Namespace, net: MLP, whole: Run, results: Results
     """Draws with their exact expectation (NAME_exact) and mean field (NAME_mean_field), and all that is exact alone."""
     import xarray as xr
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import simulate_all
-    from meanfield.theory.exact.plain import label_spread, relative_spread
-    from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD
+    from meanfield.execution import provenance, simulate_all
+    from meanfield.theory import label_spread, relative_spread
+    from meanfield.verification import LABEL_SPREAD, OVERLAP_SPREAD
     from sims.mlp_depth import head_sweep as sweep
     from sims.mlp_depth.report import plan
 
@@ -118,8 +117,8 @@ def _exact_only(net: MLP) -> list[xr.Dataset]:
     """What needs no draws: energies by depth, the finite-width correction, the output term's share."""
     from dataclasses import replace
 
-    from meanfield.nets.layered import HEADS
-    from meanfield.theory.exact.depth_scan import energies_by_depth, finite_width_excess, output_share
+    from meanfield.nets import HEADS
+    from meanfield.theory import energies_by_depth, finite_width_excess, output_share
 
     wide = replace(net, depth=1, width=SHARE_WIDTH)
     return [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.verdicts import Finding
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
+from meanfield.verification import (
+    Finding,
+    judge_drawn_share,
     judge_negligible_output_term,
     judge_output_term_growth,
     judge_uniform_correction,
 )
-from meanfield.verification.zhang_2026.plain_nets.output_share import judge_drawn_share
 from sims.common.table import from_log, measured, number, signed, table
 
 ENERGIES = {"update_energy": "S", "output_term": "A", "label_term": "B", "overlap_energy": "F"}

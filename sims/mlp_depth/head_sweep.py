@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common.seeds import derived_seed
-from meanfield.execution.run import Run
-from meanfield.nets.layered import HEADS
-from meanfield.simulation.measures.energies import Energies
-from meanfield.theory.exact.plain import label_spread
-from meanfield.verification.convergence import LABEL_SPREAD
-from meanfield.verification.zhang_2026.plain_nets.output_share import share_row
+from meanfield.common import derived_seed
+from meanfield.execution import Run
+from meanfield.nets import HEADS
+from meanfield.simulation import Energies
+from meanfield.theory import label_spread
+from meanfield.verification import LABEL_SPREAD, share_row
 from sims.common.beside import predictions
 
 if TYPE_CHECKING:
-    from meanfield.nets.families.mlp import MLP
+    from meanfield.nets import MLP
 
 WIDTH = 256
 DEPTHS = (2, 8)

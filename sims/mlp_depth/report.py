@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.comparison import score
-from meanfield.verification.convergence import (
+from meanfield.verification import (
     LABEL_SPREAD,
     OVERLAP_SPREAD,
     PRECISION,
     draws_needed,
     is_converged,
     is_planned,
+    judge_exact,
     layer_ranges,
+    score,
 )
-from meanfield.verification.zhang_2026.plain_nets.exactness import judge_exact
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, folded, report
 from sims.common.table import measured, number, signed, table

@@ -19,8 +19,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.nets.directions import Pair
-    from meanfield.nets.families.mlp import MLP
+    from meanfield.nets import MLP, Pair
 
 NAME = "overlap_recursion"
 
@@ -50,9 +49,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import overlap_recursion as figure
-    from meanfield.common.validation import require_choice
-    from meanfield.nets.families.mlp import MLP
-    from meanfield.theory.exact.closure import GATES
+    from meanfield.common import require_choice
+    from meanfield.nets import MLP
+    from meanfield.theory import GATES
     from sims.overlap_recursion import report
 
     require_choice("--activation, of a net whose overlaps are known exactly,", options.activation, GATES)
@@ -86,8 +85,8 @@ def _measure(
     import xarray as xr
 
     import meanfield as mf
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.pair_overlaps import PairOverlaps
+    from meanfield.execution import Run, simulate_all
+    from meanfield.simulation import PairOverlaps
 
     below = net.channels_by_layer[1 : fixed + 1]
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from meanfield.verification.claims import of_rival
-from meanfield.verification.comparison import score
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation
+from meanfield.verification import of_rival, overlap_conservation, score
 from sims.common.report import answer, report
 from sims.common.table import measured, number, signed, table
 

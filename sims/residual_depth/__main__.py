@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
 
-    from meanfield.nets.families.residual import ResidualMLP
+    from meanfield.nets import ResidualMLP
 
 NAME = "residual_depth"
 
@@ -60,7 +60,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import residual_depth as figure
-    from meanfield.common.validation import MOST_LAYERS, require_count, require_counts
+    from meanfield.common import MOST_LAYERS, require_count, require_counts
     from sims.residual_depth import report
 
     why = "blocks of the nets that are drawn"
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _nets(width: int, outputs: int) -> list[ResidualMLP]:
     """One net for each activation, branch depth and scaling, of a single block."""
-    from meanfield.nets.families.residual import SCALINGS, ResidualMLP
+    from meanfield.nets import SCALINGS, ResidualMLP
 
     return [
         ResidualMLP(depth=1, width=width, outputs=outputs, activation=activation, block_depth=k, scaling=scaling)
@@ -90,11 +90,10 @@ def _measure(options: argparse.Namespace, nets: list[ResidualMLP], blocks: list[
     """Scales drawn (NAME) and predicted (NAME_theory) over the blocks; slopes of theory far up; mixed backbones."""
     import xarray as xr
 
-    from meanfield.common.seeds import derived_seed
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.nets.families.residual import SCALINGS
-    from meanfield.simulation.measures.energies import Energies
+    from meanfield.common import derived_seed
+    from meanfield.execution import Run, provenance, simulate_all
+    from meanfield.nets import SCALINGS
+    from meanfield.simulation import Energies
     from sims.residual_depth import theory
 
     runs = [

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import fit_power_law
-from meanfield.theory.laws.residual import log_path_sum_scale, residual_exponent
-from meanfield.verification.published import P0_EXPONENT, TABLE_1, printed_residual_exponents
-from meanfield.verification.zhang_2026.residual_nets import slopes
+from meanfield.common import fit_power_law
+from meanfield.theory import log_path_sum_scale, residual_exponent
+from meanfield.verification import P0_EXPONENT, TABLE_1, printed_residual_exponents, slopes
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import exponents, measured, number, signed, table

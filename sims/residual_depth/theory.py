@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.theory.net_prediction import mean_field_profiles
+from meanfield.theory import mean_field_profiles
 
 ACTIVATIONS = ("relu", "linear")
 LABEL_SCALE = "label_learning_rate_scale"

@@ -20,8 +20,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.nets.directions import Pair
-    from meanfield.nets.families.residual import ResidualMLP
+    from meanfield.nets import Pair, ResidualMLP
 
 NAME = "residual_overlap"
 
@@ -56,9 +55,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import residual_overlap as figure
-    from meanfield.common.validation import require_choice
-    from meanfield.nets.families.residual import ResidualMLP
-    from meanfield.theory.mean_field.stream_overlaps import FOLLOWED
+    from meanfield.common import require_choice
+    from meanfield.nets import ResidualMLP
+    from meanfield.theory import FOLLOWED
     from sims.residual_overlap import report
 
     require_choice("--activation, of a net whose mean overlaps have a law,", options.activation, FOLLOWED)
@@ -88,8 +87,8 @@ def _measure(
 
     import xarray as xr
 
-    from meanfield.execution.run import Run, simulate_all
-    from meanfield.simulation.measures.pair_overlaps import PairOverlaps
+    from meanfield.execution import Run, simulate_all
+    from meanfield.simulation import PairOverlaps
 
     largest = max(unit for pair in pairs for _, unit in pair)
     narrower = [replace(net, width=options.width // part) for part in WIDTH_PARTS if options.width // part >= largest]
@@ -124,7 +123,7 @@ def _given(net: ResidualMLP, found: list[xr.Dataset], fixed: list[int]) -> xr.Da
     """Of nets that are fixed up to a unit: what that unit says of the next, and the mean there."""
     import xarray as xr
 
-    from meanfield.nets.directions import unit_shares
+    from meanfield.nets import unit_shares
 
     parts = []
     for one, unit in zip(found, fixed, strict=True):
@@ -142,8 +141,8 @@ def _laws(net: ResidualMLP, pairs: tuple[Pair, ...]) -> xr.Dataset:
     import numpy as np
     import xarray as xr
 
-    from meanfield.nets.directions import pair_name
-    from meanfield.theory.mean_field.stream_overlaps import growth_bound, growth_since_birth, mean_overlap
+    from meanfield.nets import pair_name
+    from meanfield.theory import growth_bound, growth_since_birth, mean_overlap
 
     laws = [mean_overlap(net, pair) for pair in pairs]
     columns = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from meanfield.verification.comparison import score
-from meanfield.verification.zhang_2026.residual_nets import overlaps as residual_overlaps
+from meanfield.verification import overlaps as residual_overlaps
+from meanfield.verification import score
 from sims.common.report import answer, report
 from sims.common.table import MISSING, measured, number, signed, table
 

@@ -27,7 +27,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
+    from meanfield.execution import Run
 
 NAME = "spectral_condition"
 
@@ -72,8 +72,8 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_of(options: argparse.Namespace, width: int, depth: int) -> Run:
-    from meanfield.execution.run import Run
-    from meanfield.simulation.measures.blocks.measure import BlockTraining
+    from meanfield.execution import Run
+    from meanfield.simulation import BlockTraining
 
     table = "one" if options.block_depth == 1 else "many"
     shared = {"rate": options.rate, "biases": options.biases}
@@ -85,7 +85,7 @@ def _run_of(options: argparse.Namespace, width: int, depth: int) -> Run:
 
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """Products and alignments of every draw over both ladders."""
-    from meanfield.verification.zheng_2026.spectral_products import products_of
+    from meanfield.verification import products_of
 
     found = measure_ladders(options, results, lambda *size: _run_of(options, *size), {}, products_of)
     return found.assign_coords(optimizer=options.optimizers).assign_attrs(attributes(_described(options)))

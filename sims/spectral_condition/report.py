@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.zheng_2026 import spectral_products as claims
+from meanfield.verification import spectral_products as claims
 from sims.common.report import answer, report
 from sims.common.table import slope, table
 

@@ -75,8 +75,8 @@ def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Data
     """All points, run or read, in one dataset."""
     import json
 
-    from meanfield.common.files import require_writable
-    from meanfield.execution.provenance import provenance
+    from meanfield.common import require_writable
+    from meanfield.execution import provenance
     from sims.common.finished import finished
     from sims.sweep.dataset import combined
 

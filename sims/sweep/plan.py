@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from figures._command import figure_names
-from meanfield.common.seeds import checked_seed, derived_seed
-from meanfield.common.validation import require_choice
-from meanfield.execution.team import Workers
+from meanfield.common import checked_seed, derived_seed, require_choice
+from meanfield.execution import Workers
 from sims import simulation as simulation_module
 from sims.common.command import REFUSALS, check_command, complaint
 from sims.common.results import run_key

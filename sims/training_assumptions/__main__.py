@@ -17,7 +17,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
+    from meanfield.execution import Run
 
 NAME = "training_assumptions"
 
@@ -77,7 +77,7 @@ def require_installed() -> None:
 
 def check(options: argparse.Namespace) -> None:
     """Refuse ladders too short for a slope with its correction, and batches that cannot be halved; sort."""
-    from meanfield.common.validation import MOST_LAYERS, require_count, require_counts, require_positive
+    from meanfield.common import MOST_LAYERS, require_count, require_counts, require_positive
 
     for ladder in LADDERS:
         name = f"{ladder}{'es' if ladder == 'batch' else 's'}"
@@ -108,8 +108,7 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
 
 def hyperparameters(width: int, depth: int, numbers: int, rate: float) -> dict[str, dict[str, float]]:
     """P1 G.2: multipliers 1, 1/L, 1/n, variances 2/d_0, 2/n, 2 and learning rates eta n, eta L, eta n."""
-    from meanfield.parameterizations import resolve
-    from meanfield.parameterizations.tables import WEIGHTS
+    from meanfield.parameterizations import WEIGHTS, resolve
 
     base = {"block_multiplier": 1.0, "initial_variance": 2.0, "learning_rate": rate}
     shared: dict[str, Any] = {"base_values": base, "base_width": 1, "base_depth": 1, "block_depth": 2}
@@ -117,8 +116,8 @@ def hyperparameters(width: int, depth: int, numbers: int, rate: float) -> dict[s
 
 
 def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> Run:
-    from meanfield.execution.run import Run
-    from meanfield.simulation.measures.blocks.measure import BlockTraining
+    from meanfield.execution import Run
+    from meanfield.simulation import BlockTraining
     from sims.common.block_nets import block_net
 
     inputs, labels = (values[..., : size["batch"]].copy() for values in images)
@@ -133,9 +132,8 @@ def _measure(options: argparse.Namespace, results: Results, images: Any) -> xr.D
     """Every ratio by ladder, place in the net, step and draw."""
     import xarray as xr
 
-    from meanfield.execution.provenance import provenance
-    from meanfield.execution.run import simulate_all
-    from meanfield.verification.zheng_2026.training_assumptions import places_of
+    from meanfield.execution import provenance, simulate_all
+    from meanfield.verification import places_of
     from sims.common.block_ladders import attributes
 
     own = {"width": options.width, "depth": options.depth, "batch": options.batch}

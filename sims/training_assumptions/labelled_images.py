@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.common.seeds import stream
+from meanfield.common import stream
 from sims.common.images import images_from_file, read_array, standardised
 
 Array = NDArray[np.float64]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.verdicts import Finding, Verdict
-from meanfield.verification.zheng_2026 import training_assumptions as claims
+from meanfield.verification import Finding, Verdict
+from meanfield.verification import training_assumptions as claims
 from sims.common.report import answer, report
 from sims.common.table import measured, number, slope, table
 

@@ -27,7 +27,7 @@ from sims.common.results import Results, run_key
 if TYPE_CHECKING:
     import xarray as xr
 
-    from meanfield.execution.run import Run
+    from meanfield.execution import Run
 
 NAME = "update_orders"
 TABLES = ("many", "one")
@@ -66,7 +66,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def run(options: argparse.Namespace) -> int:
     """Measure (or read what an equal run has measured), print, and write."""
     from figures import update_orders as figure
-    from meanfield.common.validation import require_count
+    from meanfield.common import require_count
     from sims.update_orders import report
 
     check_ladders(options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.zheng_2026 import update_orders as claims
+from meanfield.verification import update_orders as claims
 from sims.common.block_nets import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table

@@ -1,0 +1,18 @@
+"""How hyperparameters scale with width and depth under every optimizer: P1's tables as data, and numbers from them."""
+
+from .tables import BIASES as BIASES
+from .tables import HYPERPARAMETERS as HYPERPARAMETERS
+from .tables import OPTIMIZERS as OPTIMIZERS
+from .tables import PARAMETERIZATIONS as PARAMETERIZATIONS
+from .tables import ROLES as ROLES
+from .tables import TABLES as TABLES
+from .tables import WEIGHTS as WEIGHTS
+from .tables import Table as Table
+from .tables import scaling as scaling
+from .tables import table_of as table_of
+from .scalings import CONSTANT as CONSTANT
+from .scalings import Scaling as Scaling
+from .resolution import resolve as resolve
+from .resolution import base_value as base_value
+from .premises import PREMISES as PREMISES
+from .premises import unmet_premises as unmet_premises

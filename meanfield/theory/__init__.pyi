@@ -1,0 +1,31 @@
+"""What is predicted, at finite width or at leading order in 1/width, by roads that draw nothing."""
+
+from .batch_prediction import correlated_term as correlated_term
+from .batch_prediction import label_covariance as label_covariance
+from .exact.closure import GATES as GATES
+from .exact.depth_scan import energies_by_depth as energies_by_depth
+from .exact.depth_scan import finite_width_excess as finite_width_excess
+from .exact.depth_scan import output_share as output_share
+from .exact.plain import label_spread as label_spread
+from .exact.plain import relative_spread as relative_spread
+from .laws.learning_rate import learning_rate_exponent as learning_rate_exponent
+from .laws.learning_rate import scales_at as scales_at
+from .laws.learning_rate import scales_by_depth as scales_by_depth
+from .laws.residual import log_path_sum_scale as log_path_sum_scale
+from .laws.residual import residual_exponent as residual_exponent
+from .laws.update_norms import UNPRINTED as UNPRINTED
+from .laws.update_norms import derive_scaling as derive_scaling
+from .loops.update import log_own_energies as log_own_energies
+from .loops.update import log_update_energies as log_update_energies
+from .mean_field.edge_loss import EdgeLoss as EdgeLoss
+from .mean_field.edge_loss import edge_loss as edge_loss
+from .mean_field.edge_loss import transport_eigenvalue as transport_eigenvalue
+from .mean_field.energy_fluctuation import chain_corrections as chain_corrections
+from .mean_field.energy_fluctuation import mean_field_chain as mean_field_chain
+from .mean_field.gram_excess import thin_input_warning as thin_input_warning
+from .mean_field.stream_overlaps import FOLLOWED as FOLLOWED
+from .mean_field.stream_overlaps import growth_bound as growth_bound
+from .mean_field.stream_overlaps import growth_since_birth as growth_since_birth
+from .mean_field.stream_overlaps import mean_overlap as mean_overlap
+from .net_prediction import mean_field_profiles as mean_field_profiles
+from .prediction import predict as predict
