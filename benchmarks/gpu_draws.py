@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
-from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.arrays import PRECISIONS
 from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group, require_device_memory
 from meanfield.simulation.arrays.normals import GroupNormals

@@ -15,9 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.residual import ResidualMLP
-from meanfield.nets.layered import Sequential
 from meanfield.simulation.arrays.groups import draw_energies_on
 from meanfield.simulation.cost import chosen_weights, draws_per_batch
 

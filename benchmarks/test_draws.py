@@ -14,9 +14,9 @@ from benchmarks.race import Race, Sizes
 from meanfield.common.machine_memory import require_bytes
 from meanfield.common.seeds import stream
 from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.layered import Sequential
 from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs

@@ -8,11 +8,11 @@ from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.chain import Chain
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.layered import HEADS, READOUTS
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.residual import SCALINGS, ResidualConvNet, ResidualMLP
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.lattice import PADDINGS
-from meanfield.nets.layered import HEADS, READOUTS
 from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,31 @@ def test_rooms_are_small(path):
         if isinstance(node, ast.FunctionDef):
             start = node.body[1].lineno if ast.get_docstring(node) and len(node.body) > 1 else node.lineno
             assert node.end_lineno - start <= 45, f"{node.name} is long"
+
+
+OUTSIDE = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("sims", "figures")]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_simulations_and_figures_live_on_tables_of_contents(path):
+    """They import rooms of the library, or names that a room lists, and no module inside a room."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and _is_within(node.module, "meanfield"):
+            listed = import_module(node.module).__all__
+            rooms = {room.name for room in (ROOT / "meanfield").iterdir() if room.is_dir()}
+            assert node.module.count(".") <= 1
+            assert {alias.name for alias in node.names} <= {*listed, *(rooms if node.module == "meanfield" else ())}
+
+
+FULL = 12
+FOLDERS = sorted({path.parent for path in MODULES} - {ROOT / "sims", ROOT / "figures"})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_folder_is_crowded(folder):
+    """But `sims/` and `figures/`, which have an entry for every simulation."""
+    entries = [path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    assert len([path for path in entries if path.name != "__init__.py"]) <= FULL
 
 
 def test_public_names_are_documented():

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from meanfield.execution.run import Run, simulate_one
 from meanfield.execution.team import Workers
-from meanfield.nets.batches import PLAIN, Batch
 from meanfield.nets.families.known import require_net
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.layered import Sequential
+from meanfield.nets.inputs.batches import PLAIN, Batch
 from meanfield.nets.net import Net
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies

@@ -2,8 +2,8 @@
 
 from .activations import Activation as Activation
 from .activations import activation_named as activation_named
-from .batches import LOSSES as LOSSES
-from .batches import Batch as Batch
+from .inputs.batches import LOSSES as LOSSES
+from .inputs.batches import Batch as Batch
 from .directions import Pair as Pair
 from .directions import checked_pairs as checked_pairs
 from .directions import pair_name as pair_name
@@ -19,5 +19,5 @@ from .families.tied_loop import TiedLoop as TiedLoop
 from .lattice import neighbours as neighbours
 from .lattice import offsets as offsets
 from .lattice import rectangle_boundary_fraction as rectangle_boundary_fraction
-from .layered import HEADS as HEADS
-from .layered import Sequential as Sequential
+from .families.layered import HEADS as HEADS
+from .families.layered import Sequential as Sequential

@@ -17,7 +17,7 @@ from math import nan, prod
 from typing import Any, NamedTuple
 
 from meanfield.common.validation import require_count
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 
 Direction = tuple[int, int]
 Pair = tuple[Direction, Direction]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.nets.batches import Batch
+from meanfield.nets.inputs.batches import Batch
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.inputs import Streams
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.validation import require_array
 from meanfield.nets.families.known import require_net
-from meanfield.nets.layered import INPUT_LAYOUT
+from meanfield.nets.families.layered import INPUT_LAYOUT
 from meanfield.nets.net import Net
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import Arrays

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.validation import require_array
-from meanfield.nets.batches import Batch, require_batch
-from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.inputs.batches import Batch, require_batch
 from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field.batches import label_term
 from meanfield.theory.mean_field.softmax import mean_square_probability

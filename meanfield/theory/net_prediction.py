@@ -8,7 +8,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field import streams as stream_mean_field
 

@@ -14,13 +14,13 @@ from scipy.special import logsumexp
 
 from meanfield.common.digests import inputs_described
 from meanfield.common.validation import PremiseWarning, require_choice, require_flag
-from meanfield.nets.batches import PLAIN, Batch
 from meanfield.nets.directions import Pair, checked_pairs, pair_name
 from meanfield.nets.families.known import require_net
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
-from meanfield.nets.given_inputs import checked_inputs
-from meanfield.nets.layered import Sequential
-from meanfield.nets.loop import Loop
+from meanfield.nets.inputs.batches import PLAIN, Batch
+from meanfield.nets.inputs.given import checked_inputs
 from meanfield.quantities.datasets import predicted_dataset
 from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.exact.closure import GATES

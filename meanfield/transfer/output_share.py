@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import log1p, nan
 
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.layered import Sequential
 from meanfield.theory.laws.plain import single_site_terms
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import exp, isnan, log
 
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field.gram_excess import thin_input_warning
 from meanfield.transfer.output_share import log_output_correction
 from meanfield.transfer.rules import Net

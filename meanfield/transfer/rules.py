@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 
 from meanfield.execution.simulate import simulate
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.layered import Sequential
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
 from meanfield.theory.mean_field.pooled_labels import pooled_theory_refusal

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from meanfield.nets.batches import PLAIN
+from meanfield.nets.inputs.batches import PLAIN
 
 # Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare.
 ROUNDING = 1e-9

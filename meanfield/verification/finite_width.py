@@ -22,7 +22,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.gram_excess import gram_excess, layer_excesses
 from meanfield.theory.mean_field.label_term import input_products, white_input
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise

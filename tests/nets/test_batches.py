@@ -3,7 +3,7 @@
 import pytest
 
 import meanfield as mf
-from meanfield.nets.batches import PLAIN
+from meanfield.nets.inputs.batches import PLAIN
 
 NET = mf.MLP(depth=2, width=4, inputs=2)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from meanfield.common.validation import require_choice, require_counts, settle
+from meanfield.nets.families.layered import READOUTS, Sequential, with_input
 from meanfield.nets.lattice import PADDINGS, require_same_dimension
-from meanfield.nets.layered import READOUTS, Sequential, with_input
 
 
 @dataclass(frozen=True, kw_only=True)

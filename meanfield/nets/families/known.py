@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.nets.layered import Sequential
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.families.loop import Loop
 from meanfield.nets.net import Net
 
 NETS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.nets.layered import Sequential, with_input
+from meanfield.nets.families.layered import Sequential, with_input
 
 
 @dataclass(frozen=True, kw_only=True)

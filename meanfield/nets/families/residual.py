@@ -19,8 +19,8 @@ from typing import ClassVar
 
 from meanfield.common.validation import require_choice, require_count, settle
 from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
-from meanfield.nets.layered import Sequential
 from meanfield.nets.layers import Layer
 
 SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")

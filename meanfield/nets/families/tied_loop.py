@@ -19,7 +19,7 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.loop import Loop
 
 # The papers' names of residual scalings, by their exponent alpha.
 NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}

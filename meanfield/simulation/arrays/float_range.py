@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import batch_bytes, chosen_weights, draw_operations, draws_per_batch

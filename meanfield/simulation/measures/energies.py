@@ -12,8 +12,8 @@ import xarray as xr
 
 from meanfield.common.digests import inputs_described
 from meanfield.common.validation import require_choice, require_flag
-from meanfield.nets.batches import PLAIN, Batch, require_batch
-from meanfield.nets.given_inputs import checked_inputs
+from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
+from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS

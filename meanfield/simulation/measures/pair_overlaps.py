@@ -22,7 +22,7 @@ from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.units import named_weights
 from meanfield.quantities.datasets import measured_dataset

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_choice
-from meanfield.nets.given_inputs import checked_start
+from meanfield.nets.inputs.given import checked_start
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses

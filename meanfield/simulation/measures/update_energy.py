@@ -13,8 +13,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.common.seeds import stream
-from meanfield.nets.batches import PLAIN, Batch
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.inputs.batches import PLAIN, Batch
 from meanfield.nets.net import Net
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays

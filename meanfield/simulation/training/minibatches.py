@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.seeds import stream
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.one_step import one_step, pre_activations
 
 Array = NDArray[np.float64]

@@ -24,7 +24,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.common.seeds import stream
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS, column_energies
 
 Array = NDArray[np.float64]

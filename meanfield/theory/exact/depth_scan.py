@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.plain import ExactTerms, exact_terms_by_depth, overlap_energies
 from meanfield.theory.laws.plain import single_site_overlap, sum_of_minima
 

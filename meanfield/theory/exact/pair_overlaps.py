@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from meanfield.nets.directions import Pair
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.carried import log_moments
 from meanfield.theory.exact.closure import derive, gate_average
 from meanfield.theory.exact.moments import Moment, parse_moment

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
-from meanfield.nets.layered import Sequential
-from meanfield.nets.loop import Loop
 from meanfield.theory.laws.residual import residual_exponent
 from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.nets.activations import LINEAR, Activation
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.step_averages import StepAverages
 
 Array = NDArray[np.float64]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.averages import Averages, pair_averages
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.covariance import increment_scale
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.loop import Loop
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loops.averages import pair_averages
 from meanfield.theory.loops.covariance import steps

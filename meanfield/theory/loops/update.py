@@ -17,7 +17,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.loop import Loop
+from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.covariance import increment_scale, log_correlation_terms, pair_sum, steps
 
 Array = NDArray[np.float64]

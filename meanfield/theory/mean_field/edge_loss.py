@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.validation import require_counts
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
-from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field import label_term as mean_field
 
 Array = NDArray[np.float64]

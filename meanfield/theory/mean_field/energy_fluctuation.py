@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 
 Array = NDArray[np.float64]
 

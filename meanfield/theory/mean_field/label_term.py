@@ -26,8 +26,8 @@ from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
 from meanfield.nets.activations import Activation
+from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
-from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.layers import Layer, joins
 from meanfield.theory.mean_field.transport import Displacements, SitePairs, Transport
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.label_term import input_products, layer_moments
 from meanfield.theory.mean_field.transport import Transport
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from meanfield.common.validation import require_choice
 from meanfield.nets.directions import Pair, unit_shares
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 
 Array = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
-from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
-from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.maps import Linear, Map
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meanfield.nets.layered import Sequential
+from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.label_term import forward_moments, input_products, white_input
 from meanfield.theory.mean_field.transport import Transport
 

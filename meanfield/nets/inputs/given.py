@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.validation import require_array
-from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 
 Array = NDArray[np.float64]
