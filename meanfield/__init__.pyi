@@ -1,34 +1,51 @@
 """The public names of `meanfield`, in the order of the theory."""
 
-# What a net is, and what it is given.
+# Nets, and the batches that they are given.
 from .nets.families.mlp import MLP as MLP
 from .nets.families.conv_net import ConvNet as ConvNet
 from .nets.families.residual import ResidualMLP as ResidualMLP
 from .nets.families.residual import ResidualConvNet as ResidualConvNet
 from .nets.families.tied_loop import TiedLoop as TiedLoop
+from .nets.families.block_net import BlockNet as BlockNet
+from .nets.chain import Chain as Chain
 from .nets.inputs.batches import Batch as Batch
 from .nets.lattice import boundary_fraction as boundary_fraction
 
-# What is measured: every quantity, one step of a given net, and draws.
+# Quantities, and one step of a given net.
 from .quantities.registry import QUANTITIES as QUANTITIES
 from .simulation.one_step import pre_activations as pre_activations
 from .simulation.one_step import one_step as one_step
+
+# Measures: what is read off a draw.
+from .simulation.measures.energies import Energies as Energies
+from .simulation.measures.pair_overlaps import PairOverlaps as PairOverlaps
+from .simulation.measures.activation_statistics import ActivationStatistics as ActivationStatistics
+from .simulation.measures.residual_energy import ResidualEnergies as ResidualEnergies
+from .simulation.measures.stream_update import StreamUpdates as StreamUpdates
+
+# Runs: draws of a net under a measure.
 from .execution.simulate import simulate as simulate
 from .execution.simulate import simulate_overlaps as simulate_overlaps
 from .execution.simulate import simulate_loop_update as simulate_loop_update
-from .execution.footprint import memory as memory
+from .execution.simulate import memory as memory
+from .execution.run import Run as Run
+from .execution.run import simulate_all as simulate_all
 from .execution.team import Workers as Workers
 
-# What is predicted.
+# Predictions.
 from .theory.prediction import predict as predict
 from .theory.exact.closure import derive as derive
 
-# How the two compare, and the learning rate that follows.
+# Comparisons, and the learning rate that follows.
 from .verification.comparison import compare as compare
 from .common.estimates import fit_power_law as fit_power_law
 from .transfer.carry import transfer_learning_rate as transfer_learning_rate
 from .transfer.carry import explain_transfer as explain_transfer
 from .transfer.carry import Transfer as Transfer
 from .common.validation import PremiseWarning as PremiseWarning
+
+# Hyperparameters under every optimizer.
+from .parameterizations.resolution import transfer_hyperparameters as transfer_hyperparameters
+from .parameterizations.tables import hyperparameter_table as hyperparameter_table
 
 __version__: str

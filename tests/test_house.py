@@ -96,6 +96,15 @@ def test_public_names_are_documented():
             assert len(thing.__doc__) > 100, f"{name} needs meaning, equation, shapes, errors and source"
 
 
+@pytest.mark.parametrize("table", sorted((ROOT / "meanfield").rglob("__init__.pyi")), ids=lambda p: p.parent.name)
+def test_no_listed_name_is_hidden_by_a_module_of_the_same_name(table):
+    """A module that is loaded becomes an attribute of its package, in place of what a table of contents lists."""
+    lines = [line for line in ast.parse(table.read_text()).body if isinstance(line, ast.ImportFrom)]
+    listed = {alias.name: line.module for line in lines for alias in line.names}
+    modules = {path.stem for path in table.parent.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert {name for name, home in listed.items() if home} & modules == set()
+
+
 def test_unknown_public_names_list_the_known_ones():
     with pytest.raises(AttributeError, match="predict"):
         _ = mf.forecast

@@ -8,7 +8,6 @@ from .files import write_text_whole as write_text_whole
 from .files import write_whole as write_whole
 from .gaussian_averages import mean_square as mean_square
 from .machine_memory import share_machine as share_machine
-from .pipes import while_read as while_read
 from .seeds import checked_seed as checked_seed
 from .seeds import derived_seed as derived_seed
 from .seeds import stream as stream
@@ -16,6 +15,7 @@ from .signals import TERMINATED as TERMINATED
 from .signals import Terminated as Terminated
 from .signals import terminable as terminable
 from .signals import when_terminated as when_terminated
+from .signals import while_read as while_read
 from .validation import MOST_DRAWS as MOST_DRAWS
 from .validation import MOST_LAYERS as MOST_LAYERS
 from .validation import PremiseWarning as PremiseWarning

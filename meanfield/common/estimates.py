@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import real_array, require_count
-
-Array = NDArray[np.float64]
 
 # One false alarm in a million, for everything that one run or one test suite compares.
 FALSE_ALARM_BUDGET = 1e-6

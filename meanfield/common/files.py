@@ -12,11 +12,11 @@ from meanfield.common.signals import termination_held
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one step; SIGTERM waits for it.
+    """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; SIGTERM waits for it.
 
     Raises:
-        IsADirectoryError: a folder stands there. OSError: the disk is full, or will not have it, with the path and why.
-            What stood there stays.
+        IsADirectoryError: ``path`` is a folder. OSError: the disk is full or refuses the file, with the path and the
+            reason. An earlier file at ``path`` stays as it was.
     """
     _require_no_folder(path)
     with termination_held(), _named(path):
@@ -25,19 +25,21 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         temporary = Path(name)
         try:
             write(temporary)
-            temporary.chmod(0o666 & ~_umask())
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
 
 
 def write_text_whole(path: Path, text: str) -> None:
-    """Put this text into a file, as `write_whole` does."""
+    """Write a text file as `write_whole` does."""
     write_whole(path, lambda whole: whole.write_text(text, encoding="utf-8"))
 
 
 def require_file(path: Path) -> None:
-    """Raise IsADirectoryError unless a file can stand at ``path``, or what `require_writable` does of its folder."""
+    """Raise IsADirectoryError if ``path`` is a folder, or what `require_writable` raises for the folder around it."""
     _require_no_folder(path)
     require_writable(path.parent)
 
@@ -58,7 +60,7 @@ def require_writable(folder: Path) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """What the system says of a temporary file, said of the file itself."""
+    """An error about the temporary file is raised as one about the file itself."""
     try:
         yield
     except OSError as error:
@@ -71,9 +73,3 @@ def _named(path: Path) -> Iterator[None]:
 def _require_no_folder(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"cannot write the file {path}: it is a folder; choose another with --out")
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
+
 Function = Callable[[Array], Array]
 
 # What the series leaves out, relative to E[f^2].

@@ -7,15 +7,14 @@ import os
 NUMBER_BYTES = 8
 
 
-class _Machine:
-    """How many processes, this one with them, do independent work on the memory of this machine."""
-
-    sharing = 1
+# Processes, this one included, that do independent work on the memory of this machine.
+_sharing = 1
 
 
 def share_machine(processes: int) -> None:
-    """From now on grant what this process asks for no more than its share of the machine's memory."""
-    _Machine.sharing = processes
+    """From now on grant this process no more than its share of the machine's memory."""
+    global _sharing
+    _sharing = processes
 
 
 def require_bytes(
@@ -23,8 +22,8 @@ def require_bytes(
 ) -> None:
     """Raise MemoryError, saying how much is needed and what to lower, if its owner has less memory in all."""
     if present is None:
-        present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _Machine.sharing
-        owner = owner if _Machine.sharing == 1 else f"{owner}, for each of {_Machine.sharing} simulations,"
+        present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _sharing
+        owner = owner if _sharing == 1 else f"{owner}, for each of {_sharing} simulations,"
     if needed > present:
         raise MemoryError(f"{what} needs about {_gib(needed)}, {owner} has {_gib(present)}; lower {remedy}")
 

@@ -1,4 +1,4 @@
-"""SIGTERM: what it ends leaves files whole and no process behind.
+"""What ends a program from outside: SIGTERM, and a reader of its output that leaves early or was never there.
 
 An exception could end a program in the middle of an import or of a library's own work, some of which do not survive
 that. So SIGTERM raises one only where other processes are to be stopped, waits while a file is written, and may end all
@@ -7,23 +7,27 @@ else at once, as nothing is lost there.
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
-# The status that shells give a program which SIGTERM has ended.
+# The statuses that shells give a program which SIGTERM, or SIGPIPE (13), has ended.
 TERMINATED = 128 + signal.SIGTERM
+READER_LEFT = 128 + 13
 
 
 class Terminated(SystemExit):
-    """This process was told to stop by SIGTERM; a program that does not look ends with the status `TERMINATED`."""
+    """SIGTERM told this process to stop; a program that does not catch this ends with the status `TERMINATED`."""
 
 
 @contextmanager
 def when_terminated(act: Callable[[], object]) -> Iterator[None]:
-    """Let SIGTERM do this until the end of the block; where the program has a handler of its own, that one stays.
+    """Let SIGTERM call ``act`` until the end of the block, unless the program has a handler of its own.
 
     Only the main thread can set a handler; nothing changes in others.
     """
@@ -46,7 +50,7 @@ def terminable() -> AbstractContextManager[None]:
 
 @contextmanager
 def termination_held() -> Iterator[None]:
-    """Let SIGTERM do what it does once the block is done."""
+    """Let SIGTERM take effect only after the block."""
     told: list[bool] = []
     try:
         with when_terminated(lambda: told.append(True)):
@@ -68,3 +72,33 @@ class _Reaction:
 
 def _raise() -> NoReturn:
     raise Terminated(TERMINATED)
+
+
+def while_read(work: Callable[[], int]) -> int:
+    """The status of ``work``, or `READER_LEFT`, without a message, once nobody reads what it prints.
+
+    The buffer is flushed here: while Python ends, it could only complain of a closed pipe.
+
+    Raises:
+        OSError: no room for what is printed, where that goes to a file.
+    """
+    for name in ("stdout", "stderr"):
+        # Streams that are closed from the start (>&-) get the null device, before a file takes their place.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (it is open as long as the program runs)
+    try:
+        status = work()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        return READER_LEFT
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _forget_output()
+        raise OSError(f"cannot write to the standard output: {error.strerror}") from error
+    return status
+
+
+def _forget_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

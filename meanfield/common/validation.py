@@ -8,7 +8,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from meanfield.common.arrays import Array
 
 # The maximum of a depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
@@ -88,7 +89,7 @@ def require_positive(name: str, value: Any, *, why: str) -> float:
     return number
 
 
-def real_array(name: str, values: Any) -> NDArray[np.float64]:
+def real_array(name: str, values: Any) -> Array:
     """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
     try:
         given = np.asarray(values)
@@ -99,7 +100,7 @@ def real_array(name: str, values: Any) -> NDArray[np.float64]:
     return given.astype(float, copy=False)
 
 
-def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -> NDArray[np.float64]:
+def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -> Array:
     """Return ``values`` as floats, or raise TypeError or ValueError unless they have this shape and are finite."""
     array = real_array(name, values)
     if array.shape != shape:

@@ -1,17 +1,20 @@
 """A chunk: draws worth a second (more in long runs), the unit of parallel work and of what is kept on disk.
 
-Its numbers depend on (what is measured, spec, seed, draw) alone, so chunks can be computed anywhere and in any order.
-Workers import this module, so it stays free of everything that only the main process needs.
+Its numbers depend on the net, the measure, the seed and the draws alone, so chunks can be computed anywhere and in any
+order. Workers import this module, so it stays free of everything that only the main process needs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from meanfield.common.files import write_whole
 from meanfield.common.validation import MOST_DRAWS
-from meanfield.execution.provenance import code_digest, digest
+from meanfield.execution.digests import code_digest, digest
 from meanfield.nets.net import Net
 from meanfield.simulation.measures.base import Measure, Pieces
 
@@ -34,19 +37,14 @@ class Chunk:
     @property
     def key(self) -> str:
         """A digest of all that the chunk's numbers depend on."""
-        return digest(
-            spec=self.net,
-            measure=self.measure,
-            seed=self.seed,
-            draws=[self.start, self.stop],
-            code=code_digest(),
-        )
+        draws = [self.start, self.stop]
+        return digest(spec=self.net, measure=self.measure, seed=self.seed, draws=draws, code=code_digest())
 
 
 def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
-    """Split the draws of one large chunk into chunks of about a second, fewer in long runs, by operations per draw.
+    """Split one large chunk into chunks of about a second (of more in long runs), given the operations per draw.
 
-    Chunks are of a multiple of so many draws.
+    Each but the last holds a multiple of ``multiple`` draws.
     """
     draws = chunk.stop - chunk.start
     fewest = -(-draws // MOST_CHUNKS)
@@ -59,8 +57,41 @@ def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
 def compute_chunk(chunk: Chunk) -> Pieces:
     """Per-draw numbers of one chunk: name -> (draws, ...)."""
     together = chunk.measure.together(chunk.net)
-    starts = range(chunk.start, chunk.stop, together)
-    batches = [
-        chunk.measure.draw(chunk.net, chunk.seed, range(start, min(start + together, chunk.stop))) for start in starts
-    ]
+    ends = [(start, min(start + together, chunk.stop)) for start in range(chunk.start, chunk.stop, together)]
+    batches = [chunk.measure.draw(chunk.net, chunk.seed, range(start, stop)) for start, stop in ends]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def one_thread() -> None:
+    """Keep matrix products of this process on one thread from now on: compiled kernels here are serial anyway.
+
+    The limit reaches the libraries that are loaded by now, which are all that chunks use, as this module imports them.
+    """
+    threadpool_limits(1)
+
+
+@dataclass(frozen=True)
+class PieceStore:
+    """Finished pieces of a run on disk, one file per key; a piece that exists is whole."""
+
+    folder: Path
+
+    def load(self, key: str) -> Pieces | None:
+        """The piece with this key, or None if it is not finished."""
+        path = self.folder / f"{key}.npz"
+        if not path.exists():
+            return None
+        with np.load(path) as stored:
+            return dict(stored)
+
+    def save(self, key: str, piece: Pieces) -> None:
+        """Keep a finished piece."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.folder / f"{key}.npz", lambda path: np.savez(path, allow_pickle=False, **piece))
+
+    def discard(self) -> None:
+        """Delete all pieces, once the result that they were kept for is itself on disk."""
+        for path in self.folder.glob("*.npz"):
+            path.unlink()
+        if self.folder.exists():
+            self.folder.rmdir()

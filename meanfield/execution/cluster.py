@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from platform import node
-from typing import Any, Protocol
+from typing import Any
 
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk
+from meanfield.execution.chunks import Chunk, one_thread
+from meanfield.execution.digests import code_digest
 from meanfield.execution.processes import UNGUARDED
-from meanfield.execution.provenance import code_digest
 from meanfield.execution.team import Workers
-from meanfield.execution.threads import one_thread
 from meanfield.simulation.measures.base import Pieces
 
 # Seconds in which a scheduler must answer.
@@ -23,16 +22,13 @@ PATIENCE = 10
 # How often a task that raises is tried again, so that one sick machine does not end a run.
 RETRIES = 3
 
-
-class Submit(Protocol):
-    """Starts one chunk on some worker."""
-
-    def __call__(self, chunk: Chunk) -> Future[Pieces]: ...
+# Starts one chunk on some worker.
+Submit = Callable[[Chunk], Future[Pieces]]
 
 
 @contextmanager
 def cluster(workers: Workers) -> Iterator[Submit]:
-    """Chunks go to the scheduler's workers; what is unfinished at the end is forgotten there."""
+    """Chunks go to the scheduler's workers, which drop what is unfinished at the end."""
     from distributed import KilledWorker
 
     with _silent_client_log(), _client(workers) as client:
@@ -57,7 +53,7 @@ def cluster(workers: Workers) -> Iterator[Submit]:
 
 
 def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
-    """The chunk's numbers, on a worker whose library must be that of the process which asks."""
+    """The chunk's numbers, computed by a worker, whose code must be that of the process that asks."""
     if code_digest() != code:
         raise ValueError(
             f"a worker on {node()} has other code of meanfield, or under it, ({code_digest()}) than this process "
@@ -70,7 +66,7 @@ def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
 
 @contextmanager
 def _silent_client_log() -> Iterator[None]:
-    """What goes wrong in the client is raised here in one line; its log would add a traceback."""
+    """Errors of the client are raised here in one line; its log would add a traceback."""
     log = logging.getLogger("distributed.client")
     before = log.level
     log.setLevel(logging.CRITICAL)

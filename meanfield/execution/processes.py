@@ -1,4 +1,4 @@
-"""Processes of this machine that work for this one, and none that outlives it."""
+"""Processes of this machine that work for this one; none of them outlives it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import active_children, current_process, get_context, parent_process
+from multiprocessing import active_children, current_process, get_context, parent_process, resource_tracker
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any
 
-from meanfield.common.signals import TERMINATED
-from meanfield.execution.interrupts import interrupts_held
+from meanfield.common.signals import TERMINATED, termination_held
 
-# Seconds that a process has to finish the file that it writes: told to stop by the one that started it, or left by it.
+# Seconds that a process has to finish the file that it writes: once it is told to stop, or once its parent is gone.
 GRACE = 10.0
 ORPHANED = 4.0
 KILLED = (
@@ -32,7 +31,7 @@ UNGUARDED = (
 
 @contextmanager
 def pool(count: int, prepare: Callable[..., None], *arguments: Any) -> Iterator[ProcessPoolExecutor]:
-    """So many fresh processes, each made ready by ``prepare(*arguments)``; whatever ends this early stops them.
+    """An executor of ``count`` fresh processes, each made ready by ``prepare(*arguments)``; an early end stops them.
 
     Raises:
         ChildProcessError: a process was killed, or none could begin.
@@ -55,10 +54,30 @@ def pool(count: int, prepare: Callable[..., None], *arguments: Any) -> Iterator[
             executor.shutdown(cancel_futures=True)
 
 
-def leave_import() -> None:
-    """Where a worker process is still importing the main script: end it, without a word.
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold back Ctrl-C and SIGTERM while processes start and stop.
 
-    It has come to a call that is not guarded and would start workers of its own; whoever started it says so.
+    Processes inherit the mask of Ctrl-C, so that their parent alone handles it. SIGTERM, by which they are stopped, is
+    held without a mask, so that they inherit none.
+    """
+    with termination_held():
+        if not hasattr(signal, "pthread_sigmask"):
+            yield
+            return
+        # The tracker would let Ctrl-C through again if it started with the first process; so it starts before.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def leave_import() -> None:
+    """End this process, without a message, if it is a worker that still imports the main script.
+
+    The script's call is not guarded, and the worker would start workers of its own; its parent reports that.
     """
     if getattr(current_process(), "_inheriting", False):
         raise SystemExit(1)
@@ -71,7 +90,7 @@ def _begin(begun: Any, prepare: Callable[..., None], *arguments: Any) -> None:
 
 
 def _follow_parent() -> None:
-    """End this process when the one that started it is gone, however it went: by SIGTERM, and if need be at once."""
+    """End this process when the one that started it is gone, however it ended: by SIGTERM, and by force if need be."""
     parent = parent_process()
     if parent is not None:
         parent.join()

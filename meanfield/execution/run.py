@@ -1,34 +1,42 @@
-"""One run: draws of one net, and what is read off them; and several runs on one set of workers."""
+"""Runs: draws of nets under measures, computed on one set of workers, which may stop and continue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import as_completed
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from meanfield.common.seeds import checked_seed
+from meanfield.common.signals import terminable
 from meanfield.common.validation import require_draws, settle
-from meanfield.execution.chunks import Chunk, plan
-from meanfield.execution.provenance import provenance
-from meanfield.execution.storage import PieceStore
+from meanfield.execution import chunks
+from meanfield.execution.chunks import Chunk, PieceStore, one_thread
+from meanfield.execution.cluster import Submit, cluster
+from meanfield.execution.digests import provenance
+from meanfield.execution.processes import interrupts_held, leave_import, pool
 from meanfield.execution.team import Workers
-from meanfield.execution.workers import all_pieces
 from meanfield.simulation.measures.base import Pieces
 
 
 @dataclass(frozen=True)
 class Run:
-    """Draws of a net under a measure, checked when the run is made.
+    """Draws of a net under a measure, checked when the run is made; `simulate_all` computes it.
 
     Attributes:
         net: what is drawn, a `Net`.
-        measure: what is read off every draw, a `Measure`.
+        measure: what is read off every draw, such as `meanfield.Energies()`.
         draws: how many, at least 2.
         seed: the root of all streams.
+
+    Raises:
+        TypeError, ValueError: a bad count, or a net or options that the measure does not serve.
     """
 
     net: Any
@@ -43,7 +51,7 @@ class Run:
     def chunks(self) -> list[Chunk]:
         """The plan of this run."""
         whole = Chunk(self.net, self.measure, self.seed, 0, self.draws)
-        return plan(whole, self.measure.operations(self.net), self.measure.multiple(self.net))
+        return chunks.plan(whole, self.measure.operations(self.net), self.measure.multiple(self.net))
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
@@ -60,15 +68,61 @@ class Run:
 def simulate_all(
     runs: Sequence[Run], *, workers: int | Workers = 1, store: PieceStore | None = None
 ) -> list[xr.Dataset]:
-    """Several runs on one set of workers, with one progress bar; checks all before any starts."""
+    """Several runs on one set of workers, with one progress bar, as sweeps over nets need them.
+
+    Args:
+        runs: each a net, a measure, draws and a seed.
+        workers: number of processes, where 1 computes in this one; or `Workers`.
+        store: where finished pieces are kept, so that a rerun continues from them.
+
+    Returns:
+        One dataset for each run, in order.
+
+    Raises:
+        MemoryError: more than the machine has; before any run starts.
+    """
     workers = Workers.of(workers)
     plans = [run.chunks() for run in runs]
     for run in runs:
         run.require_memory(workers.here)
-    pieces = iter(all_pieces([chunk for chunks in plans for chunk in chunks], workers, store))
-    return [run.dataset([next(pieces) for _ in chunks]) for run, chunks in zip(runs, plans, strict=True)]
+    pieces = iter(_all_pieces([chunk for plan in plans for chunk in plan], workers, store))
+    return [run.dataset([next(pieces) for _ in plan]) for run, plan in zip(runs, plans, strict=True)]
 
 
-def simulate_one(run: Run, workers: int | Workers, resume_in: Path | None) -> xr.Dataset:
-    """One run, with finished pieces kept in a folder if one is given."""
-    return simulate_all([run], workers=workers, store=None if resume_in is None else PieceStore(Path(resume_in)))[0]
+def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:
+    """Every chunk's numbers in order: from the store where they are, computed and stored where not."""
+    pieces = {index: store.load(chunk.key) if store else None for index, chunk in enumerate(plan)}
+    missing = [(index, plan[index]) for index, piece in pieces.items() if piece is None]
+    done = len(plan) - len(missing)
+    shown = tqdm(total=len(plan), initial=done, unit="chunk", delay=2, disable=None, leave=False)
+    with shown as progress, closing(_computed(missing, workers)) as computed:
+        for index, piece in computed:
+            if store:
+                store.save(plan[index].key, piece)
+            pieces[index] = piece
+            progress.update()
+    return [piece for piece in pieces.values() if piece is not None]
+
+
+def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Generator[tuple[int, Pieces]]:
+    """Yield (index, numbers) of every task as it is finished."""
+    if not tasks or (workers.scheduler is None and (workers.here == 1 or len(tasks) == 1)):
+        with threadpool_limits(1):
+            for index, chunk in tasks:
+                yield index, chunks.compute_chunk(chunk)
+        return
+    leave_import()
+    with terminable(), ExitStack() as stack:
+        with interrupts_held():
+            submit = stack.enter_context(_processes(workers, tasks) if workers.scheduler is None else cluster(workers))
+            indices = {submit(chunk): index for index, chunk in tasks}
+        for future in as_completed(indices):
+            # Popped, so that a scheduler need not hold what has arrived here.
+            yield indices.pop(future), future.result()
+
+
+@contextmanager
+def _processes(workers: Workers, tasks: list[tuple[int, Chunk]]) -> Iterator[Submit]:
+    """Chunks go to processes of this machine."""
+    with pool(min(workers.here, len(tasks)), one_thread) as executor:
+        yield lambda chunk: executor.submit(chunks.compute_chunk, chunk)

@@ -1,20 +1,22 @@
-"""What users call to draw: energies of nets and loops, updates of loops, overlaps of pairs of directions."""
+"""What users call to draw nets and to know beforehand how much memory that takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from numpy.typing import ArrayLike
 
-from meanfield.execution.run import Run, simulate_one
+from meanfield.common.validation import require_count
+from meanfield.execution.chunks import PieceStore
+from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.inputs.batches import PLAIN, Batch
 from meanfield.nets.net import Net
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies
@@ -23,187 +25,176 @@ from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from meanfield.simulation.weights.gram_process import require_gram_process
 
+# Why options of one default measure have no meaning for nets that are measured by the other.
+REFUSED = {
+    "batch": "batch and loss are those of nets; a loop has neither samples nor labels: leave them out",
+    "loss": "batch and loss are those of nets; a loop has neither samples nor labels: leave them out",
+    "backend": "a TiedLoop is walked by backend 'numpy' in float64; backend {value!r} is for nets: leave it out",
+    "precision": "a TiedLoop is walked by backend 'numpy' in float64; precision {value!r} is for nets: leave it out",
+    "by_site": "by_site is for nets on grids; a TiedLoop has no sites: leave the option out",
+    "correlations": "correlations are those of the steps of a TiedLoop; this is a {family}",
+}
+
 
 def simulate(
-    architecture: Sequential | TiedLoop,
+    architecture: Net,
     *,
     draws: int,
     seed: int,
-    weights: str = "auto",
-    backend: str = "numpy",
-    precision: str = "float64",
-    inputs: ArrayLike | None = None,
-    batch: Batch = PLAIN,
-    loss: str = "squared",
-    correlations: bool = False,
-    by_site: bool = False,
+    measure: Measure | Iterable[Measure] | None = None,
     workers: int | Workers = 1,
     resume_in: Path | None = None,
+    **options: Any,
 ) -> xr.Dataset:
-    """Measure update energy, label term, output term and overlap energy of every layer over independent draws.
-
-    Every draw takes new weights, labels (y ~ N(0, 1) unless ``batch`` or ``loss`` say otherwise) and (unless given)
-    inputs, and computes the exact one-step change of every pre-activation at learning rate 1 by one forward, backward
-    and tangent pass.
-
-    Of a loop, measure the residual energy of every step and its split H_l = H_0 + B_l + C_l instead, by walking it.
+    """Measure a net over independent draws of its weights, by default its update energies or a loop's residual energy.
 
     Args:
         architecture: the net or loop.
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
-        weights: "dense" Gaussian matrices, "lazy" ones that are revealed only where they are looked at, "gram", no
-            matrices but the lengths and angles that energies depend on, whatever the width (MLPs of "relu" or "linear"
-            with one input), or "auto", the cheapest: all of one law, with other numbers; the dataset says which.
-        backend: "numpy", or for nets "cupy", a CUDA device through CuPy: the same passes on many draws at once. A
-            device has streams of its own for weights: the same law, other numbers than "numpy" has.
-        precision: of weights and passes of a net, "float64" or "float32", which halves the memory; energies are
-            summed in double precision. On "numpy" draw i is the same net, rounded. docs/precision.md has the bias.
-        inputs: a fixed batch (samples, channels, *grid) instead of the architecture's input law; of a loop, the start
-            h_0 of all draws, (width,).
-        batch: how the samples of a net's batch hang together: correlated inputs, labels with a mean or of a teacher.
-        loss: "squared", |z_out - y|^2 / (2 M), or "cross_entropy", with the outputs of a site as logits and a class
-            drawn uniformly for every sample and site; both mean over the samples. The label term is then that of
-            y - 1/C, the output term that of the softmax less 1/C, and still S = A + B.
-        correlations: whether to measure, of a loop, how increments and features of all pairs of steps overlap.
-        by_site: whether to measure, of a net, label term, output term and update energy at every site, too.
-        workers: processes, 1 stays in this one; or `meanfield.Workers`, for the workers of a Dask scheduler.
+        measure: what to read off every draw, or several such measures: `Energies`, `PairOverlaps`,
+            `ActivationStatistics`, `ResidualEnergies`, `StreamUpdates`. Each has options of its own and refuses nets
+            that it does not serve. Measures that draw the same kind of ``weights`` see the same nets. If left out,
+            `ResidualEnergies` for loops and `Energies` for all other nets.
+        workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
+        options: those of the default measure, where none is given: ``weights``, ``inputs``, ``backend``,
+            ``precision``, ``batch``, ``loss`` and ``by_site`` of `Energies`; ``weights``, ``inputs`` and
+            ``correlations`` of `ResidualEnergies`.
 
     Returns:
-        Dataset over ``layer`` = 1 .. L with the variables of `meanfield.QUANTITIES`, each with NAME_stderr,
-        NAME_largest_share and, per layer, NAME_covariance; with ``by_site``, over ``layer`` and ``site`` (row by row),
-        label_term_by_site, output_term_by_site and update_energy_by_site, without covariance. The overlap energy, which
-        no label moves, is measured beside plain labels and squared loss only.
-        Of a loop, over ``step`` = 1 .. L: residual_energy, initial_energy, cross_term and correlation_term, and with
-        ``correlations`` increment_correlation and feature_overlap over pairs of steps. Streams may outgrow the floats:
-        such a mean and its error read inf, and log_residual_energy, the logarithm of the mean of H_l with its relative
-        error, stays finite.
+        Dataset of the measure's variables, each with NAME_stderr and most with NAME_largest_share, as
+        `meanfield.QUANTITIES` defines them; of several measures their union, where an attribute on which they differ
+        holds JSON of measure -> value.
 
     Raises:
-        TypeError, ValueError: what is neither net nor loop, bad counts, names or inputs. MemoryError: more than the
-        machine has. ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
-        OverflowError: a single step of a loop leaves the range of floats, or its stream does so under an activation
-        that is not homogeneous; a net's numbers leave the range of its precision.
+        TypeError, ValueError: not a net, a net that a measure does not serve, bad counts, options or inputs.
+        MemoryError: more than the machine has. ModuleNotFoundError, OSError: a backend without its library or its
+        device. All before any work. OverflowError: the numbers of a draw leave the range of floats.
 
-    Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
+    Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
     """
-    require_net(architecture, loops=True)
-    own: dict[str, Any] = {"batch": batch, "loss": loss, "by_site": by_site, "backend": backend, "precision": precision}
-    if architecture.readout_unit is None:
-        _require_plain(own)
-        own = {"correlations": correlations}
-    elif correlations:
-        raise ValueError(f"correlations are those of the steps of a TiedLoop; this is a {type(architecture).__name__}")
-    measure = default_measure(architecture, inputs=inputs, weights=weights, **own)
-    return simulate_one(Run(architecture, measure, draws, seed), workers, resume_in)
+    measures = _measures(architecture, measure, options)
+    runs = [Run(architecture, measure, draws, seed) for measure in measures]
+    store = None if resume_in is None else PieceStore(Path(resume_in))
+    return _merged([type(measure).__name__ for measure in measures], simulate_all(runs, workers=workers, store=store))
 
 
-def default_measure(architecture: Net, **options: Any) -> Measure:
-    """What `simulate` measures: the energies of a net's update, or a loop's residual energy."""
-    if architecture.readout_unit is not None:
-        return Energies(**options)
-    if options["weights"] == "gram":
-        require_gram_process(architecture)
-    return ResidualEnergies(**options)
+def memory(
+    architecture: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | None = None, **options: Any
+) -> int:
+    """Bytes that `simulate` will need at its peak in each process, beyond those of the program itself.
+
+    A prediction from the sizes alone, of weights, values, errors and one layer's working arrays: for MLPs of width n
+    and depth L it is 8 n^2 L with dense weights, O(n L) with lazy ones. It is within 20 % of the memory that a process
+    is observed to take where that is 10 MiB or more. Draws are carried in batches of a size chosen from it, so that it
+    grows with ``draws`` up to one batch.
+
+    Args:
+        architecture: the net or loop.
+        draws: how many will be drawn, at least 1.
+        measure, options: as for `simulate`; of several measures, the one that needs most counts.
+
+    Raises:
+        TypeError, ValueError: not a net, options that `simulate` refuses, a number of draws that is no count.
+
+    Source: docs/theory.md section 12 for lazy weights.
+    """
+    measures = _measures(architecture, measure, options)
+    count = require_count("draws", draws, why="how many networks are drawn")
+    return max(measure.settled(architecture).bytes(architecture, count) for measure in measures)
 
 
-def _require_plain(own: dict[str, Any]) -> None:
-    """Raise ValueError where options that are those of nets with outputs are given for a loop."""
-    if own["batch"] != PLAIN or own["loss"] != "squared":
-        raise ValueError("batch and loss are those of nets; a loop has neither samples nor labels: leave them out")
-    if (own["backend"], own["precision"]) != ("numpy", "float64"):
-        raise ValueError(
-            f"a TiedLoop is walked by backend 'numpy' in float64; backend {own['backend']!r} and precision "
-            f"{own['precision']!r} are for nets: leave them out"
-        )
-    if own["by_site"]:
-        raise ValueError("by_site is for nets on grids; a TiedLoop has no sites: leave the option out")
-
-
-def simulate_overlaps(
-    architecture: Sequential,
-    *,
-    pairs: Iterable[Any],
-    draws: int,
-    seed: int,
-    weights: str = "auto",
-    fixed_layers: int = 0,
-    workers: int | Workers = 1,
-    resume_in: Path | None = None,
-) -> xr.Dataset:
-    """Measure the overlaps T_h of pairs of parameter directions from where they begin to the top layer.
+def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
+    """Measure the overlaps T_h of pairs of parameter directions: `simulate` with the measure `PairOverlaps`.
 
     Args:
         architecture: the net.
-        pairs: ((layer, unit), (layer, unit)), counted from 1; a direction moves the weights into one unit along that
-            unit's own incoming features (`meanfield.nets.directions`). In residual nets layers are depth units: stem
-            layers, blocks, tail layers.
-        draws: at least 2.
-        seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
-        weights: "dense", "lazy", or "auto", the cheaper of both.
-        fixed_layers: inputs and the weights of so many first layers (depth units) are the same in all draws, so that
-            means are conditional on them.
-        workers, resume_in: as for `simulate`.
+        pairs: ((layer, unit), (layer, unit)), counted from 1.
+        options: ``weights`` and ``fixed_layers`` of `PairOverlaps`; ``draws``, ``seed``, ``workers`` and ``resume_in``
+            of `simulate`.
 
-    Returns:
-        Dataset over ``pair`` (named "LAYER,UNIT:LAYER,UNIT") and ``layer``: overlap T_h, squared_overlap T_h^2,
-        gated_overlap (the mean of T_{h+1} given layer h), overlap_innovation (T_h less that mean), overlap_variance
-        Var(T_h | layers below), gate_deviation T~ - q T and overlap_excess T_h - r T_l, each with NAME_stderr; NaN
-        below the upper direction of a pair, and where smooth gates inside a branch leave no closed mean.
-
-    Raises:
-        TypeError, ValueError: what is no net (loops are not served), a pair outside the net, bad counts or names.
-        MemoryError: more than the machine has.
-
-    Source: P0 eqs. 13-15, 27, 30-35.
+    Returns, raises, source: as `PairOverlaps` and `simulate` say.
     """
     require_net(architecture)
-    measure = PairOverlaps(pairs=tuple(pairs), weights=weights, fixed_layers=fixed_layers)
-    return simulate_one(Run(architecture, measure, draws, seed), workers, resume_in)
+    own, how = _split(PairOverlaps, options)
+    return simulate(architecture, measure=PairOverlaps(pairs=tuple(pairs), **own), **how)
 
 
-def simulate_loop_update(
-    loop: TiedLoop,
-    *,
-    draws: int,
-    seed: int,
-    update: str = "isotropic",
-    weights: str = "auto",
-    inputs: ArrayLike | None = None,
-    workers: int | Workers = 1,
-    resume_in: Path | None = None,
-) -> xr.Dataset:
-    """Measure |dh_l|^2 / N, the first-order change of a loop's stream under one update at learning rate eta = 1.
-
-    dh_{l+1} = dh_l + eps (Delta W phi(h_l) + W (phi'(h_l) dh_l)), dh_0 = 0. A tied loop moves its one matrix, which
-    acts at every step; an independent stack moves each of its matrices by an update of that matrix's own.
+def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
+    """Measure the change |dh_l|^2 / N of a loop's stream under one update: `simulate` with `StreamUpdates`.
 
     Args:
         loop: the loop.
-        draws: at least 2; errors come from the spread over draws.
-        seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
-        update: "isotropic", Delta W = eta / sqrt(N) times random signs independent of all else; or, for the loss
-            l = |h_L - y|^2 / (2 N) with labels y ~ N(0, I), "aligned", -eta / sqrt(N) sign(dl/dW), or "gradient",
-            -eta dl/dW (no factor of N: the loss is a mean over units, so every unit changes by order one).
-        weights: "dense", "lazy" or "auto", as for `simulate`. The update itself is exact either way.
-        inputs: h_0 of all draws, (N,), instead of N(0, I).
-        workers, resume_in: as for `simulate`.
+        options: ``update``, ``weights`` and ``inputs`` of `StreamUpdates`; ``draws``, ``seed``, ``workers`` and
+            ``resume_in`` of `simulate`.
 
-    Returns:
-        Dataset over ``step`` = 1 .. L: stream_update_energy with NAME_stderr and NAME_largest_share. Quadratic in eta.
-        While H is O(1) it scales as (eta eps L)^2 for isotropic updates, N times that for aligned ones, whose norm is
-        eta sqrt(N), and as (eta eps^2 L^2)^2 for gradients.
-
-    Raises:
-        TypeError, ValueError: what is not a loop, bad counts, names or inputs. MemoryError: more than the machine has.
-        All before any work starts. OverflowError: a draw leaves the range of floats.
-
-    Source: P2 Theorem 2, appendix D.
+    Returns, raises, source: as `StreamUpdates` and `simulate` say.
     """
     if not isinstance(loop, TiedLoop):
         raise TypeError(
             f"loop is of type {type(loop).__name__}; it must be a TiedLoop (simulate measures updates of nets)"
         )
-    measure = StreamUpdates(update=update, inputs=inputs, weights=weights)
-    return simulate_one(Run(loop, measure, draws, seed), workers, resume_in)
+    own, how = _split(StreamUpdates, options)
+    return simulate(loop, measure=StreamUpdates(**own), **how)
+
+
+def _split(kind: Any, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of this kind of measure, and the others."""
+    names = {field.name for field in fields(kind)}
+    own = {name: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
+
+
+def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, options: dict[str, Any]) -> list[Measure]:
+    """The measures that are asked for, each once."""
+    require_net(architecture, units=True)
+    if measure is None:
+        return [_default_measure(architecture, options)]
+    if options:
+        named = ", ".join(map(repr, options))
+        raise TypeError(f"simulate has no option {named} where a measure is given; give its options to the measure")
+    measures = list(measure) if isinstance(measure, Iterable) else [measure]
+    for wanted in measures:
+        if not isinstance(wanted, Measure):
+            raise TypeError(f"measure is {wanted!r}; give measures, such as meanfield.Energies(), or a list of them")
+    kinds = [type(wanted).__name__ for wanted in measures]
+    if not measures or len(set(kinds)) < len(kinds):
+        raise ValueError(f"measures are {', '.join(kinds) or 'none'}; give one or more, each of another class")
+    return measures
+
+
+def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
+    """Energies of a net with outputs, residual energies of a loop; options of the other only at their defaults."""
+    if options.get("weights") == "gram":
+        require_gram_process(net)
+    kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
+    own, others = _split(kinds[0], options)
+    defaults = {field.name: field.default for field in fields(kinds[1])}
+    for name, value in others.items():
+        if name not in defaults:
+            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {_names(kinds[0])}")
+        if value != defaults[name]:
+            raise ValueError(REFUSED[name].format(value=value, family=type(net).__name__))
+    measure: Measure = kinds[0](**own)
+    return measure
+
+
+def _names(kind: Any) -> str:
+    return ", ".join(field.name for field in fields(kind))
+
+
+def _merged(names: Sequence[str], datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+    """One dataset of all measures; an attribute on which they differ becomes JSON of measure -> value."""
+    if len(datasets) == 1:
+        return datasets[0]
+    try:
+        merged = xr.merge(datasets, join="exact", compat="equals", combine_attrs="drop_conflicts")
+    except xr.MergeError as error:
+        raise ValueError(f"{' and '.join(names)} have different values of one variable; simulate them apart") from error
+    values: dict[str, dict[str, Any]] = {}
+    for name, dataset in zip(names, datasets, strict=True):
+        for key, value in dataset.attrs.items():
+            values.setdefault(key, {})[name] = value
+    differing = {key: json.dumps(of) for key, of in values.items() if key not in merged.attrs}
+    return merged.assign_attrs(differing)

@@ -1,4 +1,4 @@
-"""`Workers`: who computes the draws. No number depends on it."""
+"""`Workers`: who computes the draws."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class Workers:
     """Who computes the draws: processes of this machine, or the workers of a Dask scheduler; no number depends on it.
 
     Attributes:
-        processes: processes of this machine, at least 1, where 1 stays in this one; None takes one for every core.
-        scheduler: None for plain processes; "local" for so many processes under a Dask scheduler that lives as long
-            as the work; or the address of one that runs, "tcp://HOST:PORT", whose workers, on any machines, are taken
-            as they come and go. They need this same version of the library, and one thread each.
+        processes: number of processes on this machine, at least 1; 1 computes in this process, None takes one process
+            for every core.
+        scheduler: None for plain processes; "local" for that many processes under a Dask scheduler that lives as long
+            as the work; or the address of a running scheduler, "tcp://HOST:PORT", whose workers, on any machines, may
+            come and go. They need this same version of the library, and one thread each.
 
     Raises:
-        TypeError, ValueError: a bad count or address, or a count beside an address, whose workers have been counted.
+        TypeError, ValueError: a bad count or address, or a count together with the address of a running scheduler.
         ModuleNotFoundError: a scheduler without dask.distributed. All before any work starts.
     """
 
@@ -51,15 +52,15 @@ class Workers:
 
     @classmethod
     def of(cls, workers: int | Workers) -> Workers:
-        """A number of processes as `Workers`; `Workers` as they are."""
+        """`Workers` of a number of processes; `Workers` are returned unchanged."""
         return workers if isinstance(workers, cls) else cls(require_count("workers", workers))
 
     @property
     def remote(self) -> bool:
-        """Whether others have started the workers, perhaps on other machines."""
+        """Whether the workers were started by someone else, perhaps on other machines."""
         return self.scheduler not in (None, LOCAL)
 
     @property
     def here(self) -> int:
-        """How many share the memory of this machine, as far as is known."""
+        """How many workers are known to share the memory of this machine."""
         return 0 if self.remote else self.processes or os.cpu_count() or 1

@@ -9,10 +9,10 @@ from .tables import TABLES as TABLES
 from .tables import WEIGHTS as WEIGHTS
 from .tables import Table as Table
 from .tables import scaling as scaling
-from .tables import table_of as table_of
+from .tables import hyperparameter_table as hyperparameter_table
 from .scalings import CONSTANT as CONSTANT
 from .scalings import Scaling as Scaling
-from .resolution import resolve as resolve
+from .resolution import transfer_hyperparameters as transfer_hyperparameters
 from .resolution import base_value as base_value
 from .premises import PREMISES as PREMISES
 from .premises import unmet_premises as unmet_premises

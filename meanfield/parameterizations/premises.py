@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from meanfield.common.validation import require_count
-from meanfield.parameterizations.tables import table_of
+from meanfield.parameterizations.tables import hyperparameter_table
 
 PREMISES = (
     "derived for one step on one sample, linear branches of a fixed number of layers, no momentum, and dimensions of "
@@ -63,7 +63,8 @@ def unmet_premises(
     """One sentence for everything that the table's source does not cover in this use of it.
 
     Args:
-        optimizer, width, depth, base_width, base_depth, block_depth, parameterization, roles: as for `resolve`.
+        optimizer, width, depth, base_width, base_depth, block_depth, parameterization, roles: as for
+            `transfer_hyperparameters`.
         input_dimension, output_dimension: d_0 and d_(L+1), where known; the output's is the vocabulary of a
             language model.
 
@@ -74,7 +75,7 @@ def unmet_premises(
     for role, dimension in dimensions.items():
         if dimension is not None:
             require_count(f"{role}_dimension", dimension)
-    table = table_of(optimizer, block_depth)
+    table = hyperparameter_table(optimizer, block_depth)
     used = table.roles if roles is None else roles
     if parameterization == "standard":
         grown = "each hidden layer then multiplies the features by sqrt(r_n)"

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 
 from meanfield.common.validation import require_choice, require_count
-from meanfield.parameterizations.tables import scaling, table_of
+from meanfield.parameterizations.tables import hyperparameter_table, scaling
 
 BaseValues = Mapping[str, float | Mapping[str, float]]
 
 
-def resolve(
+def transfer_hyperparameters(
     optimizer: str,
     *,
     width: int,
@@ -50,7 +50,7 @@ def resolve(
 
     Source: P1 sections 4.1 and 4.4, tables 1, 3 .. 7 and 9 .. 13.
     """
-    table = table_of(optimizer, block_depth)
+    table = hyperparameter_table(optimizer, block_depth)
     width_ratio = require_count("width", width) / require_count("base_width", base_width)
     depth_ratio = require_count("depth", depth) / require_count("base_depth", base_depth)
     divisor = 1 if input_dimension is None else require_count("input_dimension", input_dimension)

@@ -160,7 +160,7 @@ TABLES = (
 )
 
 
-def table_of(optimizer: str, block_depth: int) -> Table:
+def hyperparameter_table(optimizer: str, block_depth: int) -> Table:
     """The table that P1 gives for this optimizer and branches of ``block_depth`` layers.
 
     Raises:
@@ -181,7 +181,7 @@ def scaling(
             define, such as a bias under an optimizer of matrices, with where to take it from.
     """
     require_choice("parameterization", parameterization, PARAMETERIZATIONS)
-    table = table_of(optimizer, block_depth)
+    table = hyperparameter_table(optimizer, block_depth)
     require_choice("role", role, ROLES)
     require_choice("hyperparameter", hyperparameter, HYPERPARAMETERS)
     if role not in table.roles:

@@ -1,154 +1,83 @@
-"""Quantities of nets of blocks: norms of features, weights and updates, as P1 takes them, at given learning rates."""
+"""The glossary of quantities of nets of blocks: norms of features, weights and updates at given learning rates."""
 
-from __future__ import annotations
+BLOCKS = """
+feature_norm = |h_l|_R [draw step block]
+    root mean square over units and samples of the stream of a net of blocks
+    scaling: O(1) in width and depth under the spectral conditions
+    source: Zheng et al. 2026, eq. P1
 
-from meanfield.quantities.quantity import Quantity
+feature_update_norm = |Delta h_l|_R [draw step block]
+    root mean square of the stream's change since before the first step, exact, not to first order
+    scaling: O(1) in width and depth under the spectral conditions
+    source: Zheng et al. 2026, eq. P1
 
-UNPREDICTED = "P1 gives exponents alone, which `theory.update_norms` derives and the simulations measure"
+order_norm = |epsilon_j(L)|_R [draw optimizer order]
+    root mean square of the part of Delta h_L that has j factors Delta W in the block where it arises
+    scaling: O(1) according to the paper; for j = 2 at the first step (n L)^(-1/2) is measured
+    source: Zheng et al. 2026, eq. 5, appendix B.2.4
 
-BLOCK_QUANTITIES = (
-    Quantity(
-        name="feature_norm",
-        symbol="|h_l|_R",
-        dims=("draw", "step", "block"),
-        definition="root mean square over units and samples of the stream of a net of blocks",
-        scaling="O(1) in width and depth under P1's conditions",
-        source="P1 eq. P1",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="feature_update_norm",
-        symbol="|Delta h_l|_R",
-        dims=("draw", "step", "block"),
-        definition="root mean square of the stream's change since before the first step, exact, not to first order",
-        scaling="O(1) in width and depth under P1's conditions",
-        source="P1 eq. P1",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="order_norm",
-        symbol="|epsilon_j(L)|_R",
-        dims=("draw", "optimizer", "order"),
-        definition="root mean square of the part of Delta h_L with j factors Delta W in the block that it comes from",
-        scaling="O(1), says P1; for j = 2 at the first step (n L)^(-1/2) is measured",
-        source="P1 eq. 5, appendix B.2.4",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="weight_norm",
-        symbol="|W|_R",
-        dims=("draw", "matrix"),
-        definition="sqrt(n_in / n_out) times the spectral norm of a matrix",
-        scaling="sqrt(n_in / n_out) sigma (sqrt(n_in) + sqrt(n_out)) for Gaussian elements",
-        source="P1 section 2.1, eq. 6",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="update_norm",
-        symbol="|Delta W|_R",
-        dims=("draw", "optimizer", "matrix"),
-        definition="sqrt(n_in / n_out) times the spectral norm of one update of a matrix",
-        scaling="learning rate times that of the optimizer's direction",
-        source="P1 eq. 9, 17, 18, 21, 24",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="bias_norm",
-        symbol="|b|_R",
-        dims=("draw", "bias"),
-        definition="root mean square of a bias",
-        scaling="O(1)",
-        source="P1 eq. 13",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="bias_update_norm",
-        symbol="|Delta b|_R",
-        dims=("draw", "optimizer", "bias"),
-        definition="root mean square of one update of a bias",
-        scaling="O(1)",
-        source="P1 eq. 13",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="weight_alignment",
-        symbol="|W z|_R / (|W|_R |z|_R)",
-        dims=("draw", "matrix"),
-        definition="how much of its RMS operator norm a matrix reaches on what it reads",
-        scaling="1/2 for a square Gaussian matrix",
-        source="P1 claim F.1",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="update_alignment",
-        symbol="|Delta W z|_R / (|Delta W|_R |z|_R)",
-        dims=("draw", "optimizer", "matrix"),
-        definition="how much of its RMS operator norm an update reaches on what its matrix read before it",
-        scaling="1 for one sample and SGD",
-        source="P1 claim F.2",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="training_loss",
-        symbol="C",
-        dims=("draw", "step"),
-        definition="mean over the samples of log(1 + exp(-y f)), binary cross-entropy, before a step",
-        scaling="O(1)",
-        source="P1 appendix G.2",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="weight_step_ratio",
-        symbol="|W + Delta W|_R / (|W|_R + |Delta W|_R)",
-        dims=("draw", "step", "matrix"),
-        definition="RMS operator norm of a matrix after one step over the most that the step allows",
-        scaling="O(1), at most 1, and near 1 for any small step",
-        source="P1 assumption G.1, figure 10",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="weight_travel_ratio",
-        symbol="|W_t|_R / (|W_0|_R + |W_t - W_0|_R)",
-        dims=("draw", "step", "matrix"),
-        definition="RMS operator norm of a matrix in training over the most that its change since the start allows",
-        scaling="O(1), at most 1",
-        source="P1 assumption G.1",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="feature_step_ratio",
-        symbol="|h + Delta h|_R / (|h|_R + |Delta h|_R)",
-        dims=("draw", "step", "block"),
-        definition="size of the stream after one step over the most that the step allows, mean over samples",
-        scaling="O(1), at most 1, and near 1 for any small step",
-        source="P1 assumption G.1, figure 11",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="feature_travel_ratio",
-        symbol="|h_t|_R / (|h_0|_R + |h_t - h_0|_R)",
-        dims=("draw", "step", "block"),
-        definition="size of the stream in training over the most that its change so far allows, mean over samples",
-        scaling="O(1), at most 1",
-        source="P1 assumption G.1",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="activation_ratio",
-        symbol="|phi(W z)|_R / |W z|_R",
-        dims=("draw", "step", "activation"),
-        definition="how much of what a matrix gives its activation keeps, mean over samples",
-        scaling="1/sqrt(2) for ReLU of what is symmetric about zero",
-        source="P1 assumption G.2, figure 12",
-        unpredicted=UNPREDICTED,
-    ),
-    Quantity(
-        name="sample_update_ratio",
-        symbol="|Delta W^(i) z^(i)|_R / (B |Delta W z^(i)|_R)",
-        dims=("draw", "step", "matrix"),
-        definition="what a sample's part of an update does to it, over what the whole does; mean over samples",
-        scaling="O(1) for batches of O(1)",
-        source="P1 assumption G.3, figure 13",
-        unpredicted=UNPREDICTED,
-    ),
-)
+weight_norm = |W|_R [draw matrix]
+    sqrt(n_in / n_out) times the spectral norm of a matrix
+    scaling: sqrt(n_in / n_out) sigma (sqrt(n_in) + sqrt(n_out)) for Gaussian elements
+    source: Zheng et al. 2026, section 2.1, eq. 6
+
+update_norm = |Delta W|_R [draw optimizer matrix]
+    sqrt(n_in / n_out) times the spectral norm of one update of a matrix
+    scaling: learning rate times that of the optimizer's direction
+    source: Zheng et al. 2026, eqs. 9, 17, 18, 21, 24
+
+bias_norm = |b|_R [draw bias]
+    root mean square of a bias
+    scaling: O(1)
+    source: Zheng et al. 2026, eq. 13
+
+bias_update_norm = |Delta b|_R [draw optimizer bias]
+    root mean square of one update of a bias
+    scaling: O(1)
+    source: Zheng et al. 2026, eq. 13
+
+weight_alignment = |W z|_R / (|W|_R |z|_R) [draw matrix]
+    share of its RMS operator norm that a matrix reaches on its own input
+    scaling: 1/2 for a square Gaussian matrix
+    source: Zheng et al. 2026, claim F.1
+
+update_alignment = |Delta W z|_R / (|Delta W|_R |z|_R) [draw optimizer matrix]
+    share of its RMS operator norm that an update reaches on the input that its matrix had before it
+    scaling: 1 for one sample and SGD
+    source: Zheng et al. 2026, claim F.2
+
+training_loss = C [draw step]
+    mean over the samples of log(1 + exp(-y f)), binary cross-entropy, before a step
+    scaling: O(1)
+    source: Zheng et al. 2026, appendix G.2
+
+weight_step_ratio = |W + Delta W|_R / (|W|_R + |Delta W|_R) [draw step matrix]
+    RMS operator norm of a matrix after one step over the most that the step allows
+    scaling: O(1), at most 1, and near 1 for any small step
+    source: Zheng et al. 2026, assumption G.1, figure 10
+
+weight_travel_ratio = |W_t|_R / (|W_0|_R + |W_t - W_0|_R) [draw step matrix]
+    RMS operator norm of a matrix in training over the most that its change since the start allows
+    scaling: O(1), at most 1
+    source: Zheng et al. 2026, assumption G.1
+
+feature_step_ratio = |h + Delta h|_R / (|h|_R + |Delta h|_R) [draw step block]
+    size of the stream after one step over the most that the step allows, mean over samples
+    scaling: O(1), at most 1, and near 1 for any small step
+    source: Zheng et al. 2026, assumption G.1, figure 11
+
+feature_travel_ratio = |h_t|_R / (|h_0|_R + |h_t - h_0|_R) [draw step block]
+    size of the stream in training over the most that its change so far allows, mean over samples
+    scaling: O(1), at most 1
+    source: Zheng et al. 2026, assumption G.1
+
+activation_ratio = |phi(W z)|_R / |W z|_R [draw step activation]
+    share of the size of its input that an activation keeps, mean over samples
+    scaling: 1/sqrt(2) for ReLU of inputs that are symmetric about zero
+    source: Zheng et al. 2026, assumption G.2, figure 12
+
+sample_update_ratio = |Delta W^(i) z^(i)|_R / (B |Delta W z^(i)|_R) [draw step matrix]
+    effect of a sample's part of an update on that sample, over the effect of the whole update; mean over samples
+    scaling: O(1) for batches of O(1)
+    source: Zheng et al. 2026, assumption G.3, figure 13
+"""

@@ -10,8 +10,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.estimates import DrawStatistic, Estimate, Means
-from meanfield.quantities.registry import QUANTITIES
-from meanfield.quantities.spread import SHARES
+from meanfield.quantities.registry import QUANTITIES, SHARES
 
 Coordinates = Mapping[str, Sequence[Any]]
 

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from meanfield.common.digests import inputs_described
+from meanfield.common.arrays import inputs_described
 from meanfield.common.validation import PremiseWarning, require_choice, require_flag
 from meanfield.nets.directions import Pair, checked_pairs, pair_name
 from meanfield.nets.families.known import require_net

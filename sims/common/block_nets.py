@@ -37,7 +37,7 @@ def hyperparameters(
     optimizer: str, table: str, width: int, depth: int, *, rate: float | None = None, biases: bool = False
 ) -> dict[str, dict[str, float]]:
     """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1)."""
-    from meanfield.parameterizations import ROLES, WEIGHTS, resolve
+    from meanfield.parameterizations import ROLES, WEIGHTS, transfer_hyperparameters
 
     roles = ROLES if biases else WEIGHTS
     multiplier = {"input": 1.0, "hidden": 1.0 / BASE_DEPTH, "output": 1.0 / BASE_WIDTH}
@@ -50,9 +50,9 @@ def hyperparameters(
     shared: dict[str, Any] = {"width": width, "depth": depth, "base_width": BASE_WIDTH, "base_depth": BASE_DEPTH}
     shared |= {"block_depth": 1 if table == "one" else 2, "roles": roles}
     shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
-    found = resolve(optimizer, base_values=base, **shared)
+    found = transfer_hyperparameters(optimizer, base_values=base, **shared)
     if optimizer == "soap":
-        squares = resolve("shampoo", base_values={"shampoo_epsilon": SOAP_EPSILON**2}, **shared)
+        squares = transfer_hyperparameters("shampoo", base_values={"shampoo_epsilon": SOAP_EPSILON**2}, **shared)
         for role in roles:
             found[role]["soap_epsilon"] = squares[role]["shampoo_epsilon"] ** 0.5
     return found

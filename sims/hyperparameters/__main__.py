@@ -82,7 +82,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
-    """What all roles share, as `resolve` and `unmet_premises` name it."""
+    """What all roles share, as `transfer_hyperparameters` and `unmet_premises` name it."""
     names = ("width", "depth", "base_width", "base_depth", "block_depth", "parameterization", "input_dimension")
     return {name: getattr(options, name) for name in (*names, "output_dimension")}
 
@@ -96,10 +96,10 @@ def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
             if getattr(options, f"others_{name}") is not None:
                 raise ValueError(f"--others-{name.replace('_', '-')} is given, but no optimizer for it; add --others")
         return [{"optimizer": options.optimizer, "roles": None, "base_values": shared | own}]
-    from meanfield.parameterizations import table_of
+    from meanfield.parameterizations import hyperparameter_table
 
     rest = _base_values("--others", options.others, options, "others")
-    roles = tuple(role for role in table_of(options.others, options.block_depth).roles if role != "hidden")
+    roles = tuple(role for role in hyperparameter_table(options.others, options.block_depth).roles if role != "hidden")
     return [
         {"optimizer": options.optimizer, "roles": ("hidden",), "base_values": shared | own},
         {"optimizer": options.others, "roles": roles, "base_values": shared | rest},
@@ -108,10 +108,10 @@ def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix: str) -> dict[str, float | None]:
     """The optimizer's own base values; an epsilon only where it has one that scales."""
-    from meanfield.parameterizations import table_of
+    from meanfield.parameterizations import hyperparameter_table
     from meanfield.theory import UNPRINTED
 
-    known = (*table_of(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
+    known = (*hyperparameter_table(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
     given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}
     values = {"learning_rate": given["lr"], "weight_decay": given["weight_decay"]}
     epsilon = f"{optimizer}_epsilon"

@@ -12,9 +12,9 @@ from meanfield.parameterizations import (
     ROLES,
     Scaling,
     base_value,
-    resolve,
+    hyperparameter_table,
     scaling,
-    table_of,
+    transfer_hyperparameters,
     unmet_premises,
 )
 from meanfield.theory import UNPRINTED, derive_scaling
@@ -33,9 +33,9 @@ def assemble(parts: list[dict[str, Any]], common: dict[str, Any]) -> Record:
     for part in parts:
         optimizer, roles, base = part["optimizer"], part["roles"], part["base_values"]
         printed = [name for name in base if name in HYPERPARAMETERS]
-        factors = resolve(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
+        factors = transfer_hyperparameters(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
         given = {name: base[name] for name in printed if base[name] is not None}
-        values = resolve(optimizer, base_values=given, roles=roles, **sizes)
+        values = transfer_hyperparameters(optimizer, base_values=given, roles=roles, **sizes)
         for role, found in factors.items():
             record["roles"][role] = {"optimizer": optimizer} | {
                 name: _cell(optimizer, role, name, common, factor, base[name], values[role].get(name))
@@ -45,7 +45,7 @@ def assemble(parts: list[dict[str, Any]], common: dict[str, Any]) -> Record:
                 name: _derived_cell(optimizer, role, name, common, base[name]) for name in base if name in UNPRINTED
             }
         record["sources"][optimizer] = _source(optimizer, common)
-        cells = compare_table(table_of(optimizer, common["block_depth"]), optimizer)
+        cells = compare_table(hyperparameter_table(optimizer, common["block_depth"]), optimizer)
         cells = [cell for cell in cells if cell.role in factors and common["parameterization"] == "spectral"]
         record["compared"] += len(cells)
         record["differing"] += [cell.sentence() for cell in cells if not cell.agrees]
@@ -83,7 +83,7 @@ def _derived_cell(optimizer: str, role: str, name: str, common: dict[str, Any], 
 
 
 def _source(optimizer: str, common: dict[str, Any]) -> str:
-    found = table_of(optimizer, common["block_depth"])
+    found = hyperparameter_table(optimizer, common["block_depth"])
     condition = "conditions 3.1 and B.2, branches of two or more layers"
     if found.one_layer:
         condition = "condition B.1, branches of one layer"

@@ -108,11 +108,11 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
 
 def hyperparameters(width: int, depth: int, numbers: int, rate: float) -> dict[str, dict[str, float]]:
     """P1 G.2: multipliers 1, 1/L, 1/n, variances 2/d_0, 2/n, 2 and learning rates eta n, eta L, eta n."""
-    from meanfield.parameterizations import WEIGHTS, resolve
+    from meanfield.parameterizations import WEIGHTS, transfer_hyperparameters
 
     base = {"block_multiplier": 1.0, "initial_variance": 2.0, "learning_rate": rate}
     shared: dict[str, Any] = {"base_values": base, "base_width": 1, "base_depth": 1, "block_depth": 2}
-    return resolve("sgd", width=width, depth=depth, input_dimension=numbers, roles=WEIGHTS, **shared)
+    return transfer_hyperparameters("sgd", width=width, depth=depth, input_dimension=numbers, roles=WEIGHTS, **shared)
 
 
 def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> Run:

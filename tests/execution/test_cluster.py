@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import meanfield as mf
 from meanfield.execution import chunks, cluster
-from meanfield.execution.provenance import code_digest
+from meanfield.execution.chunks import PieceStore
+from meanfield.execution.digests import code_digest
 from meanfield.execution.run import Run, simulate_all
-from meanfield.execution.storage import PieceStore
 from meanfield.simulation.measures.energies import Energies
 from sims.common import results as _results
 from sims.looped_update import __main__ as looped_update

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meanfield.execution import interrupts, processes
+from meanfield.execution import processes
 from tests.sims.commands import assert_gone
 
 ROOT = Path(__file__).parent.parent.parent
@@ -125,7 +125,7 @@ def _die():
 def test_a_process_that_dies_later_was_killed():
     with (
         pytest.raises(ChildProcessError, match="killed from outside, as for want of memory"),
-        processes.pool(1, interrupts.signal.getsignal, signal.SIGTERM) as executor,
+        processes.pool(1, signal.getsignal, signal.SIGTERM) as executor,
     ):
         executor.submit(_die).result()
 

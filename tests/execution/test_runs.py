@@ -10,8 +10,8 @@ import meanfield as mf
 from meanfield.common.files import require_writable, write_whole
 from meanfield.common.seeds import derived_seed, stream
 from meanfield.execution import chunks
+from meanfield.execution.chunks import PieceStore
 from meanfield.execution.run import Run
-from meanfield.execution.storage import PieceStore
 from meanfield.simulation.measures.energies import Energies
 
 NET = mf.ConvNet(depth=3, channels=6, grid=(5,), readout="convolution")

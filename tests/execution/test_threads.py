@@ -5,7 +5,7 @@ from multiprocessing import get_context
 
 from threadpoolctl import threadpool_info
 
-from meanfield.execution.threads import one_thread
+from meanfield.execution.chunks import one_thread
 
 
 def _threads():

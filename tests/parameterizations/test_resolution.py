@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.parameterizations import OPTIMIZERS, resolve, table_of
+from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table, transfer_hyperparameters
 
 GROWN = {"width": 4096, "depth": 64, "base_width": 256, "base_depth": 4}
 sizes = st.integers(1, 10**6)
@@ -12,7 +12,7 @@ sizes = st.integers(1, 10**6)
 
 def test_muon_kimi_as_in_the_main_text():
     base = {"block_multiplier": 1.0, "initial_variance": 4e-4, "learning_rate": 2**-7, "weight_decay": 0.1}
-    found = resolve("muon_kimi", **GROWN, base_values=base, block_depth=2)
+    found = transfer_hyperparameters("muon_kimi", **GROWN, base_values=base, block_depth=2)
     assert list(found) == ["input", "hidden", "output"]
     assert found["input"] == base
     assert found["hidden"] == pytest.approx(
@@ -23,14 +23,14 @@ def test_muon_kimi_as_in_the_main_text():
 
 def test_one_layer_branches_take_the_other_table():
     base = {"block_multiplier": 1.0, "learning_rate": 0.02}
-    hidden = resolve("muon_kimi", **GROWN, base_values=base, block_depth=1)["hidden"]
+    hidden = transfer_hyperparameters("muon_kimi", **GROWN, base_values=base, block_depth=1)["hidden"]
     assert hidden == pytest.approx({"block_multiplier": 1 / 4, "learning_rate": 0.02 / 16})
 
 
 def test_sgd_as_in_appendix_g2():
     """P1 G.2 writes table 5 out for a base of one unit and one block: n = 256, d_0 = 3072."""
     base = {"block_multiplier": 1.0, "initial_variance": 2.0, "learning_rate": 0.001}
-    found = resolve(
+    found = transfer_hyperparameters(
         "sgd",
         width=256,
         depth=32,
@@ -53,7 +53,7 @@ def test_sgd_as_in_appendix_g2():
 
 def test_base_values_may_differ_by_role():
     rates = {"input": 1.0, "hidden": 2.0, "output": 3.0}
-    found = resolve("sso", **GROWN, base_values={"learning_rate": rates}, block_depth=2)
+    found = transfer_hyperparameters("sso", **GROWN, base_values={"learning_rate": rates}, block_depth=2)
     assert {role: values["learning_rate"] for role, values in found.items()} == {
         "input": 1.0,
         "hidden": 2.0,
@@ -64,11 +64,11 @@ def test_base_values_may_differ_by_role():
 @given(st.sampled_from(OPTIMIZERS), st.integers(1, 3), st.tuples(sizes, sizes, sizes), st.tuples(sizes, sizes, sizes))
 def test_two_steps_are_one(optimizer, block_depth, widths, depths):
     """From the base to a middle net and on to the large one is from the base to the large one."""
-    names = table_of(optimizer, block_depth).hyperparameters(optimizer)
+    names = hyperparameter_table(optimizer, block_depth).hyperparameters(optimizer)
 
     def carry(first, last, values):
         ends = {"base_width": widths[first], "base_depth": depths[first], "width": widths[last], "depth": depths[last]}
-        found = resolve(optimizer, **ends, base_values=values, block_depth=block_depth)
+        found = transfer_hyperparameters(optimizer, **ends, base_values=values, block_depth=block_depth)
         return {name: {role: found[role][name] for role in found} for name in names}
 
     start = dict.fromkeys(names, 1.5)
@@ -79,7 +79,7 @@ def test_two_steps_are_one(optimizer, block_depth, widths, depths):
 
 def test_the_standard_parameterization_leaves_the_base_values():
     base = {"block_multiplier": 1.0, "initial_variance": 0.5, "learning_rate": 0.1, "adamw_epsilon": 1e-8}
-    found = resolve("adamw", **GROWN, base_values=base, block_depth=2, parameterization="standard")
+    found = transfer_hyperparameters("adamw", **GROWN, base_values=base, block_depth=2, parameterization="standard")
     assert all(values == base for values in found.values())
 
 
@@ -105,4 +105,4 @@ def test_the_standard_parameterization_leaves_the_base_values():
 def test_bad_input(given, error, message):
     asked = GROWN | {"base_values": {"learning_rate": 0.1}, "block_depth": 2} | given
     with pytest.raises(error, match=message):
-        resolve("muon", **asked)
+        transfer_hyperparameters("muon", **asked)

@@ -13,8 +13,8 @@ from meanfield.parameterizations import (
     TABLES,
     WEIGHTS,
     Scaling,
+    hyperparameter_table,
     scaling,
-    table_of,
 )
 from tests.parameterizations.printed_cells import FAMILIES, PRINTED, TABLE_1, by_role, read
 
@@ -40,8 +40,8 @@ def test_every_table_is_there():
     assert [table.number for table in TABLES] == list(PRINTED)
     assert set(FAMILIES) == set(OPTIMIZERS)
     for optimizer, (deep, shallow) in FAMILIES.items():
-        assert (table_of(optimizer, 1).number, table_of(optimizer, 2).number) == (shallow, deep)
-        assert table_of(optimizer, 7) is table_of(optimizer, 2)
+        assert (hyperparameter_table(optimizer, 1).number, hyperparameter_table(optimizer, 2).number) == (shallow, deep)
+        assert hyperparameter_table(optimizer, 7) is hyperparameter_table(optimizer, 2)
 
 
 def test_table_1_is_table_3_without_weight_decay():
@@ -54,7 +54,7 @@ def test_depth_reaches_only_sgd_and_epsilons_beyond_the_multiplier():
     deep = {
         (optimizer, name)
         for optimizer in OPTIMIZERS
-        for name in table_of(optimizer, 2).hyperparameters(optimizer)
+        for name in hyperparameter_table(optimizer, 2).hyperparameters(optimizer)
         if scaling(optimizer, "hidden", name, block_depth=2).depth
     }
     multipliers = {(optimizer, "block_multiplier") for optimizer in OPTIMIZERS}
@@ -64,8 +64,8 @@ def test_depth_reaches_only_sgd_and_epsilons_beyond_the_multiplier():
 
 def test_nothing_scales_under_the_standard_parameterization():
     for optimizer in OPTIMIZERS:
-        for name in table_of(optimizer, 2).hyperparameters(optimizer):
-            for role in table_of(optimizer, 2).roles:
+        for name in hyperparameter_table(optimizer, 2).hyperparameters(optimizer):
+            for role in hyperparameter_table(optimizer, 2).roles:
                 cell = scaling(optimizer, role, name, block_depth=2, parameterization="standard")
                 assert cell == Scaling()
 
@@ -98,7 +98,8 @@ def test_unknown_names_get_the_choices(given, message):
 
 
 def test_an_epsilon_belongs_to_its_optimizer():
-    owners = {name: [o for o in OPTIMIZERS if name in table_of(o, 2).hyperparameters(o)] for name in HYPERPARAMETERS}
+    own = {optimizer: hyperparameter_table(optimizer, 2).hyperparameters(optimizer) for optimizer in OPTIMIZERS}
+    owners = {name: [optimizer for optimizer, names in own.items() if name in names] for name in HYPERPARAMETERS}
     assert owners["adamw_epsilon"] == ["adamw"]
     assert owners["shampoo_epsilon"] == ["shampoo"]
     assert owners["learning_rate"] == list(OPTIMIZERS)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from meanfield.parameterizations import resolve
+from meanfield.parameterizations import transfer_hyperparameters
 from sims.hyperparameters import __main__ as simulation
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
@@ -39,9 +39,9 @@ def test_json_holds_what_resolve_gives(capsys):
     record = json.loads(printed(capsys, [*HYBRID, "--format", "json"]))
     sizes = {"width": 4096, "depth": 64, "base_width": 256, "base_depth": 4, "block_depth": 2}
     shared = {"block_multiplier": 1.0, "initial_variance": 4e-4}
-    expected = resolve(
+    expected = transfer_hyperparameters(
         "adamw", **sizes, base_values=shared | {"learning_rate": 0.001, "adamw_epsilon": 1e-8}
-    ) | resolve("muon", **sizes, base_values=shared | {"learning_rate": 0.02}, roles=("hidden",))
+    ) | transfer_hyperparameters("muon", **sizes, base_values=shared | {"learning_rate": 0.02}, roles=("hidden",))
     assert list(record["roles"]) == ["input", "hidden", "output", "input_bias", "hidden_bias"]
     for role, values in expected.items():
         assert {name: record["roles"][role][name]["value"] for name in values} == values

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
@@ -29,11 +30,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ActivationStatistics(Measure):
-    """Those of a fully-connected net of any activation and weight variance.
+    """Energies of pre-activations and gates of every layer, and the update energies of the same draws.
 
-    Its dataset is that of `meanfield.simulate`, with pre_activation_energy and gate_energy in place of the overlap
-    energy.
+    For nets of layers of any activation and weight variance. Gives what `Energies` gives, with pre_activation_energy
+    c_l, the mean square of z^(l), and gate_energy q_l, that of sigma'(z^(l)), in place of the overlap energy.
+
+    Raises:
+        TypeError: a loop or a list of units.
+
+    Source: Zhang et al. 2026, appendix F; docs/theory.md section 6.
     """
+
+    def settled(self, net: Net) -> Self:
+        require_net(net)
+        return self
 
     def kind(self, net: Net) -> str:
         return chosen_weights(_priced(net), "auto")

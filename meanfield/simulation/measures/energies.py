@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import xarray as xr
 
-from meanfield.common.digests import inputs_described
+from meanfield.common.arrays import inputs_described
 from meanfield.common.validation import require_choice, require_flag
 from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
 from meanfield.nets.inputs.given import checked_inputs
@@ -35,7 +35,37 @@ from meanfield.simulation.weights.matrices import ENERGY_KINDS
 
 @dataclass(frozen=True, kw_only=True)
 class Energies(Measure):
-    """Label term, output term, overlap energy and what follows from them; the arguments are those of `simulate`."""
+    """Label term, output term, overlap energy and update energy of every layer, and the learning-rate scale they set.
+
+    Every draw takes new weights, labels (y ~ N(0, 1) unless ``batch`` or ``loss`` say otherwise) and (unless given)
+    inputs, and computes the exact one-step change of every pre-activation at learning rate 1 by one forward, backward
+    and tangent pass.
+
+    Args:
+        inputs: a fixed batch (samples, channels, *grid) instead of the net's input law.
+        weights: "dense" Gaussian matrices; "lazy" ones that are revealed only where they are used; "gram", no matrices
+            but the lengths and angles that energies depend on, whatever the width (MLPs of "relu" or "linear" with one
+            input); or "auto", the cheapest. All have one law and different numbers; the dataset says which was taken.
+        batch: how the samples of a batch depend on each other: correlated inputs, labels with a mean or of a teacher.
+        loss: "squared", |z_out - y|^2 / (2 M), or "cross_entropy", with the outputs of a site as logits and a class
+            drawn uniformly for every sample and site; both are means over the samples. Under cross-entropy the label
+            term is that of y - 1/C, the output term that of the softmax less 1/C, and S = A + B holds still.
+        by_site: whether to measure label term, output term and update energy at every site, too.
+        backend: "numpy", or "cupy", a CUDA device through CuPy: the same passes on many draws at once. A device has
+            streams of its own for weights: the same law, other numbers than "numpy" has.
+        precision: of weights and passes, "float64" or "float32", which halves the memory; energies are summed in
+            double precision. On "numpy" draw i is the same net, rounded. docs/precision.md has the bias.
+
+    Gives over ``layer`` = 1 .. L label_term, output_term, overlap_energy, update_energy and, without a layer,
+    mean_update_energy and learning_rate_scale, each with NAME_stderr, NAME_largest_share and, per layer,
+    NAME_covariance, and quantiles over draws; with ``by_site``, over ``layer`` and ``site`` (row by row), NAME_by_site
+    without covariance. The overlap energy, which no label moves, comes with plain labels and squared loss only.
+
+    Raises:
+        TypeError, ValueError: unknown names, inputs of another shape, "gram" for nets without a Gram process.
+
+    Source: Zhang et al. 2026, eqs. 7-9, 18-20.
+    """
 
     inputs: Any = None
     weights: str = "auto"

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
-from meanfield.quantities.spread import SHARES
+from meanfield.quantities.registry import SHARES
 
 Array = NDArray[np.float64]
 

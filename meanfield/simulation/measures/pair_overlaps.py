@@ -22,6 +22,7 @@ from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
+from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.units import named_weights
@@ -41,13 +42,33 @@ LAZY_SHARE = 1 / 8
 
 @dataclass(frozen=True, kw_only=True)
 class PairOverlaps(Measure):
-    """Overlaps of pairs of directions; the arguments are those of `meanfield.simulate_overlaps`."""
+    """Overlaps T_h of pairs of parameter directions, from the layer where they begin to the top layer.
+
+    Args:
+        pairs: ((layer, unit), (layer, unit)), counted from 1; a direction moves the weights into one unit along that
+            unit's own incoming features (`meanfield.nets.directions`). In residual nets layers are depth units: stem
+            layers, blocks, tail layers.
+        weights: "dense", "lazy", or "auto", the cheaper of both.
+        fixed_layers: inputs and the weights of this many first layers (depth units) are the same in all draws, so that
+            means are conditional on them.
+
+    Gives over ``pair`` (named "LAYER,UNIT:LAYER,UNIT") and ``layer``: overlap T_h, squared_overlap T_h^2,
+    gated_overlap (the mean of T_{h+1} given layer h), overlap_innovation (T_h less that mean), overlap_variance
+    Var(T_h | layers below), gate_deviation T~ - q T and overlap_excess T_h - r T_l; NaN below the upper direction of a
+    pair, and where smooth gates inside a branch leave no closed mean.
+
+    Raises:
+        TypeError, ValueError: a loop or a list of units, a pair outside the net, bad counts or names.
+
+    Source: Zhang et al. 2026, eqs. 13-15, 27, 30-35.
+    """
 
     pairs: tuple[Pair, ...]
     weights: str = "auto"
     fixed_layers: int = 0
 
     def settled(self, net: Net) -> Self:
+        require_net(net)
         require_choice("weights", self.weights, ("auto", *KINDS))
         fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
         if fixed > (units := len(net.units)):

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.common.digests import inputs_described
+from meanfield.common.arrays import inputs_described
 from meanfield.common.estimates import Means, summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_flag
@@ -39,7 +39,24 @@ POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualEnergies(StreamMeasure):
-    """The residual energy of every step and its split; the arguments are those of `meanfield.simulate`."""
+    """The residual energy H_l = H_0 + B_l + C_l of every step of a loop or a residual stream, by walking it.
+
+    Args:
+        inputs: the start h_0 of all draws, (width,), instead of N(0, I).
+        weights: "dense", "lazy", or "auto", the cheaper of both.
+        correlations: whether to measure how increments and features of all pairs of steps overlap, too.
+
+    Gives over ``step`` = 1 .. L residual_energy, initial_energy, cross_term and correlation_term, and with
+    ``correlations`` increment_correlation and feature_overlap over pairs of steps. Streams may outgrow the floats: such
+    a mean and its error read inf, and log_residual_energy, the logarithm of the mean of H_l with its relative error,
+    stays finite.
+
+    Raises:
+        TypeError, ValueError: a net that is no residual stream, an unknown kind of weights, inputs of another shape.
+        OverflowError: a single step, or a stream under an activation that is not homogeneous, outgrows the floats.
+
+    Source: Wang et al. 2026, eqs. 1, 2.
+    """
 
     inputs: Any = None
     weights: str = "auto"

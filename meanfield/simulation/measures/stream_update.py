@@ -20,7 +20,7 @@ import xarray as xr
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from meanfield.common.digests import inputs_described
+from meanfield.common.arrays import inputs_described
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_choice
@@ -79,7 +79,28 @@ UPDATES: dict[str, Update] = {"isotropic": _isotropic, "aligned": _aligned, "gra
 
 @dataclass(frozen=True, kw_only=True)
 class StreamUpdates(StreamMeasure):
-    """stream_update_energy of every step; the arguments are those of `meanfield.simulate_loop_update`."""
+    """|dh_l|^2 / N, the first-order change of a residual stream under one update at learning rate eta = 1.
+
+    dh_{l+1} = dh_l + eps (Delta W phi(h_l) + W (phi'(h_l) dh_l)), dh_0 = 0. A tied loop moves its one matrix, which
+    acts at every step; an independent stack moves each of its matrices by an update of that matrix's own.
+
+    Args:
+        update: "isotropic", Delta W = eta / sqrt(N) times random signs independent of everything else; or, for the
+            loss l = |h_L - y|^2 / (2 N) with labels y ~ N(0, I), "aligned", -eta / sqrt(N) sign(dl/dW), or "gradient",
+            -eta dl/dW (no factor of N: the loss is a mean over units, so every unit changes by order one).
+        inputs: h_0 of all draws, (N,), instead of N(0, I).
+        weights: "dense", "lazy", or "auto", the cheaper of both. The update itself is exact either way.
+
+    Gives over ``step`` = 1 .. L stream_update_energy with NAME_stderr and NAME_largest_share. Quadratic in eta. While
+    H is O(1) it scales as (eta eps L)^2 for isotropic updates, N times that for aligned ones, whose norm is
+    eta sqrt(N), and as (eta eps^2 L^2)^2 for gradients.
+
+    Raises:
+        TypeError, ValueError: a net that is no residual stream, unknown names, inputs of another shape.
+        OverflowError: a draw leaves the range of floats.
+
+    Source: Wang et al. 2026, Theorem 2, appendix D.
+    """
 
     update: str = "isotropic"
     inputs: Any = None

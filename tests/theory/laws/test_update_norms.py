@@ -2,12 +2,12 @@
 
 import pytest
 
-from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZERS, TABLES, WEIGHTS, Scaling, table_of
+from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZERS, TABLES, WEIGHTS, Scaling, hyperparameter_table
 from meanfield.theory.laws.update_norms import derive_scaling
 
 
 def derived(optimizer, block_depth):
-    table = table_of(optimizer, block_depth)
+    table = hyperparameter_table(optimizer, block_depth)
     return {
         (role, name): derive_scaling(optimizer, role, name, block_depth=block_depth)
         for role in table.roles

@@ -8,7 +8,7 @@ passed), which tends to a constant.
 import numpy as np
 import pytest
 
-from meanfield.parameterizations import resolve
+from meanfield.parameterizations import transfer_hyperparameters
 from meanfield.theory.laws.update_norms import derive_scaling
 from tests.statistics import consistent
 
@@ -19,7 +19,8 @@ ONE = {"block_multiplier": 1.0, "initial_variance": 1.0}
 
 def table(width, depth, block_depth):
     sizes = {"width": width, "depth": depth, "base_width": 1, "base_depth": 1}
-    return resolve("sgd", **sizes, base_values=ONE, block_depth=block_depth, roles=("input", "hidden", "output"))
+    roles = ("input", "hidden", "output")
+    return transfer_hyperparameters("sgd", **sizes, base_values=ONE, block_depth=block_depth, roles=roles)
 
 
 def exact_mean(role, width, depth, block_depth):

@@ -17,7 +17,7 @@ from meanfield.simulation.training.training import TINY, Training
 
 Array = NDArray[np.float64]
 # Role -> "learning_rate", and if wanted "weight_decay" and "adamw_epsilon", "shampoo_epsilon" or "soap_epsilon", as
-# `meanfield.parameterizations.resolve` gives them.
+# `meanfield.parameterizations.transfer_hyperparameters` gives them.
 Hyperparameters = Mapping[str, Mapping[str, float]]
 
 

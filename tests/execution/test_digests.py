@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.execution import chunks, provenance
+from meanfield.execution import chunks, digests
 from meanfield.execution.chunks import Chunk
-from meanfield.execution.provenance import code_digest, digest, sources_digest
+from meanfield.execution.digests import code_digest, digest, sources_digest
 from meanfield.execution.run import Run
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
@@ -98,8 +98,8 @@ def test_arrays_differ_by_values_layout_and_type():
 
 @pytest.mark.parametrize("package", ["numpy", "scipy", "numba"])
 def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkeypatch):
-    before, known = CHUNK.key, provenance.version
-    monkeypatch.setattr(provenance, "version", lambda name: "0.0" if name == package else known(name))
+    before, known = CHUNK.key, digests.version
+    monkeypatch.setattr(digests, "version", lambda name: "0.0" if name == package else known(name))
     code_digest.cache_clear()
     assert CHUNK.key != before
 
@@ -107,7 +107,7 @@ def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkey
 def test_the_key_holds_the_library_and_no_simulation(monkeypatch):
     """Of the sources of meanfield/: `sources_digest` is asked for that folder alone."""
     before, asked = CHUNK.key, []
-    monkeypatch.setattr(provenance, "sources_digest", lambda root: asked.append(root.name) or "edited")
+    monkeypatch.setattr(digests, "sources_digest", lambda root: asked.append(root.name) or "edited")
     code_digest.cache_clear()
     assert CHUNK.key != before
     assert asked == ["meanfield"]

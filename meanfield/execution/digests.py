@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.common.digests import fingerprint
+from meanfield.common.arrays import fingerprint
 from meanfield.version import __version__
 
 # Another version of these may draw, integrate or round otherwise; xarray only carries what they have computed.
@@ -22,34 +22,31 @@ _CARRIERS = ("xarray",)
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """A digest of all code behind the library's numbers: pieces made by other code are never mistaken for this code's.
+    """A digest of all code behind the library's numbers, so that pieces of other code are never taken for its own.
 
-    That is its own sources, and the versions of what draws, integrates and rounds under them. (The driver and CuPy of a
-    device are not in it, as a machine without them prepares its work too; `provenance` names them.)
+    It covers the library's sources and the versions of the packages that draw, integrate and round for them. It leaves
+    out the driver and CuPy of a device, as a machine without them prepares its work too; `provenance` names them.
     """
     return digest(sources=sources_digest(Path(__file__).parent.parent), versions=_versions(_UNDER_NUMBERS))
 
 
 @lru_cache
 def sources_digest(root: Path) -> str:
-    """A digest of all Python files below a folder, and of where they lie."""
-    found = sha256()
+    """A digest of the paths and contents of all Python files below a folder."""
+    code = sha256()
     for path in sorted(root.rglob("*.py")):
-        found.update(path.relative_to(root).as_posix().encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+        code.update(path.relative_to(root).as_posix().encode())
+        code.update(path.read_bytes())
+    return code.hexdigest()[:16]
 
 
 def digest(**what: Any) -> str:
     """A short digest of plain values, specs and arrays, the same on every machine."""
-    return sha256(json.dumps(what, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
 
+    def plain(value: Any) -> Any:
+        return fingerprint(value) if isinstance(value, np.ndarray) else value.describe()
 
-def _plain(value: Any) -> Any:
-    """As JSON can hold it: an array by a digest of its bytes, a spec by its values."""
-    if isinstance(value, np.ndarray):
-        return fingerprint(value)
-    return value.describe()
+    return sha256(json.dumps(what, sort_keys=True, default=plain).encode()).hexdigest()[:16]
 
 
 def provenance(**what: Any) -> str:

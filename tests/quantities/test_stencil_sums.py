@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fraction
-from meanfield.quantities.missing_terms import missing_terms
+from meanfield.quantities.stencil_sums import missing_terms
 
 ROUNDING = 1e-9
 
