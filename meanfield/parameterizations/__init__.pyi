@@ -1,4 +1,4 @@
-"""How hyperparameters scale with width and depth under every optimizer: P1's tables as data, and numbers from them."""
+"""How hyperparameters scale with width and depth under every optimizer: tables as data, and numbers from them."""
 
 from .tables import BIASES as BIASES
 from .tables import HYPERPARAMETERS as HYPERPARAMETERS

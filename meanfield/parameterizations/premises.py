@@ -1,4 +1,4 @@
-"""What the sources of the tables take for granted, and where a net or an optimizer does not grant it."""
+"""The premises of the tables of Zheng et al. 2026, and where a net or an optimizer breaks them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ PREMISES = (
     "input and output that stay fixed as the width grows"
 )
 
-# What P1 trained (section 5.1). Optimizers of matrices stepped hidden weights only, beside AdamW.
+PAPER = "Zheng et al. 2026"
+
+# What the paper trained (section 5.1). Optimizers of matrices stepped hidden weights only, AdamW all others.
 LARGEST_TRAINED = {"width": 4096, "depth": 256}
 _TRAINED_ON_HIDDEN = ("muon", "muon_kimi", "shampoo")
 _TRAINED = ("adamw", "sophia")
@@ -21,17 +23,17 @@ _TRAINED = ("adamw", "sophia")
 _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     "adamw": (
         None,
-        "the epsilon row holds for sqrt(v) + eps; P1 eq. 19 has epsilon under the root, where its powers double",
+        "the epsilon row holds for sqrt(v) + eps; eq. 19 has epsilon under the root, where its powers double",
     ),
     "sophia": (
         None,
-        "P1 gives no epsilon; the step is a sign only while epsilon stays below the gradient's entries, and so scales "
-        "as AdamW's row",
+        f"{PAPER} give no epsilon; the step is a sign only while epsilon stays below the gradient's entries, "
+        "and so scales as AdamW's row",
     ),
     "soap": (
         None,
-        "P1 gives no epsilon; SOAP adds it to singular values of the gradient, which scale as the square root of "
-        "Shampoo's row",
+        f"{PAPER} give no epsilon; SOAP adds it to singular values of the gradient, which scale as the square "
+        "root of Shampoo's row",
     ),
     "muon": (
         "input",
@@ -40,9 +42,9 @@ _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     ),
     "sso": (
         "output",
-        "the output column contradicts SSO's own constraint |W|_2 = R = sqrt(n_out/n_in): P1's initial variance puts "
-        "these weights at r_n R, and a step that returns them to R shrinks the output by r_n; with weights that start "
-        "at R the initial variance scales as 1/r_n^2, and multiplier, learning rate and weight decay do not scale",
+        "the output column contradicts SSO's own constraint |W|_2 = R = sqrt(n_out/n_in): the paper's initial variance "
+        "puts these weights at r_n R, and a step that returns them to R shrinks the output by r_n; with weights that "
+        "start at R the initial variance scales as 1/r_n^2; multiplier, learning rate and weight decay do not scale",
     ),
 }
 
@@ -60,7 +62,7 @@ def unmet_premises(
     input_dimension: int | None = None,
     output_dimension: int | None = None,
 ) -> list[str]:
-    """One sentence for everything that the table's source does not cover in this use of it.
+    """One sentence for every premise of the table that this use of it breaks.
 
     Args:
         optimizer, width, depth, base_width, base_depth, block_depth, parameterization, roles: as for
@@ -79,29 +81,29 @@ def unmet_premises(
     used = table.roles if roles is None else roles
     if parameterization == "standard":
         grown = "each hidden layer then multiplies the features by sqrt(r_n)"
-        return [f"as P1 prints it not even the initial variance of hidden weights falls with the width: {grown}"]
-    found = _sizes({"width": (base_width, width), "depth": (base_depth, depth)})
+        return [f"as printed, not even the initial variance of hidden weights falls with the width: {grown}"]
+    sentences = _sizes({"width": (base_width, width), "depth": (base_depth, depth)})
     for role, dimension in dimensions.items():
         if role in used and dimension is not None and dimension > (smallest := min(width, base_width)):
-            found.append(
+            sentences.append(
                 f"{role} dimension {dimension} exceeds the width {smallest}: the {role} column is for dimensions that "
-                "are small beside the width"
+                "are small compared with the width"
             )
     if optimizer in _TRAINED_ON_HIDDEN and set(used) != {"hidden"}:
-        found.append(f"P1 trained {optimizer} on hidden weights only; AdamW stepped all other parameters")
+        sentences.append(f"{PAPER} trained {optimizer} on hidden weights only; AdamW stepped all other parameters")
     elif optimizer not in (*_TRAINED, *_TRAINED_ON_HIDDEN):
-        found.append(f"P1 derives table {table.number} for {optimizer} but trains no language model with it")
+        sentences.append(f"{PAPER} derive table {table.number} for {optimizer} but train no language model with it")
     if table.one_layer and "hidden" in used:
-        found.append("condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound")
+        sentences.append("condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound")
     about, sentence = _OF_OPTIMIZER.get(optimizer, ("", ""))
-    return found + [sentence] * (about is None or about in used)
+    return sentences + [sentence] * (about is None or about in used)
 
 
 def _sizes(sizes: dict[str, tuple[int, int]]) -> list[str]:
-    found = []
+    sentences = []
     for name, (base, size) in sizes.items():
         if size < base:
-            found.append(f"{name} {size} is below the base's {base}: the exponents describe growing nets")
+            sentences.append(f"{name} {size} is below the base's {base}: the exponents describe growing nets")
         if size > LARGEST_TRAINED[name]:
-            found.append(f"{name} {size} is beyond what P1 trained, up to {LARGEST_TRAINED[name]}")
-    return found
+            sentences.append(f"{name} {size} is beyond what {PAPER} trained, up to {LARGEST_TRAINED[name]}")
+    return sentences

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 
-from meanfield.common.validation import require_choice, require_count
+from meanfield.common.validation import require_choice, require_count, require_finite
 from meanfield.parameterizations.tables import hyperparameter_table, scaling
 
 BaseValues = Mapping[str, float | Mapping[str, float]]
@@ -25,30 +23,30 @@ def transfer_hyperparameters(
     roles: Sequence[str] | None = None,
     input_dimension: int | None = None,
 ) -> dict[str, dict[str, float]]:
-    """The hyperparameters of every role: base value times r_n^a r_L^b, with the exponents of P1's table.
+    """The hyperparameters of every role: base value times r_n^a r_L^b, with the exponents of `hyperparameter_table`.
 
     Args:
         optimizer: one of `OPTIMIZERS`.
         width, depth: n and L of the net to be trained, L its number of residual blocks.
         base_width, base_depth: those of the base model, on which the base values were tuned.
-        base_values: hyperparameter -> value, one for all roles or a mapping role -> value; of the keys
+        base_values: hyperparameter -> value, one for all roles or a mapping role -> value. Keys are those wanted of
             "block_multiplier", "initial_variance", "learning_rate", "weight_decay", "adamw_epsilon" and
-            "shampoo_epsilon" those that the optimizer has and that are wanted.
+            "shampoo_epsilon", as far as the optimizer has them.
         block_depth: layers k of a residual branch: 1 takes tables 9 .. 13, 2 or more tables 3 .. 7.
-        parameterization: "spectral" (P1's conditions) or "standard" (nothing scales with the net).
+        parameterization: "spectral" (the conditions of the paper) or "standard" (nothing scales with the net).
         roles: of "input", "hidden", "output", "input_bias", "hidden_bias"; default all that the table has.
         input_dimension: d_0 of dense inputs such as images, by which the initial variance of the input weights is
             divided; leave it out for one-hot inputs (language), or where the base value has the division already.
 
     Returns:
-        role -> hyperparameter -> number, dimensionless. To mix optimizers take each
-        role from the one that steps it.
+        role -> hyperparameter -> number, dimensionless. To mix optimizers, take each role from the optimizer that
+        steps it.
 
     Raises:
         TypeError, ValueError: an unknown name; a width or depth that is no count; a base value that is negative
             or not finite; roles or hyperparameters that the table does not define.
 
-    Source: P1 sections 4.1 and 4.4, tables 1, 3 .. 7 and 9 .. 13.
+    Source: Zheng et al. 2026, sections 4.1 and 4.4, tables 1, 3 .. 7 and 9 .. 13.
     """
     table = hyperparameter_table(optimizer, block_depth)
     width_ratio = require_count("width", width) / require_count("base_width", base_width)
@@ -57,14 +55,14 @@ def transfer_hyperparameters(
     wanted = tuple(table.roles if roles is None else roles)
     if not isinstance(base_values, Mapping):
         raise TypeError(f"base_values is {base_values!r}; it must map hyperparameters to values")
-    found: dict[str, dict[str, float]] = {role: {} for role in wanted}
+    values: dict[str, dict[str, float]] = {role: {} for role in wanted}
     for hyperparameter, given in base_values.items():
         for role in wanted:
             cell = scaling(optimizer, role, hyperparameter, block_depth=block_depth, parameterization=parameterization)
             value = base_value(hyperparameter, given, role, wanted) * cell.at(width_ratio, depth_ratio)
             divided = hyperparameter == "initial_variance" and role == "input"
-            found[role][hyperparameter] = value / divisor if divided else value
-    return found
+            values[role][hyperparameter] = value / divisor if divided else value
+    return values
 
 
 def base_value(hyperparameter: str, given: float | Mapping[str, float], role: str, roles: tuple[str, ...]) -> float:
@@ -76,8 +74,7 @@ def base_value(hyperparameter: str, given: float | Mapping[str, float], role: st
         if role not in given:
             raise ValueError(f"{name} is given for {', '.join(map(repr, given))} and not for {role!r}; give them all")
         name, given = f"{name} for {role!r}", given[role]
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise TypeError(f"{name} is {given!r}; it must be a number")
-    if not (given >= 0 and math.isfinite(given)):
-        raise ValueError(f"{name} is {given!r}; it must be finite and at least 0")
-    return float(given)
+    value = require_finite(name, given, "a number, finite and at least 0")
+    if value < 0:
+        raise ValueError(f"{name} is {value}; it must be finite and at least 0")
+    return value

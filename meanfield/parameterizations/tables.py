@@ -1,10 +1,9 @@
-"""The hyperparameter tables that P1 prints, as data: what every hyperparameter of every role is multiplied by.
+"""The hyperparameter tables of Zheng et al. 2026, as data: the factor of every hyperparameter of every role.
 
 Tables 3 .. 7 implement condition 3.1 (branches of two layers; of k >= 2 by condition B.2), tables 9 .. 13 condition B.1
 (branches of one layer). Table 1 is table 3 without weight decay. The standard parameterization is printed in grey in
-the same cells: no hyperparameter depends on width or depth. Every cell is typed here as the paper prints it; what
-follows from update norms instead is `meanfield.theory.laws.update_norms`, and
-`meanfield.verification.zheng_2026.hyperparameter_tables` holds one against the other.
+the same cells: no hyperparameter depends on width or depth. Every cell stands here as the paper prints it.
+`meanfield.theory.laws` derives the same factors from update norms, and `meanfield.verification` compares the two.
 """
 
 from __future__ import annotations
@@ -29,27 +28,24 @@ HYPERPARAMETERS = (
     "shampoo_epsilon",
 )
 
-_of = Scaling.of
 _Row = Mapping[str, Scaling]
 
 
-def _weights(input: Scaling, hidden: Scaling, output: Scaling) -> _Row:
-    return dict(zip(WEIGHTS, (input, hidden, output), strict=True))
-
-
-def _with_biases(input: Scaling, hidden: Scaling, output: Scaling, hidden_bias: Scaling) -> _Row:
-    """Input weights and input biases share a column."""
-    return {**_weights(input, hidden, output), "input_bias": input, "hidden_bias": hidden_bias}
+def _row(printed: str) -> _Row:
+    """Factors by role, of cells "input | hidden | output" or "input and input bias | hidden | output | hidden bias"."""
+    cells = [Scaling.read(cell) for cell in printed.split(" | ")]
+    row = dict(zip(WEIGHTS, cells[:3], strict=True))
+    return row if len(cells) == 3 else row | dict(zip(BIASES, cells[::3], strict=True))
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table: for each hyperparameter and role the factor against the base model.
+    """One table of Zheng et al. 2026: for each hyperparameter and role the factor against the base model.
 
     Attributes:
-        number: P1's table.
+        number: the table's number in the paper.
         optimizers: those that share it.
-        one_layer: whether it is for branches of one layer (condition B.1), else of two or more (conditions 3.1, B.2).
+        one_layer: whether it is for branches of one layer (condition B.1) or of more (conditions 3.1, B.2).
         rows: hyperparameter -> role -> `Scaling`, as printed.
     """
 
@@ -60,111 +56,81 @@ class Table:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Those it has columns for: biases only where the optimizer steps vectors."""
+        """The roles with a column: biases only where the optimizer steps vectors."""
         return tuple(role for role in ROLES if role in self.rows["learning_rate"])
 
     def hyperparameters(self, optimizer: str) -> tuple[str, ...]:
-        """Those that this optimizer has; an epsilon belongs to the optimizer that its row names."""
+        """The hyperparameters of this optimizer; an epsilon belongs to the optimizer that its row names."""
         others = {f"{name}_epsilon" for name in OPTIMIZERS if name != optimizer}
         return tuple(name for name in HYPERPARAMETERS if name in self.rows and name not in others)
 
 
-def _table(number: int, optimizers: tuple[str, ...], one_layer: bool, **rows: _Row) -> Table:
+def _table(number: int, *optimizers: str, **rows: str) -> Table:
     """With the rows of multiplier and variance, which do not depend on the optimizer (section 4.1, appendix D)."""
-    branch = _of(0, "-1/2") if one_layer else _of(0, -1)
+    one_layer = number >= 9
+    branch = "1/sqrt(r_L)" if one_layer else "1/r_L"
     shared = {
-        "block_multiplier": _with_biases(CONSTANT, branch, _of(-1), branch),
-        "initial_variance": _with_biases(CONSTANT, _of(-1), CONSTANT, CONSTANT),
+        "block_multiplier": _row(f"1 | {branch} | 1/r_n | {branch}"),
+        "initial_variance": _row("1 | 1/r_n | 1 | 1"),
     }
-    roles = tuple(rows["learning_rate"])
-    initial = {name: {role: row[role] for role in roles} for name, row in shared.items()}
-    return Table(number, optimizers, one_layer, {**initial, **rows})
+    own = {name: _row(row) for name, row in rows.items()}
+    initial = {name: {role: row[role] for role in own["learning_rate"]} for name, row in shared.items()}
+    return Table(number, optimizers, one_layer, {**initial, **own})
 
 
-def _deep(number: int, optimizers: tuple[str, ...], **rows: _Row) -> Table:
-    return _table(number, optimizers, False, **rows)
-
-
-def _shallow(number: int, optimizers: tuple[str, ...], **rows: _Row) -> Table:
-    return _table(number, optimizers, True, **rows)
-
-
-_ORTHOGONAL = ("muon", "shampoo", "soap")
-_SIGN = ("adamw", "lion", "sophia")
+_MATRICES = ("muon", "shampoo", "soap")
+_SIGNS = ("adamw", "lion", "sophia")
 
 TABLES = (
-    _deep(
-        3,
-        ("muon_kimi",),
-        learning_rate=_weights(CONSTANT, _of("-1/2"), CONSTANT),
-        weight_decay=_weights(CONSTANT, _of("1/2"), CONSTANT),
-    ),
-    _deep(
+    _table(3, "muon_kimi", learning_rate="1 | 1/sqrt(r_n) | 1", weight_decay="1 | sqrt(r_n) | 1"),
+    _table(
         4,
-        _ORTHOGONAL,
-        learning_rate=_weights(_of("1/2"), CONSTANT, _of("1/2")),
-        weight_decay=_weights(_of("-1/2"), CONSTANT, _of("-1/2")),
-        shampoo_epsilon=_weights(_of(-1), _of(0, -2), _of(-1)),
+        *_MATRICES,
+        learning_rate="sqrt(r_n) | 1 | sqrt(r_n)",
+        weight_decay="1/sqrt(r_n) | 1 | 1/sqrt(r_n)",
+        shampoo_epsilon="1/r_n | 1/r_L^2 | 1/r_n",
     ),
-    _deep(
-        5,
-        ("sgd",),
-        learning_rate=_with_biases(_of(1), _of(0, 1), _of(1), _of(1, 1)),
-        weight_decay=_with_biases(_of(-1), _of(0, -1), _of(-1), _of(-1, -1)),
-    ),
-    _deep(
+    _table(5, "sgd", learning_rate="r_n | r_L | r_n | r_n r_L", weight_decay="1/r_n | 1/r_L | 1/r_n | 1/(r_n r_L)"),
+    _table(
         6,
-        _SIGN,
-        learning_rate=_with_biases(CONSTANT, _of(-1), CONSTANT, CONSTANT),
-        weight_decay=_with_biases(CONSTANT, _of(1), CONSTANT, CONSTANT),
-        adamw_epsilon=_with_biases(_of(-1), _of(-1, -1), _of(-1), _of(-1, -1)),
+        *_SIGNS,
+        learning_rate="1 | 1/r_n | 1 | 1",
+        weight_decay="1 | r_n | 1 | 1",
+        adamw_epsilon="1/r_n | 1/(r_n r_L) | 1/r_n | 1/(r_n r_L)",
     ),
-    _deep(
-        7,
-        ("sso",),
-        learning_rate=_weights(CONSTANT, CONSTANT, _of(1)),
-        weight_decay=_weights(CONSTANT, CONSTANT, _of(-1)),
-    ),
-    _shallow(
-        9,
-        ("muon_kimi",),
-        learning_rate=_weights(CONSTANT, _of("-1/2", "-1/2"), CONSTANT),
-        weight_decay=_weights(CONSTANT, _of("1/2"), CONSTANT),
-    ),
-    _shallow(
+    _table(7, "sso", learning_rate="1 | 1 | r_n", weight_decay="1 | 1 | 1/r_n"),
+    _table(9, "muon_kimi", learning_rate="1 | 1/(sqrt(r_n) sqrt(r_L)) | 1", weight_decay="1 | sqrt(r_n) | 1"),
+    _table(
         10,
-        _ORTHOGONAL,
-        learning_rate=_weights(_of("1/2"), _of(0, "-1/2"), _of("1/2")),
-        weight_decay=_weights(_of("-1/2"), CONSTANT, _of("-1/2")),
-        shampoo_epsilon=_weights(_of(-1), _of(0, -1), _of(-1)),
+        *_MATRICES,
+        learning_rate="sqrt(r_n) | 1/sqrt(r_L) | sqrt(r_n)",
+        weight_decay="1/sqrt(r_n) | 1 | 1/sqrt(r_n)",
+        shampoo_epsilon="1/r_n | 1/r_L | 1/r_n",
     ),
-    _shallow(
-        11,
-        ("sgd",),
-        learning_rate=_with_biases(_of(1), CONSTANT, _of(1), _of(1)),
-        weight_decay=_with_biases(_of(-1), _of(0, "-1/2"), _of(-1), _of(-1, "-1/2")),
+    _table(
+        11, "sgd", learning_rate="r_n | 1 | r_n | r_n", weight_decay="1/r_n | 1/sqrt(r_L) | 1/r_n | 1/(r_n sqrt(r_L))"
     ),
-    _shallow(
+    _table(
         12,
-        _SIGN,
-        learning_rate=_with_biases(CONSTANT, _of(-1, "-1/2"), CONSTANT, _of(0, "-1/2")),
-        weight_decay=_with_biases(CONSTANT, _of(1), CONSTANT, CONSTANT),
-        adamw_epsilon=_with_biases(_of(-1), _of(-1, "-1/2"), _of(-1), _of(-1, "-1/2")),
+        *_SIGNS,
+        learning_rate="1 | 1/(r_n sqrt(r_L)) | 1 | 1/sqrt(r_L)",
+        weight_decay="1 | r_n | 1 | 1",
+        adamw_epsilon="1/r_n | 1/(r_n sqrt(r_L)) | 1/r_n | 1/(r_n sqrt(r_L))",
     ),
-    _shallow(
-        13,
-        ("sso",),
-        learning_rate=_weights(CONSTANT, _of(0, "-1/2"), _of(1)),
-        weight_decay=_weights(CONSTANT, CONSTANT, _of(-1)),
-    ),
+    _table(13, "sso", learning_rate="1 | 1/sqrt(r_L) | r_n", weight_decay="1 | 1 | 1/r_n"),
 )
 
 
 def hyperparameter_table(optimizer: str, block_depth: int) -> Table:
-    """The table that P1 gives for this optimizer and branches of ``block_depth`` layers.
+    """The table of factors for this optimizer and branches of ``block_depth`` layers.
+
+    A factor r_n^a r_L^b multiplies what was tuned on a base model of width n / r_n and depth L / r_L; `print` shows a
+    cell, ``table.rows["learning_rate"]["hidden"]``, as the paper writes it.
 
     Raises:
         ValueError: an unknown optimizer; TypeError, ValueError: a block depth that is no count.
+
+    Source: Zheng et al. 2026, tables 3 .. 7 and 9 .. 13.
     """
     require_choice("optimizer", optimizer, OPTIMIZERS)
     one_layer = require_count("block_depth", block_depth, why="layers of a branch") == 1
@@ -174,7 +140,7 @@ def hyperparameter_table(optimizer: str, block_depth: int) -> Table:
 def scaling(
     optimizer: str, role: str, hyperparameter: str, *, block_depth: int, parameterization: str = "spectral"
 ) -> Scaling:
-    """One cell: what ``hyperparameter`` of ``role`` is multiplied by, as P1 prints it.
+    """One cell: what ``hyperparameter`` of ``role`` is multiplied by, as the paper prints it.
 
     Raises:
         ValueError: an unknown optimizer, role, hyperparameter or parameterization; a cell that the table does not
@@ -186,14 +152,14 @@ def scaling(
     require_choice("hyperparameter", hyperparameter, HYPERPARAMETERS)
     if role not in table.roles:
         raise ValueError(
-            f"role is {role!r}, but P1 table {table.number} defines no biases for {optimizer!r}: an optimizer of "
-            f"matrices does not step vectors; choose one of {_listed(table.roles)}, and step the biases with 'adamw' "
-            "or 'sgd', whose tables have them"
+            f"role is {role!r}, but in Zheng et al. 2026 table {table.number} defines no biases for {optimizer!r}: an "
+            f"optimizer of matrices does not step vectors; choose one of {_listed(table.roles)}, and step the biases "
+            "with 'adamw' or 'sgd', whose tables have them"
         )
     if hyperparameter not in table.hyperparameters(optimizer):
         raise ValueError(
-            f"hyperparameter is {hyperparameter!r}, which P1 does not define for {optimizer!r}; choose one of "
-            f"{_listed(table.hyperparameters(optimizer))}"
+            f"hyperparameter is {hyperparameter!r}, which Zheng et al. 2026 do not define for {optimizer!r}; choose "
+            f"one of {_listed(table.hyperparameters(optimizer))}"
         )
     return CONSTANT if parameterization == "standard" else table.rows[hyperparameter][role]
 

@@ -1,7 +1,7 @@
-"""What a sum over stencils misses at the edge of a set of sites: P0's Lemma 3, for any set, stencil and function.
+"""The terms that a sum over stencils misses at the edge of a set of sites: Lemma 3 of Zhang et al. 2026.
 
-With zero padding sum_p sum_Delta f(p + Delta) visits the site u once for every offset Delta with u - Delta inside,
-which is k times less the visits m(u) that are missing. So for every f
+It holds for any set, stencil and function f. With zero padding sum_p sum_Delta f(p + Delta) visits the site u once for
+every offset Delta with u - Delta inside: k times, less the visits m(u) that are missing. So
 
     (1/S) sum_p sum_Delta f(p + Delta) - (k/S) sum_u f(u) = -(1/S) sum_u m(u) f(u),
 
@@ -23,7 +23,7 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True)
 class MissingTerms:
-    """Both sides of the bound for one function, and the most that the left one can be among functions of its size.
+    """Both sides of the bound for one function, and the largest left side among functions of its size.
 
     Attributes:
         discrepancy: |(1/S) sum_p sum_Delta f(p + Delta) - (k/S) sum_u f(u)|.
@@ -50,7 +50,7 @@ def missing_terms(sites: Iterable[Point], stencil: Iterable[Point], values: Arra
         ValueError: an empty set or stencil, points of different dimension, a point given twice, or values of the wrong
             shape.
 
-    Source: P0 Lemma 3, eq. 24.
+    Source: Zhang et al. 2026, Lemma 3, eq. 24.
     """
     points, offsets = _points("sites", sites), _points("stencil", stencil)
     if len(points[0]) != len(offsets[0]):

@@ -1,4 +1,4 @@
-"""What a carried learning rate takes for granted, and where two nets do not grant it."""
+"""The premises of a carried learning rate, and where two nets break them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from math import exp, isnan, log
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.mean_field.gram_excess import thin_input_warning
-from meanfield.transfer.output_share import log_output_correction
-from meanfield.transfer.rules import Net
+from meanfield.transfer.rules import Net, log_output_correction
 
 PREMISES = (
     "one step of plain SGD at initialisation: no momentum, weight decay or adaptive steps",
@@ -21,14 +20,14 @@ OF_LOOPS = (
     "the same width and batch at both ends",
 )
 
-# Above this depth over width the label term is off the mean field by 30 % and more, exp(3 L/n), a rate by half of it.
+# Above this depth over width the label term is off the mean field by 30 % and more, exp(3 L/n), a rate by half of that.
 LARGEST_DEPTH_OVER_WIDTH = 0.1
-# Factors on the rate that are worth a word.
+# Factors on the rate that are worth a warning.
 NOTABLE = 1.1
 
 
 def premises(net: Net) -> tuple[str, ...]:
-    """What all rules take for granted of nets of this family."""
+    """The premises that all rules share for nets of this family."""
     return OF_LOOPS if isinstance(net, TiedLoop) else PREMISES
 
 
@@ -38,20 +37,20 @@ def depth_over_width(net: Net) -> float:
 
 
 def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
-    """Sentences on what does not hold for a rate that this rule carried between these nets."""
+    """One sentence for each premise that fails for a rate that this rule carried between these nets."""
     if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
         return ()
-    found = [thin_input_warning(net) for net in (start, end)]
-    if rule in ("finite_depth", "power_law"):
-        found += [_many_layers(start, end), _output_term(start, end), _several_samples(end)]
-    if rule == "exact" and (share := max(depth_over_width(net) for net in (start, end))) > LARGEST_DEPTH_OVER_WIDTH:
-        found.append(f"depth over width is {share:.2g}: rare nets make the mean; rule 'typical' has the median net's")
-    return tuple(dict.fromkeys(sentence for sentence in found if sentence))
-
-
-def _many_layers(start: Sequential, end: Sequential) -> str:
-    """Residual branches fluctuate little: theirs is not the depth that counts."""
     share = max(depth_over_width(net) for net in (start, end))
+    sentences = [thin_input_warning(net) for net in (start, end)]
+    if rule in ("finite_depth", "power_law"):
+        sentences += [_many_layers(share, end), _output_term(start, end), _several_samples(end)]
+    if rule == "exact" and share > LARGEST_DEPTH_OVER_WIDTH:
+        sentences += [f"depth over width is {share:.2g}: rare nets make the mean; rule 'typical' has the median net's"]
+    return tuple(dict.fromkeys(filter(None, sentences)))
+
+
+def _many_layers(share: float, end: Sequential) -> str:
+    """Residual branches fluctuate little, so that depth over width says nothing of nets with skip connections."""
     if end.has_skips or share <= LARGEST_DEPTH_OVER_WIDTH:
         return ""
     return (
@@ -67,8 +66,8 @@ def _output_term(start: Sequential, end: Sequential) -> str:
         return ""
     about = "" if start.sites == 1 else "something like "
     return (
-        "outputs are not few beside the width: the output term, which this rule leaves out, would change the rate by "
-        f"{about}a factor of {exp(correction):.2g}"
+        "outputs are not few compared with the width: the output term, which this rule leaves out, would change the "
+        f"rate by {about}a factor of {exp(correction):.2g}"
     )
 
 
@@ -76,6 +75,6 @@ def _several_samples(net: Sequential) -> str:
     if net.inputs == 1 or net.head == "mup":
         return ""
     return (
-        f"{net.inputs} samples: labels of a batch average out and outputs do not, so that the output term, which this "
-        "rule leaves out, weighs more"
+        f"{net.inputs} samples: labels of a batch average out and outputs do not, so the output term, which this rule "
+        "leaves out, weighs more"
     )

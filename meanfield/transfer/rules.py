@@ -1,11 +1,11 @@
-"""The rules by which a learning rate is carried: each says whom it serves, and by how much the logarithm changes."""
+"""The rules by which a learning rate is carried: each says which nets it serves, and how much the logarithm changes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import lru_cache
-from math import exp, hypot, isnan, log
+from math import exp, hypot, isnan, log, log1p, nan
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -17,9 +17,9 @@ from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
+from meanfield.theory.laws.plain import single_site_terms
 from meanfield.theory.mean_field.pooled_labels import pooled_theory_refusal
 from meanfield.theory.prediction import predict
-from meanfield.transfer.output_share import log_output_correction
 
 Net = Sequential | TiedLoop
 
@@ -30,7 +30,7 @@ SIZES = ("depth", "width", "channels")
 AT_OUTPUT = ("outputs", "head", "readout", "grid")
 MOST_CORRECTION = 2.0
 
-# Draws of the typical net at first, and the standard error of ln eta* that more of them are made for, up to a limit.
+# Draws of the typical net at first, and the standard error of ln eta* that more draws aim at, up to a limit.
 FIRST_DRAWS = 512
 LOG_ERROR = 0.02
 MOST_DRAWS = 8192
@@ -38,14 +38,14 @@ SEED = 0
 
 
 class Rule(ABC):
-    """One way to carry a rate from net to net: eta*(end) / eta*(start), eta* being the scale that the rule knows."""
+    """One way to carry a rate from net to net: the ratio eta*(end) / eta*(start) of the scales that the rule knows."""
 
     name: ClassVar[str]
     title: ClassVar[str]
 
     @abstractmethod
     def refusal(self, start: Net, end: Net) -> str:
-        """Why the rule does not serve this pair, and what does; empty if it does."""
+        """Why the rule does not serve this pair, and which one does; empty if it serves."""
 
     @abstractmethod
     def log_ratio(self, start: Net, end: Net) -> float:
@@ -53,7 +53,7 @@ class Rule(ABC):
 
 
 class FiniteDepth(Rule):
-    """By the label term's mean-field scale of each net at its own depth (`log_scale`)."""
+    """By the mean-field scale of the label term of each net at its own depth (`log_scale`)."""
 
     name = "finite_depth"
     title = "mean field at finite depth"
@@ -82,7 +82,7 @@ class FiniteDepth(Rule):
 
 
 class PowerLaw(Rule):
-    """(L / L0)^x, the family's own asymptote, where eta* tends to a power of the depth."""
+    """By (L / L0)^x, the asymptote of the family, where eta* tends to a power of the depth."""
 
     name = "power_law"
     title = "power law"
@@ -124,7 +124,7 @@ class Exact(Rule):
 
 
 class Typical(Rule):
-    """By the median of eta* over drawn nets: half of all nets would take a larger rate, half a smaller one."""
+    """By the median of eta* over drawn nets: half of all nets would take a larger rate."""
 
     name = "typical"
     title = "typical net: median over draws"
@@ -143,7 +143,7 @@ class Typical(Rule):
         return float(log_quantiles(end)[1] - log_quantiles(start)[1])
 
     def log_interval(self, start: Net, end: Net) -> tuple[float, float]:
-        """The same to the quantiles 0.1 and 0.9 of the nets at the end, from the median at the start."""
+        """As `log_ratio`, from the median at the start to the quantiles 0.1 and 0.9 of the nets at the end."""
         first = log_quantiles(start)[1]
         low, _, high = log_quantiles(end)
         return float(low - first), float(high - first)
@@ -172,9 +172,32 @@ def family(net: Net) -> str:
 
 
 def differing(start: Net, end: Net, but: tuple[str, ...] = ()) -> list[str]:
-    """The fields in which two specs of one family differ, but for those named."""
+    """The fields in which two specs of one family differ, apart from ``but``."""
     names = [field.name for field in fields(cast(Any, start)) if field.name not in but]
     return [name for name in names if getattr(start, name) != getattr(end, name)]
+
+
+def log_output_correction(start: Net, end: Net) -> float:
+    """ln of the factor by which the output term changes a rate that the label term carried; NaN where not known.
+
+    It is 0 for loops, whose scale is that of the stream.
+    """
+    if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
+        return 0.0
+    return 0.5 * (log1p(_output_share(start)) - log1p(_output_share(end)))
+
+
+def _output_share(net: Sequential) -> float:
+    """Mean output term over mean label term of a plain net, by the closed form of nets with one site and one input.
+
+    On grids it is an order of magnitude: the coordinates of the readout, at every site if it is convolutional, stand
+    for the outputs. NaN for nets with skip connections.
+    """
+    if net.has_skips:
+        return nan
+    energy = net.head_variance * net.head_fan_in * net.sigma.gain
+    output, label = single_site_terms(net.depth, net.output_units / net.channels_by_layer[-1], energy, net.sigma.gain)
+    return float(output.mean() / label.mean())
 
 
 def log_quantiles(net: Net) -> np.ndarray:
@@ -185,11 +208,11 @@ def log_quantiles(net: Net) -> np.ndarray:
 @lru_cache(maxsize=64)
 def _drawn(net: Net) -> xr.Dataset:
     """Enough draws for the median: FIRST_DRAWS, or what brings its error down to LOG_ERROR."""
-    found = simulate(net, draws=FIRST_DRAWS, seed=SEED, weights="gram")
-    needed = FIRST_DRAWS * (_relative_error(found) / LOG_ERROR) ** 2
+    drawn = simulate(net, draws=FIRST_DRAWS, seed=SEED, weights="gram")
+    needed = FIRST_DRAWS * (_relative_error(drawn) / LOG_ERROR) ** 2
     if needed > FIRST_DRAWS:
-        found = simulate(net, draws=int(min(needed, MOST_DRAWS)), seed=SEED, weights="gram")
-    return found
+        drawn = simulate(net, draws=int(min(needed, MOST_DRAWS)), seed=SEED, weights="gram")
+    return drawn
 
 
 def _relative_error(drawn: xr.Dataset) -> float:

@@ -1,4 +1,4 @@
-r"""P1's tables as they stand in the paper's text, cell by cell, with the base values' letters; and how to read them.
+r"""The tables of Zheng et al. 2026 as printed, cell by cell, with the letters of the base values; and how to read them.
 
 The columns are input weights (& biases), hidden weights, output weights, and hidden biases where there are any. The
 input's initial variance is printed "\sigma^2/d_0 or \sigma^2": no ratio in either.
@@ -86,7 +86,7 @@ PRINTED = {
     },
 }
 
-# P1 tables 2 and 8: which optimizers share a table.
+# Tables 2 and 8: which optimizers share a table.
 FAMILIES = {
     "muon_kimi": (3, 9),
     "muon": (4, 10),
@@ -99,7 +99,7 @@ FAMILIES = {
     "sso": (7, 13),
 }
 
-# P1 table 1, the main text's for Muon-Kimi: without weight decay.
+# Table 1, the main text's for Muon-Kimi: without weight decay.
 TABLE_1 = {name: PRINTED[3][name] for name in ("block_multiplier", "initial_variance")} | {
     "learning_rate": (r"\eta", r"\eta/\sqrt{r_n}", r"\eta")
 }

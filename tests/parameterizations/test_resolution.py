@@ -28,7 +28,7 @@ def test_one_layer_branches_take_the_other_table():
 
 
 def test_sgd_as_in_appendix_g2():
-    """P1 G.2 writes table 5 out for a base of one unit and one block: n = 256, d_0 = 3072."""
+    """Appendix G.2 writes table 5 out for a base of one unit and one block: n = 256, d_0 = 3072."""
     base = {"block_multiplier": 1.0, "initial_variance": 2.0, "learning_rate": 0.001}
     found = transfer_hyperparameters(
         "sgd",
@@ -93,7 +93,7 @@ def test_the_standard_parameterization_leaves_the_base_values():
         ({"base_values": {"learning_rate": float("nan")}}, ValueError, "finite"),
         ({"base_values": {"learning_rate": "0.1"}}, TypeError, "must be a number"),
         ({"base_values": {"rate": 0.1}}, ValueError, "'learning_rate'"),
-        ({"base_values": {"adamw_epsilon": 0.1}}, ValueError, "P1 does not define for 'muon'"),
+        ({"base_values": {"adamw_epsilon": 0.1}}, ValueError, "do not define for 'muon'"),
         ({"base_values": {"learning_rate": {"hidden": 0.1}}}, ValueError, "given for 'hidden' and not for 'input'"),
         ({"base_values": {"learning_rate": {"hidden_bias": 0.1}}}, ValueError, "'hidden_bias'; choose one of 'input'"),
         ({"base_values": 0.1}, TypeError, "map hyperparameters"),

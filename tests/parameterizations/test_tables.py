@@ -1,4 +1,4 @@
-"""The tables are P1's, cell by cell, and asking for what they do not define says so."""
+"""The tables are those of Zheng et al. 2026, cell by cell, and asking for what they do not define says so."""
 
 from fractions import Fraction
 
@@ -50,7 +50,7 @@ def test_table_1_is_table_3_without_weight_decay():
 
 
 def test_depth_reaches_only_sgd_and_epsilons_beyond_the_multiplier():
-    """P1's takeaway 2 holds for learning rates and decays; the epsilons carry depth under every optimizer."""
+    """Takeaway 2 of the paper holds for learning rates and decays; the epsilons carry depth under every optimizer."""
     deep = {
         (optimizer, name)
         for optimizer in OPTIMIZERS
@@ -86,7 +86,7 @@ def test_biases_belong_to_optimizers_of_vectors(optimizer, role):
         ({"optimizer": "adam"}, "'adamw'"),
         ({"role": "bias"}, "'hidden_bias'"),
         ({"hyperparameter": "lr"}, "'learning_rate'"),
-        ({"hyperparameter": "shampoo_epsilon"}, "does not define for 'sgd'; choose one of 'block_multiplier'"),
+        ({"hyperparameter": "shampoo_epsilon"}, "do not define for 'sgd'; choose one of 'block_multiplier'"),
         ({"parameterization": "mup"}, "'spectral', 'standard'"),
         ({"block_depth": 0}, "block_depth is 0"),
     ],

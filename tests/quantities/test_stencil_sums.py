@@ -1,4 +1,4 @@
-"""P0's Lemma 3 over random sets, stencils and functions: never violated, met by its identity, zero on a torus."""
+"""Lemma 3 of Zhang et al. 2026 over random sets, stencils and functions: its bound, its identity, zero on a torus."""
 
 import numpy as np
 import pytest

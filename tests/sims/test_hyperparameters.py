@@ -25,7 +25,7 @@ def test_text(capsys):
     assert "weight decay x 0.25 (1/sqrt(r_n)) x 1 x 0.25 (1/sqrt(r_n))" in lines
     assert "P1 table 4 (conditions 3.1 and B.2, branches of two or more layers)" in text
     assert "12 of 12 printed cells follow" in text
-    assert "WARNING muon: P1 trained muon on hidden weights only" in text
+    assert "WARNING muon: Zheng et al. 2026 trained muon on hidden weights only" in text
 
 
 def test_branches_of_one_layer(capsys):
@@ -77,7 +77,7 @@ def test_cells_that_do_not_follow_are_named(capsys):
 def test_epsilons_that_the_paper_leaves_out(capsys, optimizer, row):
     text = printed(capsys, ["--optimizer", optimizer, *SIZES, "--base-epsilon", "1e-8"])
     assert row in " ".join(text.split())
-    assert "P1 gives no epsilon" in text
+    assert "Zheng et al. 2026 give no epsilon" in text
 
 
 def test_the_standard_parameterization_claims_nothing(capsys):
