@@ -1,7 +1,7 @@
 """The glossary of quantities, as text: what a dataset may hold of one gradient step, of overlaps and of loops.
 
-An entry is ``name = symbol [dims]``, a definition, and what `meanfield.quantities.registry.Quantity` calls its scaling
-and its source. An entry that `meanfield.predict` gives at no level says why under ``unpredicted``.
+An entry is ``name = symbol [dims]`` and, indented, its definition, scaling and source; an entry that
+`meanfield.predict` gives at no level also says why (``unpredicted``). `meanfield.quantities.registry` reads them.
 """
 
 NETS = """
@@ -9,131 +9,108 @@ update_energy = S_l [layer]
     mean square over channels and sites of the one-step change of z^(l), averaged over labels
     scaling: label term plus output term
     source: Zhang et al. 2026, eqs. 8, 18
-
 label_term = B_l [layer]
     part of the update energy that the labels drive: the change under the error column y
     scaling: n l^3 for one site; sigma_y^2 gamma F_l / M under a convolutional readout
     source: Zhang et al. 2026, eq. 19 (with its missing factor 1/M)
-
 output_term = A_l [layer]
     part of the update energy that the outputs drive: the change under the error column z_out
     scaling: as the label term, times 1 + O(M L / n)
     source: Zhang et al. 2026, eq. 20
-
 overlap_energy = F_l [layer]
     |Theta^(l)|_F^2 / n_l^2, the sum over pairs of parameters of their squared overlaps
     scaling: n l (2 l^2 + 1) / 12 for one site and ReLU
     source: Zhang et al. 2026, eq. 13; docs/theory.md section 2
-
 update_energy_by_site = S_l(p) [layer site]
     update energy at each site of the grid, sites row by row; its mean over sites is the update energy
     scaling: as the update energy; smaller within l^(1/2) sites of an edge under zero padding
     source: Zhang et al. 2026, eq. 8, before its average over sites; docs/theory.md section 6
     unpredicted: the mean field gives the label term by site alone
-
 label_term_by_site = B_l(p) [layer site]
     label term at each site of the grid, sites row by row; its mean over sites is the label term
     scaling: as the label term; smaller within l^(1/2) sites of an edge under zero padding
     source: Zhang et al. 2026, eq. 19, before its average over sites; docs/theory.md section 6
-
 output_term_by_site = A_l(p) [layer site]
     output term at each site of the grid, sites row by row; its mean over sites is the output term
     scaling: as the output term; smaller within l^(1/2) sites of an edge under zero padding
     source: Zhang et al. 2026, eq. 20, before its average over sites; docs/theory.md section 6
     unpredicted: the mean field gives the label term by site alone
-
 overlap_energy_relative_spread = sd(F_l) / E F_l [layer]
     standard deviation of one draw of the overlap energy over its mean; a relative error e takes (spread / e)^2 draws
     scaling: (l / n)^(1/2) for l much below n; far above 1 where rare draws make the mean
     source: docs/theory.md section 3
-
 label_term_relative_spread = sd(B_l) / E B_l [layer]
     standard deviation of one draw of the label term over its mean, where every draw has labels of its own
     scaling: at least (2 / M)^(1/2), and more in deep nets, at every layer
     source: docs/theory.md sections 3, 4
-
 finite_width_allowance = exp(3 l / n + Var log B) - 1 [layer]
     relative deviation from the mean field that verdicts grant to a net of finite width
     scaling: 3 l / n for ReLU and l much below n
     source: docs/theory.md section 3
     unpredicted: is itself computed, for verdicts alone
-
 finite_channel_correction = B_L / B_L(mean field) - 1 [channels depth_over_channels]
     label term of the last layer over its leading order in 1/channels, less 1
     scaling: 3 L / C for L much below C: a function of L / C
     source: Zhang et al. 2026, section 3.3; Zhang et al. 2025, Theorem 2
     unpredicted: belongs to a sweep; for one site `meanfield.theory.exact` has it exactly
-
 mean_update_energy = Sbar
     average of the update energy over the layers
     scaling: n L^3 when the label term dominates
     source: Zhang et al. 2026, eq. 9
-
 learning_rate_scale = eta*
     learning rate at which the mean update energy is 1: Sbar^(-1/2)
     scaling: n^(-1/2) L^(-3/2) when the label term dominates
     source: Zhang et al. 2026, eq. 9
-
 label_learning_rate_scale = eta*_B
     learning rate at which the layers' mean label term is 1: (mean_l B_l)^(-1/2)
     scaling: n^(-1/2) L^(-3/2) asymptotically
     source: Zhang et al. 2026, appendix B.3
-
 pre_activation_energy = c_l [layer]
     mean square over channels and sites of z^(l) itself
     scaling: 1 at every layer for homogeneous activations under the fan-in rule; otherwise it drifts exponentially
         towards a fixed point or away from it
     source: Zhang et al. 2026, appendix F; docs/theory.md section 6
     unpredicted: predicted with its correction of order 1/width, by `meanfield.theory.mean_field`
-
 gate_energy = q_l [layer]
     mean square over channels and sites of sigma'(z^(l)); times sigma_W^2 it is the share of the energy of tangents and
     errors that a layer keeps
     scaling: q where pre-activations have variance 1, and at any variance for homogeneous activations
     source: Zhang et al. 2026, eq. 1, appendix F
     unpredicted: predicted with its correction of order 1/width, by `meanfield.theory.mean_field`
-
 output_error = |dL/dz_out|^2
     squared error at the outputs, z_out - y or softmax(z_out) - y, summed over channels, averaged over samples, sites
     and labels
     scaling: M (1 + z^2) under squared loss; 1 - 1/C under cross-entropy where the softmax over C is uniform
     source: Zhang et al. 2026, section G
-
 overlap = T_l(mu1, mu2) [pair layer]
     mean over units of the product of two tangents of z^(l), along two parameter directions
     scaling: mean q for a direction with itself, 0 for two of one layer, 1 / (2 pi q n) for two of different layers; in
         residual nets also for two of one unit that of a direction with itself, growing as (1 + c q / K)^l
     source: Zhang et al. 2026, eq. 13
-
 squared_overlap = T_l(mu1, mu2)^2 [pair layer]
     square of the overlap of two parameter directions, whose sum over all pairs is the overlap energy
     scaling: q^2 for a direction with itself; for two of different units (l - l_mu) / n at leading order in l / n
     source: Zhang et al. 2026, eq. 13; docs/theory.md section 5
-
 gated_overlap = E[T_{l+1} | layers up to l] [pair layer]
     overlap of the gated tangents over the gain: the mean of the next layer's overlap, given this one
     scaling: as the overlap
     source: Zhang et al. 2026, eq. 15
     unpredicted: its mean is that of the next layer's overlap
-
 overlap_innovation = T_l - E[T_l | layers below l] [pair layer]
     difference between an overlap and its mean given the layers below
     scaling: mean 0; n^(-1/2) in a draw
     source: Zhang et al. 2026, Lemmas 1, 6
     unpredicted: its mean is 0
-
 gate_deviation = T~_l - q T_l [pair layer]
     overlap of the gated tangents, less that of the tangents times the gain
     scaling: mean 1 / n, 0 in linear nets; n^(-1/2) in a draw, 1 for a direction with itself
     source: Zhang et al. 2026, section C.1, epsilon
     unpredicted: its law in residual streams is in `meanfield.theory.mean_field`
-
 overlap_excess = T_l - r T_l0 [pair layer]
     overlap, less its first value times the growth r that it would have if gates averaged to the gain
     scaling: mean 1 / n, 0 in linear nets and in plain nets for directions of one layer
     source: Zhang et al. 2026, eqs. 14, 35
     unpredicted: its mean is at most of order 1/n, which no recursion here resolves
-
 overlap_variance = Var(T_l | layers below l) [pair layer]
     mean of the squared difference between an overlap and its mean given the layers below
     scaling: 1 / n
@@ -145,38 +122,31 @@ residual_energy = H_l [step]
     |h_l|^2 / N of the stream after l steps: initial energy plus cross term plus correlation term
     scaling: O(1) for alpha >= 1 in tied loops and alpha >= 1/2 in independent stacks
     source: Wang et al. 2026, section 2, eq. 2
-
 initial_energy = H_0
     |h_0|^2 / N of the stream before the first step
     scaling: 1
     source: Wang et al. 2026, eq. 2
-
 cross_term = B_l [step]
     (2 eps / N) sum_{s<l} <h_0, r_s>, r_s = W phi(h_s): the overlap of the start with the increments
     scaling: N^(-1/2), of mean 0 at infinite width
     source: Wang et al. 2026, eq. 2
-
 correlation_term = C_l [step]
     (eps^2 / N) sum_{s,t<l} <r_s, r_t>: squared length of the sum of the increments
     scaling: eps^2 l^2 in tied loops and eps^2 l in independent stacks while H is O(1)
     source: Wang et al. 2026, eq. 2
-
 increment_correlation = <r_s, r_t> / N [step step_other]
     overlap of the increments of two steps; step s is the increment that turns h_{s-1} into h_s
     scaling: O(1) at all distances in tied loops, on the diagonal alone in independent stacks
     source: Wang et al. 2026, figure 2, appendix C.1
-
 feature_overlap = C_{s,t} [step step_other]
     <phi(h_{s-1}), phi(h_{t-1})> / N, the overlap of the features that the increments are made of
     scaling: O(1)
     source: Wang et al. 2026, appendix C.1
-
 stream_update_energy = |dh_l|^2 / N [step]
     mean square over units of the first-order change of the stream under one update of the weights
     scaling: (eta eps L)^2 for isotropic updates of a tied loop while H is O(1)
     source: Wang et al. 2026, Theorem 2, appendix D
     unpredicted: depends on the update as well as on the loop; `meanfield.theory.loops` has isotropic updates
-
 stream_learning_rate_scale = (|dh_L|^2 / N)^(-1/2)
     learning rate at which one update of a loop's weights moves the stream's last step by 1
     scaling: L^(alpha - 1) for isotropic updates of tied loops of alpha >= 1
@@ -189,17 +159,14 @@ update_energy_quantile = Q_p(S_l) [quantile layer]
     update energy that a share p of all drawn nets stays below; p = 0.5 is the typical net
     scaling: as the update energy for l much below n; far below it at larger l
     source: Zhang et al. 2026, eq. 8, for one draw
-
 learning_rate_scale_quantile = Q_p(eta*) [quantile]
     quantile over nets of the learning rate at which the mean update energy of one net is 1
     scaling: as the learning rate scale for L much below n; far above it at larger L
     source: Zhang et al. 2026, eq. 9, for one draw
-
 update_energy_log_spread = sd(ln S_l) [layer]
     standard deviation over draws of the logarithm of one draw's update energy
     scaling: (l / n)^(1/2) and what the labels add
     source: Zhang et al. 2026, eq. 8, for one draw
-
 update_energy_log_skewness = E(ln S_l - m)^3 / sd^3 [layer]
     skewness over draws of the logarithm of one draw's update energy: 0 if it is log-normal
     scaling: O(1)

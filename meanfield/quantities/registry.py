@@ -42,7 +42,7 @@ class Quantity:
 
 def _entries(glossary: str, **shared: str) -> list[Quantity]:
     """The quantities of a glossary, with fields that all of them share."""
-    return [_entry(entry, shared) for entry in glossary.strip().split("\n\n")]
+    return [_entry(entry, shared) for entry in re.split(r"\n(?=\w)", glossary.strip())]
 
 
 def _entry(entry: str, shared: dict[str, str]) -> Quantity:
