@@ -11,35 +11,35 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 from meanfield.verification import COMMON_SWEEP, LABEL_SCALE, extrapolated
 
 RULES = {"fan_in": MEAN_FIELD, "he": LAW, "energy": FURTHER[0]}
 LABELS = {"fan_in": "1/q", "he": "2 (He)", "energy": "1/E[$\\sigma^2$]"}
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Above, mean z^2 by layer; below, eta* of the label term over its first drawn value; a column per activation."""
     names = list(dict.fromkeys(str(case).split(", ")[0] for case in dataset["case"].values if case != "relu"))
-    with styled():
-        figure = Figure(figsize=(9.5, 5.2))
-        panels = figure.subplots(2, len(names), squeeze=False)
-        for (above, below), name in zip(panels.T, names, strict=True):
-            _scales(below, dataset, "relu", MEASURED, "ReLU")
-            above.axhline(1.0, color=MEASURED, linewidth=1.0)
-            for rule, color in RULES.items():
-                _energies(above, dataset, f"{name}, {rule}", color)
-                _scales(below, dataset, f"{name}, {rule}", color, LABELS[rule])
-            above.set(title=name, xlabel="layer l", ylim=(0.01, 4))
-            below.set(xscale="log", xlabel="depth L", ylim=(0.005, 50))
-            for axes in (above, below):
-                log_values(axes)
-            layer_ticks(below, COMMON_SWEEP[-1])
-            below.set_xlim(left=0.9 * float(dataset["depth"][0]))
-        panels[0, 0].set_ylabel("energy, mean z$^2$")
-        panels[1, 0].set_ylabel("eta* of the label term,\nrelative to the first")
-        title = "$\\sigma_W^2$; points drawn, lines mean field"
-        legend_below(figure, panels[1, 0], title=title)
+    figure = Figure(figsize=(9.5, 5.2))
+    panels = figure.subplots(2, len(names), squeeze=False)
+    for (above, below), name in zip(panels.T, names, strict=True):
+        _scales(below, dataset, "relu", MEASURED, "ReLU")
+        above.axhline(1.0, color=MEASURED, linewidth=1.0)
+        for rule, color in RULES.items():
+            _energies(above, dataset, f"{name}, {rule}", color)
+            _scales(below, dataset, f"{name}, {rule}", color, LABELS[rule])
+        above.set(title=name, xlabel="layer l", ylim=(0.01, 4))
+        below.set(xscale="log", xlabel="depth L", ylim=(0.005, 50))
+        for axes in (above, below):
+            log_values(axes)
+        layer_ticks(below, COMMON_SWEEP[-1])
+        below.set_xlim(left=0.9 * float(dataset["depth"][0]))
+    panels[0, 0].set_ylabel("energy, mean z$^2$")
+    panels[1, 0].set_ylabel("eta* of the label term,\nrelative to the first")
+    title = "$\\sigma_W^2$; points drawn, lines mean field"
+    legend_below(figure, panels[1, 0], title=title)
     return figure
 
 
@@ -47,8 +47,7 @@ def _energies(axes: Axes, dataset: xr.Dataset, case: str, color: str) -> None:
     at = dataset.sel(case=case)
     shown = at.sel(layers=slice(1, COMMON_SWEEP[-1]))
     axes.plot(shown["layers"].values, shown["pre_activation_energy_mean_field"].values, color=color)
-    energy, stderr = at["pre_activation_energy"].values, at["pre_activation_energy_stderr"].values
-    axes.errorbar(at["layer"].values, energy, stderr, fmt="o", color=color)
+    points(axes, at["layer"].values, at, "pre_activation_energy", color=color)
 
 
 def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) -> None:
@@ -56,9 +55,9 @@ def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) 
     shown = dataset.sel(case=case, layers=slice(depths[0], COMMON_SWEEP[-1]))
     theory = shown[f"{LABEL_SCALE}_mean_field"].values
     axes.plot(shown["layers"].values, theory / theory[0], color=color, label=label)
-    found = extrapolated(dataset, case, LABEL_SCALE)
-    scale = np.exp(found.log_scale) / theory[0]
-    axes.errorbar(depths, scale, scale * found.stderr, fmt="o", color=color)
+    drawn = extrapolated(dataset, case, LABEL_SCALE)
+    scale = np.exp(drawn.log_scale) / theory[0]
+    axes.errorbar(depths, scale, scale * drawn.stderr, fmt="o", color=color)
 
 
 if __name__ == "__main__":

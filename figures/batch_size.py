@@ -1,4 +1,4 @@
-"""Learning-rate scale against batch size by the labels' law, the output term beside the label term, the identity."""
+"""Learning-rate scale against batch size for several laws of labels, both terms, and the identity for mini-batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
 # Cases of the first panel, in the order of their growth, and their colours.
 CASES = {
@@ -24,17 +24,17 @@ CASES = {
 SHARE = "MLP, rho 0, labels mean 0"
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Points drawn, lines theory, dashed what the papers say."""
-    with styled():
-        figure = Figure(figsize=(10.0, 4.4))
-        scales, terms, sampled = figure.subplots(1, 3)
-        _scales(scales, dataset)
-        _terms(terms, dataset)
-        _identity(sampled, dataset)
-        for axes in (scales, terms, sampled):
-            by_size(axes, dataset["sampled_batch" if axes is sampled else "batch"].values, "batch size B")
-            legend_under(axes, fontsize=8)
+    figure = Figure(figsize=(10.0, 4.4))
+    scales, terms, sampled = figure.subplots(1, 3)
+    _scales(scales, dataset)
+    _terms(terms, dataset)
+    _identity(sampled, dataset)
+    for axes in (scales, terms, sampled):
+        by_size(axes, dataset["sampled_batch" if axes is sampled else "batch"].values, "batch size B")
+        legend_under(axes, fontsize=8)
     return figure
 
 
@@ -56,8 +56,7 @@ def _terms(axes: Axes, dataset: xr.Dataset) -> None:
     at, sizes = dataset.sel(case=SHARE), dataset["batch"].values
     for name, color in (("label_term", MEASURED), ("output_term", FURTHER[3])):
         axes.plot(sizes, at[f"{name}_mean_field"].values, color=color)
-        words = name.replace("_", " ")
-        axes.errorbar(sizes, at[name].values, at[f"{name}_stderr"].values, fmt="o", color=color, label=words)
+        points(axes, sizes, at, name, color=color, label=name.replace("_", " "))
     axes.axhline(float(at["output_floor"]), ls=":", color=FURTHER[3], label="floor of the output term")
     axes.set_title("MLP, rho 0, labels of mean 0", fontsize=9)
     log_values(axes, "term, mean over layers")
@@ -65,10 +64,10 @@ def _terms(axes: Axes, dataset: xr.Dataset) -> None:
 
 def _identity(axes: Axes, dataset: xr.Dataset) -> None:
     sizes = dataset["sampled_batch"].values
-    axes.plot(sizes, dataset["sampled_energy_identity"].values, color=MEAN_FIELD, label="with Cov/B (P0 eq. 25)")
+    identity = dataset["sampled_energy_identity"].values
+    axes.plot(sizes, identity, color=MEAN_FIELD, label="with Cov/B (Zhang et al. 2026, eq. 25)")
     axes.plot(sizes, dataset["sampled_energy_limit"].values, "--", color=LAW, label="the whole population")
-    energy, stderr = dataset["sampled_energy"].values, dataset["sampled_energy_stderr"].values
-    axes.errorbar(sizes, energy, stderr, fmt="o", color=MEASURED, label="sampled batches")
+    points(axes, sizes, dataset, "sampled_energy", color=MEASURED, label="sampled batches")
     axes.set_title("one net, at an input outside the batch", fontsize=9)
     log_values(axes, "mean square change")
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures._command import draw_one
 from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 from meanfield.verification import PAPERS_EXPONENT, drawn_slope, mean_field_slope
 
 CORRECTION = "finite_channel_correction"
@@ -20,31 +20,30 @@ SCALE = "label_learning_rate_scale"
 COLORS = (MEASURED, *FURTHER)
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Corrections against L/C; added variance against C; slope and size of the label term's eta*, by stencil."""
-    with styled():
-        figure = Figure(figsize=(9.6, 8.2))
-        (corrections, variances), (slopes, prefactors) = figure.subplots(2, 2)
-        _corrections(corrections, dataset)
-        _variances(variances, dataset)
-        _slopes(slopes, dataset)
-        _prefactors(prefactors, dataset)
-        prefactors.sharey(slopes)
-        for axes in (slopes, prefactors):
-            axes.xaxis.set_major_locator(MaxNLocator(5))
-        prefactors.tick_params(labelleft=False)
-        for axes in (corrections, variances, slopes, prefactors):
-            legend_under(axes, 2, fontsize=8)
+    figure = Figure(figsize=(9.6, 8.2))
+    (corrections, variances), (slopes, prefactors) = figure.subplots(2, 2)
+    _corrections(corrections, dataset)
+    _variances(variances, dataset)
+    _slopes(slopes, dataset)
+    _prefactors(prefactors, dataset)
+    prefactors.sharey(slopes)
+    for axes in (slopes, prefactors):
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    prefactors.tick_params(labelleft=False)
+    for axes in (corrections, variances, slopes, prefactors):
+        legend_under(axes, 2, fontsize=8)
     return figure
 
 
 def _corrections(axes: Axes, dataset: xr.Dataset) -> None:
     share = dataset["depth_over_channels"].values
-    beside = np.geomspace(0.95, 1.05, dataset.sizes["channels"])  # so that error bars do not hide each other
-    for channels, color, aside in zip(dataset["channels"].values, COLORS, beside, strict=False):
+    shifts = np.geomspace(0.95, 1.05, dataset.sizes["channels"])  # so that error bars do not hide each other
+    for channels, color, aside in zip(dataset["channels"].values, COLORS, shifts, strict=False):
         at = dataset.sel(channels=channels)
-        drawn, stderr = at[CORRECTION].values, at[f"{CORRECTION}_stderr"].values
-        axes.errorbar(aside * share, drawn, stderr, fmt="o", color=color, label=f"drawn, C = {channels}")
+        points(axes, aside * share, at, CORRECTION, color=color, label=f"drawn, C = {channels}")
     widest = dataset.isel(channels=-1)
     exact = widest[f"{CORRECTION}_one_site"].values
     axes.plot(share, exact, color=MEAN_FIELD, label=f"one site, {int(widest['channels'])} units: exact")

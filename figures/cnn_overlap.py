@@ -1,4 +1,4 @@
-"""Growth of the label term (or overlap energy) with the layer, beside the mean field and the sum of minima."""
+"""Growth of the label term (or overlap energy) with the layer, with the mean field and the sum of minima."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Upper panel: growth, log-log, of the deepest net. Lower panel: ratio to the mean field."""
     deepest = dataset.isel(depth=-1)
     name = next((name for name in TITLES if name in deepest and f"{name}_mean_field" in deepest), "overlap_energy")
-    with styled():
-        figure = Figure(figsize=(5.2, 6.2))
-        growth, ratio = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-        _draw_growth(growth, deepest, name)
-        _draw_ratio(ratio, deepest, name)
-        growth.set_title(_caption(dataset), fontsize=8, loc="left")
+    figure = Figure(figsize=(5.2, 6.2))
+    growth, ratio = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    _draw_growth(growth, deepest, name)
+    _draw_ratio(ratio, deepest, name)
+    growth.set_title(_caption(dataset), fontsize=8, loc="left")
     return figure
 
 
@@ -34,9 +34,9 @@ def _draw_growth(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     axes.plot(layer, deepest[f"{name}_mean_field"].values, color=MEAN_FIELD, label=f"{TITLES[name]}, mean field")
     axes.plot(layer, deepest[f"{name}_law"].values, "--", color=LAW, label=f"sum of minima, set at layer {anchor}")
     if name in deepest:
-        _points(axes, deepest, name, MEASURED, f"{TITLES[name]}, measured")
+        points(axes, layer, deepest, name, color=MEASURED, label=f"{TITLES[name]}, measured")
     if name == "label_term":
-        _points(axes, deepest, "output_term", FURTHER[0], "output term A, measured")
+        points(axes, layer, deepest, "output_term", color=FURTHER[0], label="output term A, measured")
     axes.set_xscale("log")
     log_values(axes, "one-step second moment at learning rate 1")
     axes.legend()
@@ -53,19 +53,13 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     highest = law.max()
     axes.plot(layer, law, "--", color=LAW)
     if name in deepest:
-        mean, stderr = (deepest[column].values / theory for column in (name, f"{name}_stderr"))
-        highest = max(highest, (mean + stderr).max())
-        axes.errorbar(layer, mean, stderr, fmt="o", color=MEASURED)
+        highest = max(highest, ((deepest[name] + deepest[f"{name}_stderr"]).values / theory).max())
+        points(axes, layer, deepest, name, over=theory, color=MEASURED)
     # A wide allowance may leave the picture; the points may neither leave it nor become small.
     top = max(1.05 * highest, min(1.05 + allowance.max(), 2 * highest))
     axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, top))
     axes.legend(loc="best")
     layer_ticks(axes, int(layer[-1]))
-
-
-def _points(axes: Axes, deepest: xr.Dataset, name: str, color: str, label: str) -> None:
-    layer, mean, stderr = (deepest[column].values for column in ("layer", name, f"{name}_stderr"))
-    axes.errorbar(layer, mean, stderr, fmt="o", color=color, label=label)
 
 
 def _caption(dataset: xr.Dataset) -> str:

@@ -19,14 +19,14 @@ COLORS = (MEAN_FIELD, *FURTHER, MEASURED)
 ASIDE = (-0.15, 0.0, 0.15)
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Label term by site over the circular one; ratios by layer in the nets drawn; F far beyond, over l / (N + 1)^2."""
-    with styled():
-        figure = Figure(figsize=(11.0, 4.2))
-        profile, drawn, far = figure.subplots(1, 3)
-        _profile(profile, dataset)
-        _drawn(drawn, dataset)
-        _far(far, dataset)
+    figure = Figure(figsize=(11.0, 4.2))
+    profile, drawn, far = figure.subplots(1, 3)
+    _profile(profile, dataset)
+    _drawn(drawn, dataset)
+    _far(far, dataset)
     return figure
 
 

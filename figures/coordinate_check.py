@@ -16,10 +16,11 @@ from figures.style import LAW, by_size, log_values, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 DIRECTIONS = ("width", "depth")
-# What is shown of |Delta h_L|: without a table features grow by tens of powers of ten, within one by less than this.
+# The range of |Delta h_L| that is shown: without a table features grow by tens of powers of ten, under one by less.
 LOWEST, HIGHEST = 1e-2, 1e3
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """A row per optimizer; columns: tables by width, then by depth; lines |Delta h_L| by step, dashed |h_L| at first.
 
@@ -29,23 +30,22 @@ def draw(dataset: xr.Dataset) -> Figure:
     optimizers = list(map(str, dataset["optimizer"].values))
     tables = [table for table in TITLES if table in dataset["table"].values]
     columns = [(direction, table) for direction in DIRECTIONS for table in tables]
-    with styled():
-        figure = Figure(figsize=(2.2 + 1.3 * len(columns), 1.3 + 1.25 * len(optimizers)))
-        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col")
-        for row, optimizer in zip(grid, optimizers, strict=True):
-            for axes, (direction, table) in zip(row, columns, strict=True):
-                _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
-                log_values(axes)
-                axes.set_ylim(*_limits(dataset, [name for name in tables if _shares(name, table)]))
-                # One column of numbers for the panels beside it that share them.
-                before = tables[: tables.index(table)]
-                axes.tick_params(labelleft=not any(_shares(name, table) for name in before))
-            row[0].set_ylabel(optimizer.replace("_", " "))
-        for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
-            top.set_title(TITLES[table], fontsize=9)
-            by_size(bottom, dataset[direction].values, direction)
-        legend_below(figure, grid[0, 0], 6, fontsize=8)
-        figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
+    figure = Figure(figsize=(2.2 + 1.3 * len(columns), 1.3 + 1.25 * len(optimizers)))
+    grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col")
+    for row, optimizer in zip(grid, optimizers, strict=True):
+        for axes, (direction, table) in zip(row, columns, strict=True):
+            _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
+            log_values(axes)
+            axes.set_ylim(*_limits(dataset, [name for name in tables if _shares(name, table)]))
+            # One column of numbers for the panels in its row that share them.
+            before = tables[: tables.index(table)]
+            axes.tick_params(labelleft=not any(_shares(name, table) for name in before))
+        row[0].set_ylabel(optimizer.replace("_", " "))
+    for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
+        top.set_title(TITLES[table], fontsize=9)
+        by_size(bottom, dataset[direction].values, direction)
+    legend_below(figure, grid[0, 0], 6, fontsize=8)
+    figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
     return figure
 
 
@@ -58,9 +58,9 @@ def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
     at = dataset.sel(table=tables)
     means = [at[f"feature_update_norm_by_{direction}"].isel(step=slice(1, None)) for direction in DIRECTIONS]
     means += [at[f"feature_norm_by_{direction}"].sel(step=0) for direction in DIRECTIONS]
-    found = np.concatenate([mean.mean("draw", skipna=False).values.ravel() for mean in means])
-    shown = found[(found > LOWEST) & (found < HIGHEST)]
-    return 0.5 * shown.min(), HIGHEST if np.any(~(found < HIGHEST)) else 2.0 * shown.max()
+    values = np.concatenate([mean.mean("draw", skipna=False).values.ravel() for mean in means])
+    shown = values[(values > LOWEST) & (values < HIGHEST)]
+    return 0.5 * shown.min(), HIGHEST if np.any(~(values < HIGHEST)) else 2.0 * shown.max()
 
 
 def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:

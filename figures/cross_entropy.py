@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
 STYLES = {
     ("MLP", "he"): FURTHER[1],
@@ -22,17 +22,17 @@ STYLES = {
 MARKERS = {"squared": "o", "cross_entropy": "^"}
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Left eta*, middle its ratio with (C - 1)^(-1/2), right |p - y|^2 with 1 - 1/C."""
-    with styled():
-        figure = Figure(figsize=(10.0, 3.6))
-        scales, ratios, errors = figure.subplots(1, 3)
-        _scales(scales, dataset)
-        _ratios(ratios, dataset)
-        _errors(errors, dataset)
-        for axes in (scales, ratios, errors):
-            by_size(axes, dataset["depth"].values, "depth L")
-        legend_below(figure, scales, 4)
+    figure = Figure(figsize=(10.0, 3.6))
+    scales, ratios, errors = figure.subplots(1, 3)
+    _scales(scales, dataset)
+    _ratios(ratios, dataset)
+    _errors(errors, dataset)
+    for axes in (scales, ratios, errors):
+        by_size(axes, dataset["depth"].values, "depth L")
+    legend_below(figure, scales, 4)
     return figure
 
 
@@ -54,7 +54,7 @@ def _ratios(axes: Axes, dataset: xr.Dataset) -> None:
         at = dataset.sel(net=net, head=head)
         other, squared = (at.sel(loss=loss) for loss in ("cross_entropy", "squared"))
         ratio = np.sqrt(squared["update_energy"].values / other["update_energy"].values)
-        relative = [(one["update_energy_stderr"] / one["update_energy"]).values for one in (other, squared)]
+        relative = [(drawn["update_energy_stderr"] / drawn["update_energy"]).values for drawn in (other, squared)]
         axes.errorbar(depth, ratio, 0.5 * ratio * np.hypot(*relative), fmt="o-", lw=0.7, color=color)
     classes = int(dataset.attrs["classes"])
     axes.axhline((classes - 1) ** -0.5, color=MEAN_FIELD, label="(C - 1)$^{-1/2}$")
@@ -66,7 +66,7 @@ def _errors(axes: Axes, dataset: xr.Dataset) -> None:
     depth = dataset["depth"].values
     for (net, head), color in STYLES.items():
         at = dataset.sel(net=net, head=head, loss="cross_entropy")
-        axes.errorbar(depth, at["output_error"].values, at["output_error_stderr"].values, fmt="^-", lw=0.7, color=color)
+        points(axes, depth, at, "output_error", fmt="^-", lw=0.7, color=color)
     theory = dataset["output_error_mean_field"].sel(net="MLP", head="he", loss="cross_entropy").values
     axes.plot(depth, theory, color=MEAN_FIELD, label="logits of variance 1")
     uniform = 1 - 1 / int(dataset.attrs["classes"])

@@ -1,4 +1,7 @@
-"""Identities: the label average by layer, what means of layers violate, and the norm of LayerNorm's Jacobian."""
+"""Identities: the label average by layer, what means of layers violate, and the norm of LayerNorm's Jacobian.
+
+Equations are those of Zhang et al. 2026.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +18,30 @@ from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 ROUNDING = 1e-16
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Left: S by enumeration, A + B, and with B as printed. Middle: violations by property. Right: norms, sorted."""
     layer = dataset["layer"].values
     printed = dataset["split"] - dataset["label_term"] + dataset["kernel_term"]
-    with styled():
-        figure = Figure(figsize=(10.0, 3.2))
-        labels, means, norms = figure.subplots(1, 3)
-        labels.plot(layer, dataset["split"].values, color=MEAN_FIELD, label="A + B")
-        labels.plot(layer, printed.values, "--", color=LAW, label="with B as P0 eq. 19 prints it")
-        labels.plot(layer, dataset["enumerated"].values, "o", color=MEASURED, label="S, all labels")
-        labels.set(xlabel="layer l", xticks=layer)
-        log_values(labels, "update energy")
-        labels.legend(fontsize=7)
-        for place, (kind, color) in enumerate(zip(dataset["property"].values, (MEASURED, *FURTHER), strict=False)):
-            values = np.maximum(dataset["violation"].sel(property=kind).values, ROUNDING)
-            means.plot(values, np.arange(values.size) + 0.15 * (place - 1.5), "o", color=color, label=str(kind))
-        means.set_yticks(range(dataset.sizes["aggregator"]), [str(name) for name in dataset["aggregator"].values])
-        log_values(means, "largest violation", along="x")
-        means.legend(fontsize=7)
-        norms.plot(np.sort(dataset["norm_ratio"].values), ".", color=MEASURED)
-        norms.axhline(2.0, ls="--", color=LAW, label="bound of P0 eq. 39")
-        norms.axhline(1.0, color=MEAN_FIELD, label="bound by eigenvalues")
-        norms.set(xlabel="example, sorted", ylabel="$|J| \\, s / \\gamma_{\\max}$", ylim=(0.0, 2.1))
-        norms.legend(fontsize=7)
+    figure = Figure(figsize=(10.0, 3.2))
+    labels, means, norms = figure.subplots(1, 3)
+    labels.plot(layer, dataset["split"].values, color=MEAN_FIELD, label="A + B")
+    labels.plot(layer, printed.values, "--", color=LAW, label="with B as eq. 19 prints it")
+    labels.plot(layer, dataset["enumerated"].values, "o", color=MEASURED, label="S, all labels")
+    labels.set(xlabel="layer l", xticks=layer)
+    log_values(labels, "update energy")
+    labels.legend(fontsize=7)
+    for place, (kind, color) in enumerate(zip(dataset["property"].values, (MEASURED, *FURTHER), strict=False)):
+        values = np.maximum(dataset["violation"].sel(property=kind).values, ROUNDING)
+        means.plot(values, np.arange(values.size) + 0.15 * (place - 1.5), "o", color=color, label=str(kind))
+    means.set_yticks(range(dataset.sizes["aggregator"]), [str(name) for name in dataset["aggregator"].values])
+    log_values(means, "largest violation", along="x")
+    means.legend(fontsize=7)
+    norms.plot(np.sort(dataset["norm_ratio"].values), ".", color=MEASURED)
+    norms.axhline(2.0, ls="--", color=LAW, label="bound of eq. 39")
+    norms.axhline(1.0, color=MEAN_FIELD, label="bound by eigenvalues")
+    norms.set(xlabel="example, sorted", ylabel="$|J| \\, s / \\gamma_{\\max}$", ylim=(0.0, 2.1))
+    norms.legend(fontsize=7)
     return figure
 
 

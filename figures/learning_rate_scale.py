@@ -1,4 +1,4 @@
-"""eta* against depth for every family, with the power laws that a fit finds; its local slope beside trained nets."""
+"""eta* against depth for every family, with fitted power laws; its local slope and those of trained nets."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ STEP = 1.06
 MARKERS = "osv^DP"
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Scales of plain nets, residual nets and loops over depth, dashed their fits; local slopes of plain nets."""
     plain = plain_families(dataset)
     residual = [str(name) for name in dataset["family"].values if name not in plain]
-    with styled():
-        figure = Figure(figsize=(9.6, 8.4))
-        (first, second), (third, fourth) = figure.subplots(2, 2)
-        _scales(first, dataset, plain, "Plain nets, label term")
-        _scales(second, dataset, residual, "Residual nets of K blocks, label term")
-        _scales(third, dataset, [str(name) for name in dataset["loop"].values], "Loops, change of the stream")
-        first.set_ylabel("eta*(L) / eta*(1)")
-        third.set_ylabel("eta(L) / eta(1) for a fixed |dh$_L$|")
-        second.set_xlabel("blocks K")
-        third.set_xlabel("steps L")
-        _slopes(fourth, dataset, plain)
+    figure = Figure(figsize=(9.6, 8.4))
+    (first, second), (third, fourth) = figure.subplots(2, 2)
+    _scales(first, dataset, plain, "Plain nets, label term")
+    _scales(second, dataset, residual, "Residual nets of K blocks, label term")
+    _scales(third, dataset, [str(name) for name in dataset["loop"].values], "Loops, change of the stream")
+    first.set_ylabel("eta*(L) / eta*(1)")
+    third.set_ylabel("eta(L) / eta(1) for a fixed |dh$_L$|")
+    second.set_xlabel("blocks K")
+    third.set_xlabel("steps L")
+    _slopes(fourth, dataset, plain)
     return figure
 
 
@@ -80,8 +80,8 @@ def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
         axes.plot(depth, local_slopes(depth, scale_of(dataset, name).values), color=color, lw=line, label=name)
     exact = dataset["exact_slope"]
     axes.plot(exact["exact_depth"].values, exact.values, ":", color=MEAN_FIELD, label=f"mlp, exact, width {width}")
-    for place, found in enumerate(measured_slopes()):
-        _measured(axes, found, place)
+    for place, slope in enumerate(measured_slopes()):
+        _measured(axes, slope, place)
     axes.axhline(TRANSFER_EXPONENT, ls="--", color=LAW, label="papers' law, -3/2")
     log_values(axes, "depth L", along="x")
     axes.set(ylabel="slope of eta*(L)", ylim=SLOPES_SHOWN)
@@ -89,14 +89,14 @@ def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
     legend_under(axes, 3, fontsize=7)
 
 
-def _measured(axes: Axes, found: MeasuredSlope, place: int) -> None:
+def _measured(axes: Axes, measured: MeasuredSlope, place: int) -> None:
     """A slope near the middle of the depths it was fitted over, its error upright and the depths across."""
-    first, last = found.depths[0], found.depths[-1]
+    first, last = measured.depths[0], measured.depths[-1]
     middle = (first * last) ** 0.5 * STEP**place
     across = [[middle - first], [last - middle]]
     style = {"color": MEASURED, "markerfacecolor": "white", "elinewidth": 0.6, "capsize": 0.0}
-    label = found.source.removeprefix("P0 ")
-    axes.errorbar(middle, found.slope, found.stderr, across, MARKERS[place], label=label, **style)  # type: ignore[arg-type]
+    label = measured.source.split("2026, ")[-1].removeprefix("P0 ")
+    axes.errorbar(middle, measured.slope, measured.stderr, across, MARKERS[place], label=label, **style)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

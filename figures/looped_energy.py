@@ -10,26 +10,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import MEAN_FIELD, MEASURED, by_size, styled
+from figures.style import MEAN_FIELD, MEASURED, by_size, points, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one matrix"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = L$^{-1/2}$", "linear": "eps = 1/L"}
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
-    """Rows deep and looped; columns none, sqrt and linear scaling, then the heatmap of increments (P2 figures 1, 2)."""
-    with styled():
-        figure = Figure(figsize=(10.0, 4.6))
-        panels = figure.subplots(2, 4)
-        for row, (model, title) in zip(panels, ROWS.items(), strict=True):
-            for axes, (scaling, label) in zip(row, SCALINGS.items(), strict=False):
-                _draw_energy(axes, dataset.sel(model=model, scaling=scaling))
-                axes.set_title(f"{title}, {label}", fontsize=8)
-            _draw_heatmap(figure, row[3], dataset.sel(model=model)["increment_correlation"].values)
-            row[0].set_ylabel("ln H, residual energy")
-        for axes in panels[1, :3]:
-            axes.set_xlabel("loops L")
-        panels[0, 0].legend()
+    """Rows deep and looped; columns none, sqrt and linear scaling, then the heatmap of increments.
+
+    As figures 1 and 2 of Wang et al. 2026.
+    """
+    figure = Figure(figsize=(10.0, 4.6))
+    panels = figure.subplots(2, 4)
+    for row, (model, title) in zip(panels, ROWS.items(), strict=True):
+        for axes, (scaling, label) in zip(row, SCALINGS.items(), strict=False):
+            _draw_energy(axes, dataset.sel(model=model, scaling=scaling))
+            axes.set_title(f"{title}, {label}", fontsize=8)
+        _draw_heatmap(figure, row[3], dataset.sel(model=model)["increment_correlation"].values)
+        row[0].set_ylabel("ln H, residual energy")
+    for axes in panels[1, :3]:
+        axes.set_xlabel("loops L")
+    panels[0, 0].legend()
     return figure
 
 
@@ -37,10 +40,9 @@ def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
     loops = at["loops"].values
     shown = at["far_loops"].values <= loops[-1]
     axes.plot(at["far_loops"].values[shown], at["log_energy_far"].values[shown], color=MEAN_FIELD, label="mean field")
-    energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
-    axes.errorbar(loops, energy, stderr, fmt="o", color=MEASURED, label="drawn")
+    points(axes, loops, at, "log_energy", color=MEASURED, label="drawn")
     by_size(axes, loops, "")
-    top = float(np.nanmax(energy))
+    top = float(np.nanmax(at["log_energy"].values))
     axes.set_ylim(-0.15, max(1.1 * top, 1.0))
 
 

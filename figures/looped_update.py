@@ -10,37 +10,37 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
 COLORS = {"isotropic": MEASURED, "aligned": FURTHER[0], "gradient": FURTHER[1]}
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Panels by alpha: points drawn, line the recursion, dashed (eps L)^2, relative to the first; then by width."""
     loops, width = dataset["loops"].values, dataset["width"].values
-    with styled():
-        figure = Figure(figsize=(10.0, 3.0))
-        *panels, last = figure.subplots(1, dataset.sizes["alpha"] + 1)
-        for axes, alpha in zip(panels, dataset["alpha"].values, strict=True):
-            at = dataset.sel(alpha=alpha)
-            theory = np.exp(at["log_update_energy_mean_field"].values)
-            axes.plot(loops, theory / theory[0], color=MEAN_FIELD, label="recursion, isotropic")
-            axes.plot(loops, (loops / loops[0]) ** (2 * (1 - alpha)), "--", color=LAW, label="(eps L)$^2$")
-            for update, color in COLORS.items():
-                one = at.sel(update=update)
-                energy, stderr = one["update_energy"].values, one["update_energy_stderr"].values
-                axes.errorbar(loops, energy / energy[0], stderr / energy[0], fmt="o", color=color, label=update)
-            by_size(axes, loops, "loops L")
-            log_values(axes)
-            axes.set_title(f"$\\alpha$ = {alpha:g}", fontsize=9)
+    figure = Figure(figsize=(10.0, 3.0))
+    *panels, last = figure.subplots(1, dataset.sizes["alpha"] + 1)
+    for axes, alpha in zip(panels, dataset["alpha"].values, strict=True):
+        at = dataset.sel(alpha=alpha)
+        theory = np.exp(at["log_update_energy_mean_field"].values)
+        axes.plot(loops, theory / theory[0], color=MEAN_FIELD, label="recursion, isotropic")
+        axes.plot(loops, (loops / loops[0]) ** (2 * (1 - alpha)), "--", color=LAW, label="(eps L)$^2$")
         for update, color in COLORS.items():
-            energy = dataset.sel(update=update)["by_width"].values
-            last.plot(width, energy / energy[0], "o-", color=color)
-        by_size(last, width, "width N")
-        log_values(last)
-        last.set_title("$\\alpha$ = 1", fontsize=9)
-        panels[0].set_ylabel("|dh$_L$|$^2$ / N, relative")
-        legend_below(figure, panels[0])
+            drawn = at.sel(update=update)
+            first = float(drawn["update_energy"][0])
+            points(axes, loops, drawn, "update_energy", over=first, color=color, label=update)
+        by_size(axes, loops, "loops L")
+        log_values(axes)
+        axes.set_title(f"$\\alpha$ = {alpha:g}", fontsize=9)
+    for update, color in COLORS.items():
+        energy = dataset.sel(update=update)["by_width"].values
+        last.plot(width, energy / energy[0], "o-", color=color)
+    by_size(last, width, "width N")
+    log_values(last)
+    last.set_title("$\\alpha$ = 1", fontsize=9)
+    panels[0].set_ylabel("|dh$_L$|$^2$ / N, relative")
+    legend_below(figure, panels[0])
     return figure
 
 

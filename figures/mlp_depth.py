@@ -4,47 +4,44 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from figures._command import draw_one
 from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 from meanfield.verification import is_converged
-
-Array = NDArray[Any]
 
 # Name, letter, colour of the measured points, colour of the exact line.
 TERMS = (("label_term", "B", MEASURED, MEAN_FIELD), ("output_term", "A", FURTHER[0], FURTHER[1]))
 HEAD = "he"
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Left: terms by layer, drawn and exact, open where not converged. Middle: single nets. Right: exact alone."""
     net = json.loads(dataset.attrs["architecture"])
-    with styled():
-        figure = Figure(figsize=(13.0, 6.4))
-        (growth, nets, excess), (ratio, shape, slope) = figure.subplots(2, 3, height_ratios=(3, 2))
-        for below, above in ((ratio, growth), (shape, nets)):
-            below.sharex(above)
-        _draw_layers(growth, ratio, dataset)
-        _draw_single_nets(nets, shape, dataset)
-        _draw_excess(excess, dataset)
-        _draw_slope(slope, dataset)
-        title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
-        draws = f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
-        growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
-        ratio.set_title("b  drawn over exact; open: not converged", fontsize=8, loc="left")
-        nets.set_title("c  single nets: update energy over its exact mean", fontsize=8, loc="left")
-        shape.set_title("d  logarithm of one net's update energy; 0 skewness: log-normal", fontsize=8, loc="left")
-        excess.set_title("e  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
-        width = f"$10^{{{np.log10(float(dataset['outputs'].max())):.0f}}}$"
-        slope.set_title(f"f  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
+    figure = Figure(figsize=(13.0, 6.4))
+    (growth, nets, excess), (ratio, shape, slope) = figure.subplots(2, 3, height_ratios=(3, 2))
+    for below, above in ((ratio, growth), (shape, nets)):
+        below.sharex(above)
+    _draw_layers(growth, ratio, dataset)
+    _draw_single_nets(nets, shape, dataset)
+    _draw_excess(excess, dataset)
+    _draw_slope(slope, dataset)
+    title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
+    draws = f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
+    growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
+    ratio.set_title("b  drawn over exact; open: not converged", fontsize=8, loc="left")
+    nets.set_title("c  single nets: update energy over its exact mean", fontsize=8, loc="left")
+    shape.set_title("d  logarithm of one net's update energy; 0 skewness: log-normal", fontsize=8, loc="left")
+    excess.set_title("e  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
+    width = f"$10^{{{np.log10(float(dataset['outputs'].max())):.0f}}}$"
+    slope.set_title(f"f  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
     return figure
 
 
@@ -52,12 +49,11 @@ def _draw_layers(growth: Axes, ratio: Axes, dataset: xr.Dataset) -> None:
     layer, limit = dataset["layer"].values, dataset["label_term_mean_field"].values
     growth.axhline(1.0, ls="--", color=LAW, label="B, infinite width")
     for name, letter, color, line in TERMS:
-        exact, mean, stderr = (dataset[column].values for column in (f"{name}_exact", name, f"{name}_stderr"))
+        exact = dataset[f"{name}_exact"].values
         growth.plot(layer, exact / limit, color=line, label=f"{letter}, exact")
-        converged = is_converged(dataset, name).values
         growth.plot([], [], "o", color=color, label=f"{letter}, drawn")
-        _points(growth, layer, mean / limit, stderr / limit, converged, color)
-        _points(ratio, layer, mean / exact, stderr / exact, converged, color)
+        _points(growth, dataset, name, limit, color)
+        _points(ratio, dataset, name, exact, color)
     ratio.axhline(1.0, color=MEAN_FIELD)
     log_values(growth, along="x")
     log_values(growth, "energy / infinite-width label term")
@@ -73,14 +69,14 @@ def _draw_single_nets(nets: Axes, shape: Axes, dataset: xr.Dataset) -> None:
     layer, exact = dataset["layer"].values, dataset["update_energy_exact"].values
     styles = (("1 in 10 below", FURTHER[0], "v"), ("median net", MEASURED, "o"), ("1 in 10 above", FURTHER[1], "^"))
     for share, (label, color, marker) in zip(dataset["quantile"].values, styles, strict=True):
-        value, error = (dataset[f"update_energy_quantile{end}"].sel(quantile=share).values for end in ("", "_stderr"))
-        nets.errorbar(layer, value / exact, error / exact, fmt=marker, color=color, lw=0.8, label=label)
+        at = dataset.sel(quantile=share)
+        points(nets, layer, at, "update_energy_quantile", over=exact, fmt=marker, color=color, lw=0.8, label=label)
     spread = dataset["update_energy_log_spread"].values
     nets.plot(layer, np.exp(-(spread**2) / 2), color=MEAN_FIELD, label="median if log-normal")
     nets.axhline(1.0, ls="--", color=LAW, label="exact mean")
     for name, color, marker in (("spread", FURTHER[2], "D"), ("skewness", FURTHER[3], "s")):
-        value, error = (dataset[f"update_energy_log_{name}{end}"].values for end in ("", "_stderr"))
-        shape.errorbar(layer, value, error, fmt=marker, color=color, lw=0.8, label=f"{name} of ln S")
+        words = f"{name} of ln S"
+        points(shape, layer, dataset, f"update_energy_log_{name}", fmt=marker, color=color, lw=0.8, label=words)
     shape.axhline(0.0, ls="--", color=LAW)
     log_values(nets, along="x")
     log_values(nets, "S of one net / exact mean")
@@ -88,14 +84,17 @@ def _draw_single_nets(nets: Axes, shape: Axes, dataset: xr.Dataset) -> None:
     nets.tick_params(labelbottom=False)
     layer_ticks(shape, int(layer[-1]))
     entries = [nets.get_legend_handles_labels(), shape.get_legend_handles_labels()]
-    handles, labels = ([one for part in side for one in part] for side in zip(*entries, strict=True))
+    handles, labels = ([*above, *below] for above, below in zip(*entries, strict=True))
     legend_under(shape, 3, handles=handles, labels=labels, fontsize=8)
 
 
-def _points(axes: Axes, layer: Array, value: Array, error: Array, converged: Array, color: str) -> None:
+def _points(axes: Axes, dataset: xr.Dataset, name: str, over: ArrayLike, color: str) -> None:
     """Filled where converged, open elsewhere."""
+    scaled = dataset[[name, f"{name}_stderr"]] / xr.DataArray(over, dims="layer")
+    converged = is_converged(dataset, name).values
     for kept, fill in ((converged, color), (~converged, "white")):
-        axes.errorbar(layer[kept], value[kept], error[kept], fmt="o", color=color, markerfacecolor=fill, lw=0.8)
+        at = scaled.isel(layer=kept)
+        points(axes, at["layer"].values, at, name, color=color, markerfacecolor=fill, lw=0.8)
 
 
 def _draw_excess(axes: Axes, dataset: xr.Dataset) -> None:

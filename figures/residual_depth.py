@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from figures._command import draw_one
 from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
 NAME = "label_learning_rate_scale"
 COLORS = {"init": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0], "none": FURTHER[1]}
@@ -23,26 +23,25 @@ LABELS = {
 }
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """One panel per branch depth, ReLU: points drawn, lines mean field, relative to the first one; papers dashed."""
     blocks = dataset["blocks"].values
-    with styled():
-        figure = Figure(figsize=(7.4, 3.4))
-        panels = np.atleast_1d(figure.subplots(1, dataset.sizes["block_depth"], sharey=True))
-        for axes, k in zip(panels, dataset["block_depth"].values, strict=True):
-            for scaling, color in COLORS.items():
-                at = dataset.sel(activation="relu", block_depth=k, scaling=scaling)
-                theory = np.exp(at[f"log_{NAME}_theory"].values)
-                axes.plot(blocks, theory / theory[0], color=color)
-                scale, stderr = at[NAME].values / theory[0], at[f"{NAME}_stderr"].values / theory[0]
-                axes.errorbar(blocks, scale, stderr, fmt="o", color=color, label=LABELS[scaling])
-            axes.plot(blocks, (blocks / blocks[0]) ** -1.5, "--", color=LAW, label="papers, -3/2")
-            by_size(axes, blocks, "blocks K")
-            axes.set_title(f"branches of k = {k}", fontsize=9)
-        smallest = (blocks[-1] / blocks[0]) ** -2.2
-        panels[0].set_ylim(smallest, 1 / smallest**0.6)
-        log_values(panels[0], "eta* of the label term, relative")
-        legend_below(figure, panels[0])
+    figure = Figure(figsize=(7.4, 3.4))
+    panels = np.atleast_1d(figure.subplots(1, dataset.sizes["block_depth"], sharey=True))
+    for axes, k in zip(panels, dataset["block_depth"].values, strict=True):
+        for scaling, color in COLORS.items():
+            at = dataset.sel(activation="relu", block_depth=k, scaling=scaling)
+            theory = np.exp(at[f"log_{NAME}_theory"].values)
+            axes.plot(blocks, theory / theory[0], color=color)
+            points(axes, blocks, at, NAME, over=theory[0], color=color, label=LABELS[scaling])
+        axes.plot(blocks, (blocks / blocks[0]) ** -1.5, "--", color=LAW, label="papers, -3/2")
+        by_size(axes, blocks, "blocks K")
+        axes.set_title(f"branches of k = {k}", fontsize=9)
+    smallest = (blocks[-1] / blocks[0]) ** -2.2
+    panels[0].set_ylim(smallest, 1 / smallest**0.6)
+    log_values(panels[0], "eta* of the label term, relative")
+    legend_below(figure, panels[0])
     return figure
 
 

@@ -12,37 +12,37 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import draw_one
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, points, styled
 
 COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
 LABELS = ("mean overlap T, one unit of the stream", "mean overlap T, two units of the stream")
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
-    """Upper panel: pairs of directions of one unit, on P0's law r T and under its bound. Lower: pairs of two units.
+    """Upper panel: pairs of directions of one unit, the law r T of Zhang et al. 2026, its bound. Lower: of two units.
 
-    Means of two units are of order 1/n, by the gates at which they meet, and would not be seen beside the others.
+    Means of two units are of order 1/n, from the gates at which they meet, too small to be seen with the others.
     """
     net = json.loads(dataset.attrs["architecture"])
     one_unit = dataset["on_one_unit"].values == 1
     at_birth = (dataset["overlap"] - dataset["overlap_excess"]) / dataset["growth"]
-    with styled():
-        figure = Figure(figsize=(5.2, 6.2))
-        upper, lower = figure.subplots(2, 1, sharex=True)
-        for index in np.flatnonzero(one_unit):
-            bound = at_birth[index] * dataset["growth_bound"][index]
-            upper.plot(dataset["layer"].values, bound.values, "--", color=LAW, zorder=1)
-        _pairs(upper, dataset, np.flatnonzero(one_unit), at_birth * dataset["growth"])
-        _pairs(lower, dataset, np.flatnonzero(~one_unit), dataset["overlap_law"])
-        for axes, label in zip((upper, lower), LABELS, strict=True):
-            axes.set(ylabel=label)
-            if axes.has_data():
-                axes.legend(title="directions: depth unit, unit")
-        lower.set(xlabel="depth unit: stem, blocks, tail")
-        layer_ticks(lower, int(dataset["layer"][-1]))
-        title = "{activation} net, {depth} blocks of width {width}, scaling {scaling}".format_map(net)
-        legend = f"points: {dataset.attrs['draws']} draws, lines: law, dashed: bound"
-        upper.set_title(f"{title}\n{legend}", fontsize=8, loc="left")
+    figure = Figure(figsize=(5.2, 6.2))
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for index in np.flatnonzero(one_unit):
+        bound = at_birth[index] * dataset["growth_bound"][index]
+        upper.plot(dataset["layer"].values, bound.values, "--", color=LAW, zorder=1)
+    _pairs(upper, dataset, np.flatnonzero(one_unit), at_birth * dataset["growth"])
+    _pairs(lower, dataset, np.flatnonzero(~one_unit), dataset["overlap_law"])
+    for axes, label in zip((upper, lower), LABELS, strict=True):
+        axes.set(ylabel=label)
+        if axes.has_data():
+            axes.legend(title="directions: depth unit, unit")
+    lower.set(xlabel="depth unit: stem, blocks, tail")
+    layer_ticks(lower, int(dataset["layer"][-1]))
+    title = "{activation} net, {depth} blocks of width {width}, scaling {scaling}".format_map(net)
+    legend = f"points: {dataset.attrs['draws']} draws, lines: law, dashed: bound"
+    upper.set_title(f"{title}\n{legend}", fontsize=8, loc="left")
     return figure
 
 
@@ -52,8 +52,7 @@ def _pairs(axes: Axes, dataset: xr.Dataset, chosen: Iterable[int], law: xr.DataA
     for index in chosen:
         at, color = dataset.isel(pair=index), COLORS[index % len(COLORS)]
         axes.plot(layer, law.isel(pair=index).values, color=color)
-        drawn = at["overlap"].values, at["overlap_stderr"].values
-        axes.errorbar(layer, *drawn, fmt="o", color=color, label=str(at["pair"].values))
+        points(axes, layer, at, "overlap", color=color, label=str(at["pair"].values))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Products that P1's conditions constrain against width and depth, every optimizer a line, beside what is asked."""
+"""Products that the conditions of Zheng et al. 2026 constrain, against width and depth, a line for every optimizer."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ MARKERS = "osv^D<>P*"
 COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Columns: initial products, products with updates, orders one and up; rows: width and depth, relative."""
     names = [str(name) for name in dataset["update_product_name"].values]
-    with styled():
-        figure = Figure(figsize=(2.1 * (len(names) + 1), 5.2))
-        grid = figure.subplots(2, len(names) + 1, squeeze=False, sharey=True)
-        for row, direction in zip(grid, ("width", "depth"), strict=True):
-            sizes = dataset[direction].values
-            initial = dataset[f"weight_product_by_{direction}"].mean("draw").transpose("weight_product_name", ...)
-            for name, values, color in zip(dataset["weight_product_name"].values, initial.values, COLORS, strict=False):
-                row[0].plot(sizes, values / values[0], "o-", color=color, label=_symbols(str(name)))
-            found = dataset[f"update_product_by_{direction}"].mean("draw")
-            for axes, name in zip(row[1:], names, strict=True):
-                at = found.sel(update_product_name=name).transpose("optimizer", direction)
-                for place, (optimizer, values) in enumerate(zip(dataset["optimizer"].values, at.values, strict=True)):
-                    style = {"marker": MARKERS[place], "color": COLORS[place % len(COLORS)], "lw": 0.8}
-                    axes.plot(sizes, values / values[0], label=str(optimizer), **style)
-                _finish(axes, sizes, direction, name)
-            _finish(row[0], sizes, direction, "initially")
-            log_values(row[0], "product, smallest net = 1")
-        low, high = grid[0, 0].get_ylim()
-        grid[0, 0].set_ylim(min(low, 0.3), max(high, 3.0))
-        legend_under(grid[-1, 0], fontsize=8)
-        legend_below(figure, grid[0, 1])
+    figure = Figure(figsize=(2.1 * (len(names) + 1), 5.2))
+    grid = figure.subplots(2, len(names) + 1, squeeze=False, sharey=True)
+    for row, direction in zip(grid, ("width", "depth"), strict=True):
+        sizes = dataset[direction].values
+        initial = dataset[f"weight_product_by_{direction}"].mean("draw").transpose("weight_product_name", ...)
+        for name, values, color in zip(dataset["weight_product_name"].values, initial.values, COLORS, strict=False):
+            row[0].plot(sizes, values / values[0], "o-", color=color, label=_symbols(str(name)))
+        products = dataset[f"update_product_by_{direction}"].mean("draw")
+        for axes, name in zip(row[1:], names, strict=True):
+            at = products.sel(update_product_name=name).transpose("optimizer", direction)
+            for place, (optimizer, values) in enumerate(zip(dataset["optimizer"].values, at.values, strict=True)):
+                style = {"marker": MARKERS[place], "color": COLORS[place % len(COLORS)], "lw": 0.8}
+                axes.plot(sizes, values / values[0], label=str(optimizer), **style)
+            _finish(axes, sizes, direction, name)
+        _finish(row[0], sizes, direction, "initially")
+        log_values(row[0], "product, smallest net = 1")
+    low, high = grid[0, 0].get_ylim()
+    grid[0, 0].set_ylim(min(low, 0.3), max(high, 3.0))
+    legend_under(grid[-1, 0], fontsize=8)
+    legend_below(figure, grid[0, 1])
     return figure
 
 

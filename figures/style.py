@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from math import ceil, floor, log10
 from typing import Any
 
 import matplotlib
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
@@ -51,9 +52,11 @@ STYLES: dict[str, dict[str, Any]] = {
 _chosen = ContextVar("style", default="light")
 
 
-def styled() -> AbstractContextManager[None]:
-    """The context in which figures are drawn."""
-    return matplotlib.rc_context(_STYLE | STYLES[_chosen.get()])  # type: ignore[arg-type]
+@contextmanager
+def styled() -> Iterator[None]:
+    """The context in which figures are drawn; `@styled()` draws a whole function in it."""
+    with matplotlib.rc_context(_STYLE | STYLES[_chosen.get()]):  # type: ignore[arg-type]
+        yield
 
 
 @contextmanager
@@ -67,6 +70,12 @@ def chosen_style(name: str) -> Iterator[None]:
         _chosen.reset(token)
 
 
+def points(axes: Axes, x: ArrayLike, drawn: xr.Dataset, name: str, *, over: ArrayLike = 1.0, **look: Any) -> None:
+    """A measured variable as points with their standard errors, over a scale."""
+    value, stderr = (drawn[column].values / over for column in (name, f"{name}_stderr"))
+    axes.errorbar(x, value, stderr, **{"fmt": "o", **look})
+
+
 def layer_ticks(axes: Axes, last: int) -> None:
     """Whole layer numbers on a logarithmic axis from 1 to ``last``."""
     _at(axes, [int(tick) for tick in np.unique(np.geomspace(1, last, 6).round())])
@@ -74,10 +83,10 @@ def layer_ticks(axes: Axes, last: int) -> None:
 
 def by_size(axes: Axes, sizes: ArrayLike, label: str) -> None:
     """A logarithmic axis of sizes that were run: ticks at these, as many as there is room for."""
-    found = np.asarray(sizes, dtype=float)
-    kept = [found[0]]
-    for size in found[1:]:
-        if size >= kept[-1] * (found[-1] / found[0]) ** (1 / MOST_SIZES):
+    run = np.asarray(sizes, dtype=float)
+    kept = [run[0]]
+    for size in run[1:]:
+        if size >= kept[-1] * (run[-1] / run[0]) ** (1 / MOST_SIZES):
             kept.append(size)
     axes.set(xscale="log", xlabel=label)
     _at(axes, kept)
@@ -113,8 +122,8 @@ class LogTicks(Locator):
         powers = range(first - first % stride, last + 1, stride)
         for digits in DIGITS:
             ticks = [digit * 10.0**power for power in powers for digit in digits]
-            if len(found := [tick for tick in ticks if low <= tick <= high]) >= LEAST_TICKS:
-                return found
+            if len(inside := [tick for tick in ticks if low <= tick <= high]) >= LEAST_TICKS:
+                return inside
         return [tick for tick in MaxNLocator(LEAST_TICKS + 1).tick_values(low, high) if low <= tick <= high]
 
 

@@ -1,4 +1,4 @@
-"""What P1 assumes of training (its figures 10 - 13): ratios at the last step by width, depth and batch size."""
+"""Assumptions of Zheng et al. 2026 on training (figures 10 - 13): ratios at the last step by width, depth and batch."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ PLACES = {"blocks": "-", "input": "--"}
 FAINT = 0.35
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """A panel per ratio: means over draws, points with errors at the last step, faint without at the first."""
     ratios = np.unique(np.concatenate([_relative(dataset, ladder) for ladder in LADDERS]))
-    with styled():
-        figure = Figure(figsize=(9.6, 6.2))
-        panels = figure.subplots(2, 3).ravel()
-        for axes, (name, title) in zip(panels, PANELS.items(), strict=True):
-            for ladder, (words, color) in LADDERS.items():
-                _lines(axes, dataset, f"{name}_by_{ladder}", ladder, words, color)
-            by_size(axes, ratios, "size over the smallest")
-            axes.set_ylim(0.0, max(1.05, axes.get_ylim()[1]))
-            axes.set_title(title, fontsize=9)
-        first, last = (int(dataset["step"][end]) for end in (0, -1))
-        figure.supylabel(f"ratio at step {last}; faint: at step {first}", fontsize=9)
-        legend_below(figure, panels[0])
+    figure = Figure(figsize=(9.6, 6.2))
+    panels = figure.subplots(2, 3).ravel()
+    for axes, (name, title) in zip(panels, PANELS.items(), strict=True):
+        for ladder, (words, color) in LADDERS.items():
+            _lines(axes, dataset, f"{name}_by_{ladder}", ladder, words, color)
+        by_size(axes, ratios, "size over the smallest")
+        axes.set_ylim(0.0, max(1.05, axes.get_ylim()[1]))
+        axes.set_title(title, fontsize=9)
+    first, last = (int(dataset["step"][end]) for end in (0, -1))
+    figure.supylabel(f"ratio at step {last}; faint: at step {first}", fontsize=9)
+    legend_below(figure, panels[0])
     return figure
 
 

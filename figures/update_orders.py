@@ -15,28 +15,28 @@ COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
 TITLES = {"many": "k $\\geq$ 2 table", "one": "k = 1 table"}
 
 
+@styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Rows by optimizer; columns by table and ladder; colours by order, open marks one step, full marks the last."""
     optimizers = [str(name) for name in dataset["optimizer"].values]
     columns = [(table, direction) for direction in ("width", "depth") for table in TITLES]
-    with styled():
-        figure = Figure(figsize=(10.0, 2.5 * len(optimizers)))
-        grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharey="row")
-        for row, optimizer in zip(grid, optimizers, strict=True):
-            for axes, (table, direction) in zip(row, columns, strict=True):
-                sizes = dataset[direction].values
-                found = dataset[f"order_norm_by_{direction}"].sel(optimizer=optimizer, table=table)
-                sizes_of = ((found**2).mean("draw") ** 0.5).transpose("step", "order", direction).values
-                for step, orders in zip(dataset["step"].values, sizes_of, strict=True):
-                    first = step == dataset["step"].values[0]
-                    for order, values in enumerate(orders):
-                        look = {"mfc": "white", "ls": ":"} if first else {"ls": "-"}
-                        label = f"order {order}, step {step}"
-                        axes.plot(sizes, values, marker="o", color=COLORS[order], label=label, **look)
-                by_size(axes, sizes, direction)
-                axes.set_title(f"{optimizer}, {TITLES[table]}".replace("_", " "), fontsize=9)
-            log_values(row[0], "$|\\epsilon_j(L)|$, root mean square")
-        legend_below(figure, grid[0, 0])
+    figure = Figure(figsize=(10.0, 2.5 * len(optimizers)))
+    grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharey="row")
+    for row, optimizer in zip(grid, optimizers, strict=True):
+        for axes, (table, direction) in zip(row, columns, strict=True):
+            sizes = dataset[direction].values
+            norms = dataset[f"order_norm_by_{direction}"].sel(optimizer=optimizer, table=table)
+            sizes_of = ((norms**2).mean("draw") ** 0.5).transpose("step", "order", direction).values
+            for step, orders in zip(dataset["step"].values, sizes_of, strict=True):
+                first = step == dataset["step"].values[0]
+                for order, values in enumerate(orders):
+                    look = {"mfc": "white", "ls": ":"} if first else {"ls": "-"}
+                    label = f"order {order}, step {step}"
+                    axes.plot(sizes, values, marker="o", color=COLORS[order], label=label, **look)
+            by_size(axes, sizes, direction)
+            axes.set_title(f"{optimizer}, {TITLES[table]}".replace("_", " "), fontsize=9)
+        log_values(row[0], "$|\\epsilon_j(L)|$, root mean square")
+    legend_below(figure, grid[0, 0])
     return figure
 
 
