@@ -2,7 +2,7 @@
 
     python -m benchmarks [--out docs/benchmarks.md] [--json FILE] [--quick] [--seconds S] [--size NAME=N]
 
-Other options are pytest's, such as -k EXPRESSION for some of them. JAX and PyTorch take part where they are installed.
+Other options go to pytest, such as -k EXPRESSION to run some of them. JAX and PyTorch take part if they are installed.
 """
 
 from __future__ import annotations

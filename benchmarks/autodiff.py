@@ -1,4 +1,4 @@
-"""One draw of an MLP by automatic differentiation: what a user of JAX or PyTorch would write for the same numbers.
+"""One draw of an MLP by automatic differentiation, as a user of JAX or PyTorch would write it for the same numbers.
 
 Weights are drawn by the library. The gradient of <c, outputs> / M by the hidden weights is a step, once with c the
 labels and once with c the outputs; a forward-mode derivative along it gives the change of every pre-activation, whose
@@ -26,10 +26,10 @@ def jax_energies(net: MLP, weights: list[Any], x: Any, labels: Any) -> Any:
     hidden, readout = list(weights[:-1]), weights[-1]
 
     def pre_activations(hidden: list[Any], x: Any) -> list[Any]:
-        found = [x]
+        values = [x]
         for weight in hidden:
-            found.append(weight @ jax.nn.relu(found[-1]))
-        return found[1:]
+            values.append(weight @ jax.nn.relu(values[-1]))
+        return values[1:]
 
     def energies(column: Any) -> Any:
         (step,) = pull(column / net.outputs)
@@ -70,10 +70,10 @@ def torch_energies(net: MLP, weights: list[Any], x: Any, labels: Any) -> Any:
     *hidden, readout, x, labels = (torch.as_tensor(array) for array in (*weights, x, labels))
 
     def pre_activations(*hidden: Any) -> tuple[Any, ...]:
-        found = [x]
+        values = [x]
         for weight in hidden:
-            found.append(weight @ torch.relu(found[-1]))
-        return tuple(found[1:])
+            values.append(weight @ torch.relu(values[-1]))
+        return tuple(values[1:])
 
     out, pull = torch.func.vjp(lambda *h: readout @ torch.relu(pre_activations(*h)[-1]), *hidden)
     rows = []

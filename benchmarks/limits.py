@@ -1,9 +1,9 @@
-"""What one core of this machine can do of one thing, measured: the limits that work is held against.
+"""The limits that work is compared with: how fast one core of this machine does one kind of thing, measured.
 
-A `Demand` is how much of a limit some work cannot do without: the numbers that it must draw, the bytes that it must
-move, the operations of its matrix products. Its time at the measured rate is a time that no program of the same parts
-goes below, and where work demands several things, one after another, their times add. Time is the processor's, on one
-core: other programs that run at the same time lengthen it far less than they lengthen the day.
+A `Demand` is the amount of a limit that some work cannot avoid: the numbers that it must draw, the bytes that it must
+move, the operations of its matrix products. No program of the same parts takes less than its time at the measured
+rate; where work demands several things, one after another, their times add. Time is the processor's, on one core,
+which other programs that run at the same time lengthen little.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Demand:
-    """How much of a limit one piece of work needs."""
+    """The amount of a limit that some work needs."""
 
     limit: Limit
     amount: float
@@ -70,70 +70,29 @@ def seconds(work: Callable[[], object], least: float = 0.0) -> float:
     return (clock() - start) / calls
 
 
-def random_numbers(count: float) -> Demand:
-    """So many normals, by the fastest way that the library has to make them."""
-    return Demand(_random_numbers(), count)
+def demanded(limit: Callable[..., Limit]) -> Callable[..., Demand]:
+    """Turn ``limit(*about)``, made once, into ``demand(amount, *about)``: so much of this limit."""
+    made = lru_cache(maxsize=2)(limit)
+    return lambda amount, *about: Demand(made(*about), amount)
 
 
-def random_numbers_by_numpy(count: float) -> Demand:
-    """So many normals, by the same generator as NumPy makes them."""
-    return Demand(_random_numbers_by_numpy(), count)
-
-
-def gram_variates(layers: float, width: int) -> Demand:
-    """The variates of so many layers of the Gram process at this width, as NumPy makes them with one call for many."""
-    return Demand(_gram_variates(width), layers)
-
-
-def random_words(count: float) -> Demand:
-    """So many words of 64 bits of the generator, compiled and not stored."""
-    return Demand(_random_words(), count)
-
-
-def products(operations: float, precision: str = "float64") -> Demand:
-    """So many operations, two for every multiplication, of a large matrix product."""
-    return Demand(_products(precision), operations)
-
-
-def memory(moved: float, held: float) -> Demand:
-    """So many bytes read or written, half of them each, by copies between arrays that together hold so many bytes."""
-    return Demand(_copies(max(1, round(held / 16))), moved)
-
-
-def reading(moved: float, held: float) -> Demand:
-    """So many bytes read and none written, by sums of squares of an array that holds so many bytes."""
-    return Demand(_sums(max(1, round(held / 8))), moved)
-
-
-def chained(count: float) -> Demand:
-    """So many multiplications and additions, each waiting for the one before."""
-    return Demand(Limit("chained multiply-adds", lambda: _chain(SCALARS), SCALARS), count)
-
-
-def logarithms(count: float) -> Demand:
-    """So many logarithms of one number after another."""
-    return Demand(_logarithms(), count)
-
-
-def log_sums(count: float) -> Demand:
-    """So many log(exp a + exp b) over rows of numbers."""
-    return Demand(_log_sums(), count)
-
-
-@lru_cache(maxsize=1)
-def _random_numbers() -> Limit:
+@demanded
+def random_numbers() -> Limit:
+    """Normals, by the fastest way that the library has to make them."""
     generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
     return Limit("random numbers", lambda: fill_normal(generator, block, 1.0), block.size)
 
 
-@lru_cache(maxsize=1)
-def _random_numbers_by_numpy() -> Limit:
+@demanded
+def random_numbers_by_numpy() -> Limit:
+    """Normals, by the same generator as NumPy makes them."""
     generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
     return Limit("random numbers by NumPy", lambda: generator.standard_normal(out=block), block.size)
 
 
-@lru_cache(maxsize=2)
-def _gram_variates(width: int) -> Limit:
+@demanded
+def gram_variates(width: int) -> Limit:
+    """The variates of layers of the Gram process at this width, as NumPy makes them with one call for many."""
     generator, layers = stream(0, "limit", 2), 4096
     halves = np.full((layers, CHI_SQUARES), width / 4)
 
@@ -145,40 +104,52 @@ def _gram_variates(width: int) -> Limit:
     return Limit("variates of the Gram process", make, layers)
 
 
-@lru_cache(maxsize=1)
-def _random_words() -> Limit:
+@demanded
+def random_words() -> Limit:
+    """Words of 64 bits of the generator, compiled and not stored."""
     state = stream(0, "limit", 1).bit_generator.state["state"]["state"]
     return Limit("random words", lambda: _words(state, SCALARS), SCALARS)
 
 
-@lru_cache(maxsize=2)
-def _products(precision: str) -> Limit:
+@demanded
+def products(precision: str = "float64") -> Limit:
+    """Operations, two for every multiplication, of a large matrix product."""
     square = np.random.default_rng(0).normal(size=(PRODUCT, PRODUCT)).astype(precision)
     out = np.empty_like(square)
     name = "matrix products" if precision == "float64" else f"matrix products, {precision}"
     return Limit(name, lambda: np.matmul(square, square, out=out), 2.0 * PRODUCT**3)
 
 
-@lru_cache(maxsize=2)
-def _copies(size: int) -> Limit:
-    source, target = np.ones(size), np.ones(size)
-    return Limit("memory copied", lambda: np.copyto(target, source), 16.0 * size)
+@demanded
+def memory(held: float) -> Limit:
+    """Bytes read or written, half of them each, by copies between arrays that together hold this many bytes."""
+    source, target = (np.ones(max(1, round(held / 16))) for _ in range(2))
+    return Limit("memory copied", lambda: np.copyto(target, source), 16.0 * source.size)
 
 
-@lru_cache(maxsize=2)
-def _sums(size: int) -> Limit:
-    values = np.ones(size)
-    return Limit("memory read", lambda: np.dot(values, values), 8.0 * size)
+@demanded
+def reading(held: float) -> Limit:
+    """Bytes read and none written, by sums of squares of an array that holds this many bytes."""
+    values = np.ones(max(1, round(held / 8)))
+    return Limit("memory read", lambda: np.dot(values, values), 8.0 * values.size)
 
 
-@lru_cache(maxsize=1)
-def _logarithms() -> Limit:
+@demanded
+def chained() -> Limit:
+    """Multiplications and additions, each waiting for the one before."""
+    return Limit("chained multiply-adds", lambda: _chain(SCALARS), SCALARS)
+
+
+@demanded
+def logarithms() -> Limit:
+    """Logarithms of one number after another."""
     values = np.random.default_rng(0).random(SCALARS // 8) + 0.5
     return Limit("logarithms", lambda: _sum_of_logs(values), values.size)
 
 
-@lru_cache(maxsize=1)
-def _log_sums() -> Limit:
+@demanded
+def log_sums() -> Limit:
+    """Sums log(exp a + exp b) over rows of numbers."""
     first, second = np.random.default_rng(0).normal(size=(2, ROW))
     out = np.empty(ROW)
     return Limit("log-sums", lambda: np.logaddexp(first, second, out=out), ROW)

@@ -1,9 +1,10 @@
-"""What machine this is, in words that a table can carry."""
+"""The machine that benchmarks run on, in words for their table."""
 
 from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -32,18 +33,16 @@ def _processor() -> str:
 
 
 def _versions() -> list[str]:
-    found = []
+    versions = []
     for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions.append(f"{name} {version(name)}")
+    return versions
 
 
 def _blas() -> str:
-    """The library behind NumPy's products, and the kernels that it chose."""
-    for one in threadpool_info():
-        if one["user_api"] == "blas" and "numpy" in one["filepath"]:
-            return f"{one['internal_api']} {one['version']} ({one.get('architecture', 'unknown')})"
+    """The library behind NumPy's products, and the kernels that it uses."""
+    for library in threadpool_info():
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]:
+            return f"{library['internal_api']} {library['version']} ({library.get('architecture', 'unknown')})"
     return "unknown"

@@ -1,4 +1,4 @@
-"""The nets that several benchmarks draw, in the words of a table, and what a dense draw of one cannot do without."""
+"""The nets that several benchmarks draw, their names in tables, and what draws of them demand."""
 
 from __future__ import annotations
 

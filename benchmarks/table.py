@@ -44,25 +44,25 @@ def markdown(run: Mapping[str, Any], command: str) -> str:
     commit = run["commit_info"]
     name = f"{str(commit.get('id', 'unknown'))[:10]}{', changed' if commit.get('dirty') else ''}"
     head = HEAD.format(command=command, date=run["datetime"][:10], commit=name, machine=machine)
-    groups = groupby(run["benchmarks"], key=lambda one: one["group"])
+    groups = groupby(run["benchmarks"], key=lambda benchmark: benchmark["group"])
     return head + "".join(f"\n## {group}\n\n{_table(rows)}" for group, rows in groups)
 
 
 def _table(benchmarks: Any) -> str:
-    rows = [COLUMNS, tuple("---" for _ in COLUMNS), *(_row(one["extra_info"]) for one in benchmarks)]
+    rows = [COLUMNS, tuple("---" for _ in COLUMNS), *(_row(benchmark["extra_info"]) for benchmark in benchmarks)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    middle, low, high = one["fraction"]
+def _row(timed: Mapping[str, Any]) -> tuple[str, ...]:
+    middle, low, high = timed["fraction"]
     return (
-        one["what"],
-        one["size"],
-        one["by"],
-        duration(one["seconds"]),
-        rate(one["rate"], one["unit"]),
-        one["limit"],
-        duration(one["limit_seconds"]),
+        timed["what"],
+        timed["size"],
+        timed["by"],
+        duration(timed["seconds"]),
+        rate(timed["rate"], timed["unit"]),
+        timed["limit"],
+        duration(timed["limit_seconds"]),
         f"{middle:.2g} ({low:.2g} .. {high:.2g})",
     )
 

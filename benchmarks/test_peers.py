@@ -90,15 +90,14 @@ def require_same_steps(net: ConvNet) -> None:
     """Three steps of a small net move weights alike, or the two would race on different things."""
     small = replace(net, depth=3, grid=(5, 4), inputs=11)
     ours, theirs = drawn(small, 2, "float64"), drawn(small, 2, "float64")
-    step, (other, moved) = (
-        training(small, ours, np.array([0.3, 0.2]), "float64").step,
-        torch_step(small, theirs, 0.3, "float64"),
-    )
+    step = training(small, ours, np.array([0.3, 0.2]), "float64").step
+    step_of_torch, moved = torch_step(small, theirs, 0.3, "float64")
     for _ in range(3):
         step()
-        other()
-    for one, matrix, start in zip(moved, ours.values(), theirs.values(), strict=True):
-        np.testing.assert_allclose(one.detach().numpy().reshape(matrix[0].shape), matrix[0], rtol=1e-9, atol=1e-12)
+        step_of_torch()
+    for tensor, matrix, start in zip(moved, ours.values(), theirs.values(), strict=True):
+        other = tensor.detach().numpy().reshape(matrix[0].shape)
+        np.testing.assert_allclose(other, matrix[0], rtol=1e-9, atol=1e-12)
         assert np.abs(matrix[0] - start[0]).max() > 1e-4
 
 

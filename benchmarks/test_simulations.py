@@ -94,12 +94,12 @@ def demands_of(chunk: Chunk) -> list[Demand]:
 
 def described(chunk: Chunk) -> str:
     """A batch in the words of a table."""
-    found = chunk.net.describe()
-    sizes = [f"{words} {found[name]}" for name, words in (("width", "n ="), ("channels", "n =")) if name in found]
-    sizes += [f"L = {found['depth']}", *(["x".join(map(str, found["grid"]))] if found.get("grid") else [])]
-    samples = [f"{found['inputs']} samples"] if found.get("inputs", 1) > 1 else []
+    spec = chunk.net.describe()
+    sizes = [f"{words} {spec[name]}" for name, words in (("width", "n ="), ("channels", "n =")) if name in spec]
+    sizes += [f"L = {spec['depth']}", *(["x".join(map(str, spec["grid"]))] if spec.get("grid") else [])]
+    samples = [f"{spec['inputs']} samples"] if spec.get("inputs", 1) > 1 else []
     together = f"{chunk.stop - chunk.start} together"
-    return ", ".join([found["family"], *sizes, *samples, chunk.measure.kind(chunk.net), together])
+    return ", ".join([spec["family"], *sizes, *samples, chunk.measure.kind(chunk.net), together])
 
 
 @pytest.mark.filterwarnings("default")

@@ -26,8 +26,8 @@ def drawn(net: Net, nets: int, precision: str) -> Matrices:
     """Weights (D, n', n k) of so many nets, by name."""
     generator = stream(0, "benchmark weights", 0)
     shapes = [
-        (name, one.variance, (nets, one.shape[0], np.prod(one.shape[1:], dtype=int)))
-        for name, one in net.weights.items()
+        (name, weight.variance, (nets, weight.shape[0], np.prod(weight.shape[1:], dtype=int)))
+        for name, weight in net.weights.items()
     ]
     return {
         name: (variance**0.5 * generator.standard_normal(size)).astype(precision) for name, variance, size in shapes
@@ -59,10 +59,10 @@ def torch_step(net: ConvNet, weights: Matrices, rate: float, precision: str) -> 
     y = torch.as_tensor(labels)
     assert net.padding == "circular"
     around = [side for taps in reversed(net.kernel) for side in (taps // 2, taps // 2)]
-    shapes = [one.shape for one in net.weights.values()]
+    shapes = [weight.shape for weight in net.weights.values()]
     tensors = [
-        torch.tensor(one[0].reshape(shape), requires_grad=True)
-        for one, shape in zip(weights.values(), shapes, strict=True)
+        torch.tensor(matrix[0].reshape(shape), requires_grad=True)
+        for matrix, shape in zip(weights.values(), shapes, strict=True)
     ]
     optimizer, pad = torch.optim.SGD(tensors, lr=rate), torch.nn.functional.pad
 
