@@ -25,12 +25,11 @@ from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from meanfield.simulation.weights.gram_process import require_gram_process
 
-# Why options of one default measure have no meaning for nets that are measured by the other.
+# Why an option of one default measure means nothing for a net that is measured by the other.
+_SAMPLES = "batch and loss are those of nets; a loop has neither samples nor labels: leave them out"
+_ARRAYS = "a TiedLoop is walked by backend 'numpy' in float64; {name} {value!r} is for nets: leave it out"
 REFUSED = {
-    "batch": "batch and loss are those of nets; a loop has neither samples nor labels: leave them out",
-    "loss": "batch and loss are those of nets; a loop has neither samples nor labels: leave them out",
-    "backend": "a TiedLoop is walked by backend 'numpy' in float64; backend {value!r} is for nets: leave it out",
-    "precision": "a TiedLoop is walked by backend 'numpy' in float64; precision {value!r} is for nets: leave it out",
+    **{"batch": _SAMPLES, "loss": _SAMPLES, "backend": _ARRAYS, "precision": _ARRAYS},
     "by_site": "by_site is for nets on grids; a TiedLoop has no sites: leave the option out",
     "correlations": "correlations are those of the steps of a TiedLoop; this is a {family}",
 }
@@ -52,10 +51,10 @@ def simulate(
         architecture: the net or loop.
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
-        measure: what to read off every draw, or several such measures: `Energies`, `PairOverlaps`,
-            `ActivationStatistics`, `ResidualEnergies`, `StreamUpdates`. Each has options of its own and refuses nets
-            that it does not serve. Measures that draw the same kind of ``weights`` see the same nets. If left out,
-            `ResidualEnergies` for loops and `Energies` for all other nets.
+        measure: what to read off every draw, one or several of `Energies`, `PairOverlaps`, `ActivationStatistics`,
+            `ResidualEnergies` and `StreamUpdates`. Each has options of its own and refuses nets that it does not serve.
+            Measures that draw the same kind of ``weights`` see the same nets. If left out, `ResidualEnergies` for loops
+            and `Energies` for all other nets.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
         options: those of the default measure, where none is given: ``weights``, ``inputs``, ``backend``,
@@ -108,13 +107,8 @@ def memory(
 def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
     """Measure the overlaps T_h of pairs of parameter directions: `simulate` with the measure `PairOverlaps`.
 
-    Args:
-        architecture: the net.
-        pairs: ((layer, unit), (layer, unit)), counted from 1.
-        options: ``weights`` and ``fixed_layers`` of `PairOverlaps`; ``draws``, ``seed``, ``workers`` and ``resume_in``
-            of `simulate`.
-
-    Returns, raises, source: as `PairOverlaps` and `simulate` say.
+    ``options`` are ``weights`` and ``fixed_layers`` of `PairOverlaps`, and ``draws``, ``seed``, ``workers`` and
+    ``resume_in`` of `simulate`; shapes, errors and source as both say.
     """
     require_net(architecture)
     own, how = _split(PairOverlaps, options)
@@ -124,12 +118,8 @@ def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **optio
 def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
     """Measure the change |dh_l|^2 / N of a loop's stream under one update: `simulate` with `StreamUpdates`.
 
-    Args:
-        loop: the loop.
-        options: ``update``, ``weights`` and ``inputs`` of `StreamUpdates`; ``draws``, ``seed``, ``workers`` and
-            ``resume_in`` of `simulate`.
-
-    Returns, raises, source: as `StreamUpdates` and `simulate` say.
+    ``options`` are ``update``, ``weights`` and ``inputs`` of `StreamUpdates`, and ``draws``, ``seed``, ``workers`` and
+    ``resume_in`` of `simulate`; shapes, errors and source as both say.
     """
     if not isinstance(loop, TiedLoop):
         raise TypeError(
@@ -173,15 +163,12 @@ def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
     defaults = {field.name: field.default for field in fields(kinds[1])}
     for name, value in others.items():
         if name not in defaults:
-            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {_names(kinds[0])}")
+            known = ", ".join(field.name for field in fields(kinds[0]))
+            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {known}")
         if value != defaults[name]:
-            raise ValueError(REFUSED[name].format(value=value, family=type(net).__name__))
+            raise ValueError(REFUSED[name].format(name=name, value=value, family=type(net).__name__))
     measure: Measure = kinds[0](**own)
     return measure
-
-
-def _names(kind: Any) -> str:
-    return ", ".join(field.name for field in fields(kind))
 
 
 def _merged(names: Sequence[str], datasets: Sequence[xr.Dataset]) -> xr.Dataset:

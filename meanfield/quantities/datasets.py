@@ -41,19 +41,20 @@ def measured_dataset(
     """Measured quantities: NAME and NAME_stderr; of means over draws NAME_largest_share, by layer NAME_covariance."""
     variables: dict[str, xr.DataArray] = {}
     for name, estimate in estimates.items():
-        if isinstance(estimate, DrawStatistic):
-            variables[name] = _variable(name, estimate.value)
-            variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr)
-            continue
-        shape = estimate.mean.shape if QUANTITIES[name].dims else ()  # scalars may come as one value
-        variables[name] = _variable(name, estimate.mean.reshape(shape))
-        variables[f"{name}_stderr"] = _companion(name, "standard error over draws", estimate.stderr.reshape(shape))
-        share = estimate.largest_share.reshape(shape)
-        variables[f"{name}_largest_share"] = _companion(name, "share of the largest draw in the mean", share)
-        if isinstance(estimate, Estimate) and QUANTITIES[name].dims == ("layer",):
-            label = {"long_name": f"{QUANTITIES[name].long_name}: covariance of the means over draws"}
+        dims, words = QUANTITIES[name].dims, QUANTITIES[name].long_name
+        value = estimate.value if isinstance(estimate, DrawStatistic) else estimate.mean
+        shape = value.shape if dims else ()  # scalars may come as one value
+        variables[name] = _variable(name, value.reshape(shape))
+        companions = {"stderr": ("standard error over draws", estimate.stderr)}
+        if not isinstance(estimate, DrawStatistic):
+            companions["largest_share"] = ("share of the largest draw in the mean", estimate.largest_share)
+        for end, (what, numbers) in companions.items():
+            label = {"long_name": f"{words}: {what}", "units": "1"}
+            variables[f"{name}_{end}"] = xr.DataArray(numbers.reshape(shape), dims=dims, attrs=label)
+        if isinstance(estimate, Estimate) and dims == ("layer",):
+            label = {"long_name": f"{words}: covariance of the means over draws"}
             variables[f"{name}_covariance"] = xr.DataArray(
-                estimate.covariance, dims=("layer", "layer_other"), attrs=label
+                estimate.covariance, dims=(*dims, "layer_other"), attrs=label
             )
     return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
 
@@ -64,20 +65,9 @@ def _spec(architecture: Spec) -> dict[str, str]:
 
 def _variable(name: str, value: Any) -> xr.DataArray:
     quantity = QUANTITIES[name]
-    attrs = {
-        "long_name": quantity.long_name,
-        "symbol": quantity.symbol,
-        "definition": quantity.definition,
-        "scaling": quantity.scaling,
-        "source": quantity.source,
-        "units": "1",
-    }
+    said = ("long_name", "symbol", "definition", "scaling", "source")
+    attrs = {field: getattr(quantity, field) for field in said} | {"units": "1"}
     return xr.DataArray(np.asarray(value, dtype=float), dims=quantity.dims, attrs=attrs)
-
-
-def _companion(name: str, what: str, value: Any) -> xr.DataArray:
-    quantity = QUANTITIES[name]
-    return xr.DataArray(value, dims=quantity.dims, attrs={"long_name": f"{quantity.long_name}: {what}", "units": "1"})
 
 
 def _counted(dataset: xr.Dataset) -> xr.Dataset:
