@@ -1,4 +1,4 @@
-"""What every room uses: seeds, files, signals, memory, sentences for bad input, and statistics of draws."""
+"""Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
 from meanfield.contents import contents
 

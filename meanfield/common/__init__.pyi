@@ -1,4 +1,4 @@
-"""What every room uses: seeds, files, signals, memory, sentences for bad input, and statistics of draws."""
+"""Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
 from .estimates import FALSE_ALARM_BUDGET as FALSE_ALARM_BUDGET
 from .estimates import fit_power_law as fit_power_law

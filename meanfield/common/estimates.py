@@ -46,7 +46,7 @@ def summarise(values: Array) -> Estimate:
 
 @dataclass(frozen=True)
 class Means:
-    """Means over draws, of any shape, with each one's standard error and largest-draw share, and no covariance."""
+    """Means over draws, of any shape, each with its standard error and largest-draw share, without covariance."""
 
     mean: Array
     stderr: Array
@@ -63,7 +63,7 @@ def summarise_each(values: Array) -> Means:
 
 @dataclass(frozen=True)
 class DrawStatistic:
-    """What is said of single draws, not of their mean, with its standard error: quantiles, moments of logarithms."""
+    """A statistic of single draws, not a mean, with its standard error: quantiles, moments of logarithms."""
 
     value: Array
     stderr: Array
@@ -72,8 +72,8 @@ class DrawStatistic:
 def quantiles(values: Array, shares: Array) -> DrawStatistic:
     """Quantiles over draws (N, ...) at these shares p: (p, ...).
 
-    The number of draws below the true quantile has the standard deviation (N p (1 - p))^(1/2); so many places to both
-    sides of the quantile stand values that are one standard error away.
+    The number of draws below the true quantile has the standard deviation (N p (1 - p))^(1/2). Values that many places
+    above and below the quantile are one standard error away from it.
     """
     draws = len(values)
     places = np.sqrt(shares * (1 - shares) / draws)
@@ -90,7 +90,7 @@ def _drawn_quantile(values: Array, shares: Array) -> Array:
 def log_moments(values: Array) -> tuple[DrawStatistic, DrawStatistic]:
     """Standard deviation and skewness of the logarithm over draws (N, ...); NaN where a value is 0.
 
-    Errors are those of log-normal values: by (skewness / error)^2 it can be told whether they are.
+    Errors are those of log-normal values; (skewness / error)^2 tests whether the values are log-normal.
     """
     draws = len(values)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -131,7 +131,7 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
     Args:
         x, y: positive, at least two points of different x (three without standard errors).
         stderr: standard errors of y; weights are then 1 / (stderr / y)^2 and the error of the exponent is theirs
-            (known errors, not rescaled by the residual). Without, it is estimated from the residual.
+            (known errors, not rescaled by the residual). Without them it is estimated from the residual.
 
     Returns:
         exponent, standard error, prefactor (unpacks as a tuple).

@@ -6,7 +6,7 @@ For zero-mean Gaussians u, v of correlation rho and any f
 
 h_k the normalised Hermite polynomials. So a pair costs a power series, and quadrature is in one dimension, once per
 distinct variance: by the trapezoid rule, which converges exponentially for analytic integrands. By Parseval
-E[f^2] - sum_{k<=K} a_k^2 bounds what is left out beyond K at every correlation, +-1 included; it says where to stop.
+E[f^2] - sum_{k<=K} a_k^2 bounds the terms beyond K at every correlation, +-1 included; it decides where to stop.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from meanfield.common.arrays import Array
 
 Function = Callable[[Array], Array]
 
-# What the series leaves out, relative to E[f^2].
+# The largest remainder of the series, relative to E[f^2].
 TOLERANCE = 1e-12
 # Integrands fall like exp(-x^2 / 4), below 1e-18 here.
 REACH = 13.0
 # Step for functions of z that vary on the scale 1; those of x = z / sqrt(c) are steeper by sqrt(c).
 STEP = 0.15
-# Work grows as the square of the variance; here an average takes seconds.
+# Work grows as the square of the variance; at this one an average takes seconds.
 LARGEST_VARIANCE = 1000.0
 # Averages this small have no digits left to converge in.
 VANISHING = 1e-290
@@ -71,7 +71,7 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
 
 
 class HermiteBasis:
-    """As many Hermite polynomials as a function needs at every variance up to a largest one."""
+    """The Hermite polynomials that a function needs at every variance up to a largest one."""
 
     def __init__(self, function: Function, largest: float) -> None:
         nodes, weights = _trapezoid(largest)
@@ -86,7 +86,7 @@ class HermiteBasis:
 
 
 def _coefficients(function: Function, variances: Array) -> Iterator[Array]:
-    """Yield a_0, a_1, ... of every variance until the rest no longer counts for any of them."""
+    """Yield a_0, a_1, ... of every variance until the remainder is negligible for all of them."""
     nodes, weights = _trapezoid(float(variances.max()))
     values = function(np.sqrt(variances)[:, None] * nodes) * np.sqrt(weights)
     energy = np.square(values).sum(axis=1)
@@ -101,9 +101,9 @@ def _coefficients(function: Function, variances: Array) -> Iterator[Array]:
 
 
 def _hermite_functions(nodes: Array, weights: Array) -> Iterator[Array]:
-    """h_0, h_1, ... at the nodes, up to the last that they resolve.
+    """h_0, h_1, ... at the nodes, up to the last that the nodes resolve.
 
-    They and the values that they meet carry one root of the weights each, so that no polynomial overflows.
+    Each is multiplied by the root of the weights, as the function's values are, so that no polynomial overflows.
     """
     below, hermite = np.zeros_like(nodes), np.sqrt(weights)
     for order in range(_resolved_orders(nodes)):

@@ -1,4 +1,4 @@
-"""What draws need, what the machine has, and the refusal of work that does not fit."""
+"""Refusing work that needs more memory than the machine has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def share_machine(processes: int) -> None:
 def require_bytes(
     needed: float, what: str, remedy: str, present: int | None = None, owner: str = "the machine"
 ) -> None:
-    """Raise MemoryError, saying how much is needed and what to lower, if its owner has less memory in all."""
+    """Raise MemoryError, saying how much is needed and what to lower, if ``owner`` has less memory in all."""
     if present is None:
         present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _sharing
         owner = owner if _sharing == 1 else f"{owner}, for each of {_sharing} simulations,"

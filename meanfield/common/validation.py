@@ -1,4 +1,4 @@
-"""The sentences that bad input gets: what was given, what is allowed, why, how to fix it."""
+"""Checks of input, whose errors say what was given, what is allowed, why, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 
-# The maximum of a depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
+# The largest depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
-# The maximum of draws: as many chunks as a scheduler hands out in minutes, of as many draws as one holds.
+# The most draws: as many chunks as a scheduler hands out in minutes, of as many draws as a chunk holds.
 MOST_DRAWS = 100_000_000
 
 
 class PremiseWarning(UserWarning):
-    """A result rests on a premise that the net at hand does not grant; the message says which, by how much, and why.
+    """A result rests on a premise that this net breaks; the message says which premise, by how much, and why.
 
-    Nothing is refused, and Python's `warnings` filter it.
+    The result is given all the same; Python's `warnings` filters such messages.
     """
 
 
@@ -32,7 +32,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def settle(spec: Any, **values: Any) -> None:
-    """Put checked values, as plain Python numbers, in the place of those that a frozen spec was given."""
+    """Replace fields of a frozen spec by their checked values, which are plain Python numbers."""
     for name, value in values.items():
         object.__setattr__(spec, name, value)
 

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from platform import node
 from typing import Any
 
@@ -31,7 +31,8 @@ def cluster(workers: Workers) -> Iterator[Submit]:
     """Chunks go to the scheduler's workers, which drop what is unfinished at the end."""
     from distributed import KilledWorker
 
-    with _silent_client_log(), _client(workers) as client:
+    with ExitStack() as stack:
+        client = _client(workers, stack)
         if not client.scheduler_info()["workers"]:
             print(f"the scheduler at {workers.scheduler} has no workers yet; waiting for some", file=sys.stderr)
         executor, code = client.get_executor(pure=False, retries=RETRIES), code_digest()
@@ -64,38 +65,24 @@ def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
     return chunks.compute_chunk(chunk)
 
 
-@contextmanager
-def _silent_client_log() -> Iterator[None]:
-    """Errors of the client are raised here in one line; its log would add a traceback."""
-    log = logging.getLogger("distributed.client")
-    before = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
-
-
-@contextmanager
-def _client(workers: Workers) -> Iterator[Any]:
-    """A client of the scheduler, started here where it is "local"."""
+def _client(workers: Workers, stack: ExitStack) -> Any:
+    """A client of the scheduler, which is started here where it is "local"; the stack ends both."""
     from distributed import Client, LocalCluster
 
+    # Errors of the client are raised here in one line; its log would add a traceback.
+    log = logging.getLogger("distributed.client")
+    stack.callback(log.setLevel, log.level)
+    log.setLevel(logging.CRITICAL)
     if workers.remote:
         try:
-            client = Client(workers.scheduler, timeout=PATIENCE)
+            return stack.enter_context(Client(workers.scheduler, timeout=PATIENCE))
         except OSError as error:
             raise ConnectionError(
                 f"no scheduler answers at {workers.scheduler} within {PATIENCE} s; start one with: dask scheduler"
             ) from error
-        with client:
-            yield client
-        return
+    alone: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     try:
-        here = LocalCluster(
-            n_workers=workers.here, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
-        )
+        here = LocalCluster(n_workers=workers.here, silence_logs=logging.CRITICAL, **alone)
     except RuntimeError as error:
         raise ChildProcessError(f"{UNGUARDED} ({error})") from None
-    with here, Client(here) as client:
-        yield client
+    return stack.enter_context(Client(stack.enter_context(here)))
