@@ -5,8 +5,6 @@
 Other options go to pytest, such as -k EXPRESSION to run some of them. JAX and PyTorch take part if they are installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

@@ -5,8 +5,6 @@ labels and once with c the outputs; a forward-mode derivative along it gives the
 mean squares, (2, L), are the label and output terms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 from typing import Any

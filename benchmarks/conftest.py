@@ -1,7 +1,5 @@
 """Fixtures and options of the benchmarks: one core, one thread, everything timed by turns with its limit."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

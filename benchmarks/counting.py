@@ -1,7 +1,5 @@
 """How many random numbers and products with weights some work takes: counted while it runs, once, untimed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ the device stand the limits that bind it, measured in the same run: its normals 
 them) and its rate of matrix products. Without CuPy or a device it says so and ends.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -6,8 +6,6 @@ rate; where work demands several things, one after another, their times add. Tim
 which other programs that run at the same time lengthen little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The machine that benchmarks run on, in words for their table."""
 
-from __future__ import annotations
-
 import os
 import platform
 from contextlib import suppress

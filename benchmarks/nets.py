@@ -1,7 +1,5 @@
 """The nets that several benchmarks draw, their names in tables, and what draws of them demand."""
 
-from __future__ import annotations
-
 from math import prod
 
 from benchmarks.limits import Demand, products, random_numbers, reading

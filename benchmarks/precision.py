@@ -7,8 +7,6 @@ its standard error, at the last layer and at the layer where it stands out most,
 1e-6.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import numpy as np

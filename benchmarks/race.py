@@ -1,7 +1,5 @@
 """Work timed by turns with its limit, so that a machine whose speed drifts slows both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil

@@ -1,7 +1,5 @@
 """The table of a run, in Markdown, from the JSON that pytest-benchmark writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any

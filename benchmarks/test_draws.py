@@ -1,7 +1,5 @@
 """Draws of nets and of loops, and the passes that they are made of, against random numbers and matrix products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The compiled kernels of the simulation: random numbers, lazily revealed matrices, stencils."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

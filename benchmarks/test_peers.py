@@ -4,8 +4,6 @@ training by PyTorch, by turns, on one thread, in single precision.
 neural-tangents takes no part: its last release, 0.6.5, cannot be imported without TensorFlow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod

@@ -1,7 +1,5 @@
 """The inner loop of every simulation that draws: a batch of its costliest net, as its workers compute it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What theory computes: kernels, mean fields over pairs of sites, exact recursions, covariances of loops."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import meanfield as mf

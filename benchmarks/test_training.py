@@ -1,7 +1,5 @@
 """Steps of optimizers on nets of blocks, and the factorisations that they are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch

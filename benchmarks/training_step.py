@@ -3,8 +3,6 @@
 The library takes several nets side by side, each with a learning rate and weights of its own, on one batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

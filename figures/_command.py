@@ -1,7 +1,5 @@
 """The commands `python -m figures.NAME DATASET` and `python -m figures`: from dataset files to picture files."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess

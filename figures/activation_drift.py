@@ -1,7 +1,5 @@
 """Energy of pre-activations by layer, and learning-rate scale by depth, for activations and weight variances."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

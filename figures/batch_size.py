@@ -1,7 +1,5 @@
 """Learning-rate scale against batch size for several laws of labels, both terms, and the identity for mini-batches."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Finite channels and stencils of convolutional nets: corrections, added variances, slopes and prefactors."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Growth of the label term (or overlap energy) with the layer, with the mean field and the sum of minima."""
 
-from __future__ import annotations
-
 import json
 import sys
 

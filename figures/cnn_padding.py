@@ -1,7 +1,5 @@
 """Zero against circular padding: the boundary layer by site, and the energy that is left by depth."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coordinate checks as users of mu-parameterization draw them: size against width and depth, a line for every step."""
 
-from __future__ import annotations
-
 import sys
 
 import matplotlib

@@ -1,7 +1,5 @@
 """Learning-rate scale against depth under both losses, and the ratio of the two."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -3,8 +3,6 @@
 Equations are those of Zhang et al. 2026.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """eta* against depth for every family, with fitted power laws; its local slope and those of trained nets."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

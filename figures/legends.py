@@ -1,7 +1,5 @@
 """Legends that cover nothing: one below all panels of a figure, or one under a panel."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Residual energy against loops for three scalings, deep above looped, and the correlations of their increments."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

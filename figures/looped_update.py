@@ -1,7 +1,5 @@
 """Change of a loop's stream under one update against loops, for each residual scaling, and against width."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

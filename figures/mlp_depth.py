@@ -1,7 +1,5 @@
 """Fully-connected nets by layer: drawn and exact; the finite-width correction against l/n; the slope of eta*(L)."""
 
-from __future__ import annotations
-
 import json
 import sys
 

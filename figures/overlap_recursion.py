@@ -1,7 +1,5 @@
 """Mean and mean square of the overlap of parameter directions by layer: drawn, and exact."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """From a dataset to a picture file: drawn in a style, with a caption that says how to make it again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

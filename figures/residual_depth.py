@@ -1,7 +1,5 @@
 """Learning-rate scale against the number of blocks, by branch depth and scaling."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mean overlap of parameter directions by depth unit of a residual net: drawn, and its law under its bound."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Products that the conditions of Zheng et al. 2026 constrain, against width and depth, a line for every optimizer."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """One look for all figures: colour-blind-safe colours, quiet axes, fixed sizes; used as a context."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

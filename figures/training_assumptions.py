@@ -1,7 +1,5 @@
 """Assumptions of Zheng et al. 2026 on training (figures 10 - 13): ratios at the last step by width, depth and batch."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

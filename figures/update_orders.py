@@ -1,7 +1,5 @@
 """The orders of a block's update in the change of the stream, against width and depth, for both tables."""
 
-from __future__ import annotations
-
 import sys
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Tables of contents: the names of a package, loaded on first use, as the stub beside its ``__init__`` lists them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from importlib import import_module

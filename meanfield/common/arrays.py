@@ -1,7 +1,5 @@
 """The array type of this library's signatures, and what tells arrays apart without holding them."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 import numpy as np

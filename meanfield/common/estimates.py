@@ -1,7 +1,5 @@
 """Means over independent draws, their errors, and power laws through them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 

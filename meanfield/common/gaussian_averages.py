@@ -9,8 +9,6 @@ distinct variance: by the trapezoid rule, which converges exponentially for anal
 E[f^2] - sum_{k<=K} a_k^2 bounds the terms beyond K at every correlation, +-1 included; it decides where to stop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import islice
 

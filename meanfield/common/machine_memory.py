@@ -1,7 +1,5 @@
 """Refusing work that needs more memory than the machine has."""
 
-from __future__ import annotations
-
 import os
 
 NUMBER_BYTES = 8

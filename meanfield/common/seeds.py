@@ -1,7 +1,5 @@
 """Random streams keyed by their purpose and draw, never by the order in which they are used."""
 
-from __future__ import annotations
-
 from zlib import crc32
 
 from numpy import uint64

@@ -5,8 +5,6 @@ that. So SIGTERM raises one only where other processes are to be stopped, waits 
 else at once, as nothing is lost there.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

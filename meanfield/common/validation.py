@@ -1,7 +1,5 @@
 """Checks of input, whose errors say what was given, what is allowed, why, and how to fix it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import isfinite
 from numbers import Integral, Real

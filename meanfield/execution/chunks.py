@@ -4,8 +4,6 @@ Its numbers depend on the net, the measure, the seed and the draws alone, so chu
 order. Workers import this module, so it stays free of everything that only the main process needs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

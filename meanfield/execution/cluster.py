@@ -1,7 +1,5 @@
 """Computing chunks on the workers of a Dask scheduler, which may come, go and die while others continue."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Where a number comes from: which code, which versions, which arguments."""
 
-from __future__ import annotations
-
 import json
 import platform
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Processes of this machine that work for this one; none of them outlives it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

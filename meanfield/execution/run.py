@@ -1,7 +1,5 @@
 """Runs: draws of nets under measures, computed on one set of workers, which may stop and continue."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack, closing, contextmanager

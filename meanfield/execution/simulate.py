@@ -1,7 +1,5 @@
 """What users call to draw nets and to know beforehand how much memory that takes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """The premises of the tables of Zheng et al. 2026, and where a net or an optimizer breaks them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from meanfield.common.validation import require_count

@@ -1,7 +1,5 @@
 """From tuned values of a small base model to the numbers for every layer of a larger one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from meanfield.common.validation import require_choice, require_count, require_finite

@@ -6,8 +6,6 @@ the same cells: no hyperparameter depends on width or depth. Every cell stands h
 `meanfield.theory.laws` derives the same factors from update norms, and `meanfield.verification` compares the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """One schema for what is measured and what is predicted: xarray datasets whose variables the registry defines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

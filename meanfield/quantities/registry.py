@@ -4,8 +4,6 @@ All quantities are dimensionless and reported at learning rate 1. ``scaling`` sa
 channels n, the depth L and the layer l in nets with a "he" head, at leading order.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

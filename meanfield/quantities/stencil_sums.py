@@ -10,8 +10,6 @@ of which Lemma 3 bounds the size by k bdry sup|f|. The identity says when the bo
 circular padding nothing is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

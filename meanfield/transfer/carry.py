@@ -1,7 +1,5 @@
 """`transfer_learning_rate` gives one number, `explain_transfer` the same with its premises, error and warnings."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The premises of a carried learning rate, and where two nets break them."""
 
-from __future__ import annotations
-
 from math import exp, isnan, log
 
 from meanfield.nets.families.layered import Sequential

@@ -1,7 +1,5 @@
 """The rules by which a learning rate is carried: each says which nets it serves, and how much the logarithm changes."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import lru_cache
