@@ -39,6 +39,11 @@ def figure_names() -> list[str]:
     return [stem for stem in stems if not stem.startswith("_") and stem not in NOT_FIGURES]
 
 
+def command(name: str, draw: Draw) -> NoReturn:
+    """Run `python -m figures.NAME` and end the program with its status."""
+    sys.exit(draw_one(name, draw))
+
+
 def draw_one(name: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
     """`python -m figures.NAME [DATASET]`; the exit status."""
     parser = FigureParser(prog=f"python -m figures.{name}", description=f"Draw a dataset of sims.{name}.")

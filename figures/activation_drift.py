@@ -1,13 +1,11 @@
 """Energy of pre-activations by layer, and learning-rate scale by depth, for activations and weight variances."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 from meanfield.verification import COMMON_SWEEP, LABEL_SCALE, extrapolated
@@ -59,4 +57,4 @@ def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) 
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("activation_drift", draw))
+    command("activation_drift", draw)

@@ -1,13 +1,11 @@
 """Learning-rate scale against batch size for several laws of labels, both terms, and the identity for mini-batches."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
@@ -71,4 +69,4 @@ def _identity(axes: Axes, dataset: xr.Dataset) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("batch_size", draw))
+    command("batch_size", draw)

@@ -1,14 +1,12 @@
 """Finite channels and stencils of convolutional nets: corrections, added variances, slopes and prefactors."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 from meanfield.verification import PAPERS_EXPONENT, drawn_slope, mean_field_slope
@@ -92,4 +90,4 @@ def _prefactors(axes: Axes, dataset: xr.Dataset) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("cnn_finite_channels", draw))
+    command("cnn_finite_channels", draw)

@@ -1,13 +1,12 @@
 """Growth of the label term (or overlap energy) with the layer, with the mean field and the sum of minima."""
 
 import json
-import sys
 
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
@@ -69,4 +68,4 @@ def _caption(dataset: xr.Dataset) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("cnn_overlap", draw))
+    command("cnn_overlap", draw)

@@ -1,14 +1,12 @@
 """Zero against circular padding: the boundary layer by site, and the energy that is left by depth."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 
@@ -91,4 +89,4 @@ def _curve(at: xr.Dataset, sites: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("cnn_padding", draw))
+    command("cnn_padding", draw)

@@ -1,14 +1,12 @@
 """Coordinate checks as users of mu-parameterization draw them: size against width and depth, a line for every step."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import LAW, by_size, log_values, styled
 
@@ -77,4 +75,4 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("coordinate_check", draw))
+    command("coordinate_check", draw)

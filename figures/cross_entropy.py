@@ -1,13 +1,11 @@
 """Learning-rate scale against depth under both losses, and the ratio of the two."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
@@ -74,4 +72,4 @@ def _errors(axes: Axes, dataset: xr.Dataset) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("cross_entropy", draw))
+    command("cross_entropy", draw)

@@ -3,13 +3,11 @@
 Equations are those of Zhang et al. 2026.
 """
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 
 # Violations at or below rounding are drawn here.
@@ -44,4 +42,4 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("identities", draw))
+    command("identities", draw)

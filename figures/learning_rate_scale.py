@@ -1,14 +1,13 @@
 """eta* against depth for every family, with fitted power laws; its local slope and those of trained nets."""
 
 import json
-import sys
 from collections.abc import Sequence
 
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 from meanfield.verification import (
@@ -98,4 +97,4 @@ def _measured(axes: Axes, measured: MeasuredSlope, place: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("learning_rate_scale", draw))
+    command("learning_rate_scale", draw)

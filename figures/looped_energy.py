@@ -1,13 +1,11 @@
 """Residual energy against loops for three scalings, deep above looped, and the correlations of their increments."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.style import MEAN_FIELD, MEASURED, by_size, points, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one matrix"}
@@ -54,4 +52,4 @@ def _draw_heatmap(figure: Figure, axes: Axes, correlation: np.ndarray) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("looped_energy", draw))
+    command("looped_energy", draw)

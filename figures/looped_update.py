@@ -1,12 +1,10 @@
 """Change of a loop's stream under one update against loops, for each residual scaling, and against width."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
@@ -43,4 +41,4 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("looped_update", draw))
+    command("looped_update", draw)

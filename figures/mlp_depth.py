@@ -1,7 +1,6 @@
 """Fully-connected nets by layer: drawn and exact; the finite-width correction against l/n; the slope of eta*(L)."""
 
 import json
-import sys
 
 import numpy as np
 import xarray as xr
@@ -9,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 from meanfield.verification import is_converged
@@ -127,4 +126,4 @@ def _draw_slope(axes: Axes, dataset: xr.Dataset) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("mlp_depth", draw))
+    command("mlp_depth", draw)

@@ -1,12 +1,11 @@
 """Mean and mean square of the overlap of parameter directions by layer: drawn, and exact."""
 
 import json
-import sys
 
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
@@ -40,4 +39,4 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("overlap_recursion", draw))
+    command("overlap_recursion", draw)

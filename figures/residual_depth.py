@@ -1,12 +1,10 @@
 """Learning-rate scale against the number of blocks, by branch depth and scaling."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
 
@@ -44,4 +42,4 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("residual_depth", draw))
+    command("residual_depth", draw)

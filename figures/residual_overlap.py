@@ -1,7 +1,6 @@
 """Mean overlap of parameter directions by depth unit of a residual net: drawn, and its law under its bound."""
 
 import json
-import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -9,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, points, styled
 
 COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
@@ -54,4 +53,4 @@ def _pairs(axes: Axes, dataset: xr.Dataset, chosen: Iterable[int], law: xr.DataA
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("residual_overlap", draw))
+    command("residual_overlap", draw)

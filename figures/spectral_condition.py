@@ -1,14 +1,13 @@
 """Products that the conditions of Zheng et al. 2026 constrain, against width and depth, a line for every optimizer."""
 
 import re
-import sys
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below, legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
@@ -59,4 +58,4 @@ def _finish(axes: Axes, sizes: np.ndarray, direction: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("spectral_condition", draw))
+    command("spectral_condition", draw)

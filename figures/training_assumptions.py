@@ -1,13 +1,11 @@
 """Assumptions of Zheng et al. 2026 on training (figures 10 - 13): ratios at the last step by width, depth and batch."""
 
-import sys
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, MEAN_FIELD, MEASURED, by_size, styled
 
@@ -57,4 +55,4 @@ def _lines(axes: Axes, dataset: xr.Dataset, name: str, ladder: str, words: str, 
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("training_assumptions", draw))
+    command("training_assumptions", draw)

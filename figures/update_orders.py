@@ -1,11 +1,9 @@
 """The orders of a block's update in the change of the stream, against width and depth, for both tables."""
 
-import sys
-
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures._command import draw_one
+from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
 
@@ -39,4 +37,4 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(draw_one("update_orders", draw))
+    command("update_orders", draw)
