@@ -36,6 +36,17 @@ def test_printed_cells_are_read_right():
     assert read(r"\eta/\sqrt{r_n r_L}") == Scaling.of("-1/2", "-1/2")
 
 
+@pytest.mark.parametrize("cell", ["1", "r_n", "r_L^2", "sqrt(r_n)", "1/sqrt(r_L)", "r_n/r_L^2", "1/(r_n sqrt(r_L))"])
+def test_cells_are_read_as_they_are_shown(cell):
+    assert str(Scaling.read(cell)) == cell
+
+
+@pytest.mark.parametrize("cell", ["", "r_N", "n", "1/r_n/r_L", "r_L r_n"])
+def test_other_cells_are_refused(cell):
+    with pytest.raises(ValueError, match="write it so"):
+        Scaling.read(cell)
+
+
 def test_every_table_is_there():
     assert [table.number for table in TABLES] == list(PRINTED)
     assert set(FAMILIES) == set(OPTIMIZERS)
