@@ -20,6 +20,7 @@ HOW = {"draws": 6, "seed": 2}
     [
         (NET, [mf.Energies(weights="dense"), OVERLAPS]),
         (NET, [mf.Energies(), mf.ActivationStatistics()]),
+        (mf.ResidualMLP(depth=2, width=8, block_depth=2), [mf.ActivationStatistics(), mf.Energies()]),
         (LOOP, [mf.ResidualEnergies(correlations=True), mf.StreamUpdates(update="gradient"), mf.Energies()]),
     ],
 )
