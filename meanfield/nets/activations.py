@@ -15,13 +15,12 @@ from math import pi, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
+from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import correlation, mean_square, pair_average
 from meanfield.common.validation import require_choice
 
-Array = NDArray[np.float64]
 GaussianAverage = Callable[[Array, Array, Array], Array]
 Variances = tuple[Array, Array, Array]
 

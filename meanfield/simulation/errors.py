@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.inputs.batches import Batch
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.inputs import Streams
-
-Array = NDArray[np.float64]
 
 
 def output_gradients(

@@ -7,12 +7,10 @@ from typing import cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
-
-Array = NDArray[np.float64]
 
 # The generators of all draws, by purpose.
 Streams = Callable[[str], list[Generator]]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import INPUT_LAYOUT
@@ -26,8 +27,6 @@ from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
 from meanfield.simulation.weights.matrices import Dense, named
 from meanfield.simulation.weights.moves import gradient_changes
-
-Array = NDArray[np.float64]
 
 
 def one_step(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
-
-Array = NDArray[np.float64]
 
 # Of the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and their
 # squares are summed over draws.

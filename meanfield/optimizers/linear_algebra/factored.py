@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 # Columns that LAPACK's factorisations take together, for which they want room.
 BLOCK = 32

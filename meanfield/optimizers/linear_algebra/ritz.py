@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
+from meanfield.common.arrays import Array
 from meanfield.optimizers.linear_algebra.factored import thin_qr
-
-Array = NDArray[np.float64]
 
 # Vectors that a space starts from and hands on: near the edge of a wide matrix several may take turns as the largest.
 KEPT = 6

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.lattice import Table
 from meanfield.simulation.kernels import convolution as kernels
-
-Array = NDArray[Any]
 
 
 class DirectConvolution:

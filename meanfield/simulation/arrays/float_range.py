@@ -12,12 +12,11 @@ from contextlib import AbstractContextManager
 from math import log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
-
-Array = NDArray[np.float64]
 
 # Below this the errors behind a change, smaller by up to the fan-in, near the smallest number that single precision
 # keeps in full, 1.2e-38.

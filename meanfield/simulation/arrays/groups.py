@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Pointwise
@@ -22,8 +22,6 @@ from meanfield.simulation.arrays.float_range import overflow_silent, require_ene
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.measures.update_energy import LARGEST, draw_energies
-
-Array = NDArray[np.float64]
 
 # Of device memory: a card of 8 GB holds a group with what its library keeps beside it. To change this number or the
 # next is to change which draws share a stream.

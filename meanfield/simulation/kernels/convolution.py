@@ -25,11 +25,9 @@ from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.lattice import Table
-
-Array = NDArray[Any]
 
 # Vectors side by side in a tile, and draws within one of them, at most.
 MOST_VECTORS, MOST_DRAWS = 4, 8

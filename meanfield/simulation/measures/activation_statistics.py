@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
@@ -23,8 +23,6 @@ from meanfield.simulation.measures.base import Measure, Pieces
 from meanfield.simulation.measures.energy_estimates import energy_estimates
 from meanfield.simulation.measures.update_energy import column_energies, drawn_passes
 from meanfield.simulation.passes import through_readout
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.net import Net
 
-Array = NDArray[np.float64]
 # Numbers of every draw by name, each (draws, ...).
 Pieces = dict[str, Array]
 

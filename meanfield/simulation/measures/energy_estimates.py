@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
 from meanfield.quantities.spread import SHARES
-
-Array = NDArray[np.float64]
 
 
 def energy_estimates(values: dict[str, Array]) -> dict[str, Estimate | Means | DrawStatistic]:

@@ -16,8 +16,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_choice, require_count
@@ -32,8 +32,6 @@ from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.base import Measure, Pieces
 from meanfield.simulation.weights.matrices import KINDS, draw_weights
 from meanfield.simulation.weights.moves import site_gram
-
-Array = NDArray[np.float64]
 
 # Columns that a lazily revealed matrix may be asked for before filling it is the cheaper way.
 LAZY_SHARE = 1 / 8

@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.digests import inputs_described
 from meanfield.common.estimates import Means, summarise_each
 from meanfield.common.seeds import stream
@@ -30,8 +31,6 @@ from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, residual_energy_cost
 from meanfield.simulation.walk import Step, walk
 from meanfield.simulation.weights.in_turn import DrawnInTurn
-
-Array = NDArray[np.float64]
 
 # The powers of 2^k in which a draw's numbers are given, k being its ``binary_exponent`` at that step.
 POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}

@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.digests import inputs_described
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
@@ -34,8 +34,6 @@ from meanfield.simulation.passes import Forward, Moves, Place, backward, forward
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
-
-Array = NDArray[np.float64]
 
 # How the weights move at learning rate 1, given the errors of minus the loss and a generator of signs for every draw.
 Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]

@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias
 from meanfield.nets.net import Net
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.passes import Forward, Passage
 from meanfield.simulation.weights.moves import site_gram
-
-Array = NDArray[np.float64]
 
 
 def tangent_kernels(state: Forward) -> Iterator[Any]:

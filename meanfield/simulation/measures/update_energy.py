@@ -10,8 +10,8 @@ from typing import cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, Batch
@@ -25,8 +25,6 @@ from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy, u
 from meanfield.simulation.weights.gram_process import draw_gram_energies
 from meanfield.simulation.weights.matrices import Weights, draw_weights
 from meanfield.simulation.weights.moves import GradientMoves
-
-Array = NDArray[np.float64]
 
 # What draws in single precision say of their size.
 LARGEST = "largest_pre_activation"

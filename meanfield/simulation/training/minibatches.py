@@ -18,11 +18,11 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
 from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.one_step import one_step, pre_activations
 
-Array = NDArray[np.float64]
 Samples = Sequence[int] | NDArray[np.int64]
 
 

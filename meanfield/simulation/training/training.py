@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.nets.net import Net
-from meanfield.optimizers.adamw import AdamW
 from meanfield.optimizers.base import Gradient, Optimizer, Place, move
+from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.passes import Forward, forward

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
 from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS, column_energies
-
-Array = NDArray[np.float64]
 
 # Numbers that one layer of one draw holds while it is made.
 NUMBERS_PER_LAYER = 1 + CHI_SQUARES + NORMALS + 2

@@ -11,14 +11,13 @@ from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.weights.slabs import Slabs
 
-Array = NDArray[np.float64]
 Empty = Callable[[tuple[int, ...]], Array]
 
 KINDS = ("dense", "lazy")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 # Large enough that NumPy asks the system for huge pages (a page fault per 2 MiB instead of per 4 KiB: touching new
 # memory then takes a third of the time). Just below 32 MiB, the largest block after whose release the C library of

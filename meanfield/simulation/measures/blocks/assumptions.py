@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Linear, Pointwise
 from meanfield.nets.net import Net
 from meanfield.optimizers.linear_algebra.factored import scaled
@@ -20,7 +20,6 @@ from meanfield.simulation.training.draws import drawn_weights, own_loss
 from meanfield.simulation.training.gradients import uses_of_weights
 from meanfield.simulation.training.training import Training
 
-Array = NDArray[np.float64]
 Found = dict[str, Array]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import times
@@ -20,7 +20,6 @@ from meanfield.simulation.training.draws import drawn_batch, drawn_weights
 from meanfield.simulation.training.training import Training
 from meanfield.simulation.weights.matrices import given_weights
 
-Array = NDArray[np.float64]
 Found = dict[str, Array]
 
 

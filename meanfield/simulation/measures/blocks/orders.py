@@ -14,9 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias, Linear, Pooling
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
@@ -26,7 +24,6 @@ from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.passes import through
 from meanfield.simulation.weights.matrices import given_weights
 
-Array = NDArray[np.float64]
 LINEAR = (Linear, Bias, Pooling)
 
 

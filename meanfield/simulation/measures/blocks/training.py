@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.net import Net
-from meanfield.optimizers import FIRST_STEPS, OPTIMIZERS
+from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS
 from meanfield.simulation.measures.blocks.orders import split_by_order
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.training import TINY, Training
 
-Array = NDArray[np.float64]
 # Role -> "learning_rate", and if wanted "weight_decay" and "adamw_epsilon", "shampoo_epsilon" or "soap_epsilon", as
 # `meanfield.parameterizations.resolve` gives them.
 Hyperparameters = Mapping[str, Mapping[str, float]]
