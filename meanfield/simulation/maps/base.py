@@ -32,13 +32,17 @@ class Setting:
 class Operation(ABC):
     """One map's side of the simulation: its three passes.
 
-    ``remade``: an output is made again from its input where it is needed, rather than kept. ``reads``: the way back and
-    the tangent look at the input. ``lends``: the output is also among what is kept, so that nobody may write to it.
+    Attributes:
+        remade: whether an output is computed again from its input where it is needed, rather than kept.
+        reads: whether the backward pass and the tangent look at the input.
+        lends: whether the output is also among what is kept, so that nobody may write to it.
+        rectifies: whether a ReLU stands between the input and the map's own weights.
     """
 
     remade = False
     reads = False
     lends = False
+    rectifies = False
 
     def degree(self, one: Any) -> int | None:
         """d, where the output of t X is t^d times that of X for all t > 0; None where there is no such number."""

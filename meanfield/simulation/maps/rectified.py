@@ -31,14 +31,15 @@ class RectifiedLinearOperation(LinearOperation):
     """W patches(relu(X)), and back relu'(X) patches^T(W^T U): the two maps one after the other, or at once."""
 
     reads = True
+    rectifies = True
 
     def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
         if direct := direct_convolution(one, setting):
             return direct.convolve(matrix_of(one, setting), values, stencil(one, setting), rectified=True), None
-        return super().forward(one, rectify(values, setting), setting)
+        return super().forward(one, self.seen(one, values, setting), setting)
 
     def seen(self, one: Linear, values: Any, setting: Setting) -> Any:
-        return rectify(values, setting)
+        return GATED.forward(RELU, values, setting)[0]
 
     def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         direct = direct_convolution(one, setting)
@@ -51,11 +52,6 @@ class RectifiedLinearOperation(LinearOperation):
 
     def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return super().tangent(one, values, kept, GATED.tangent(RELU, values, None, moved, setting), setting)
-
-
-def rectify(values: Any, setting: Setting) -> Any:
-    """max(X, 0), as the joined map takes it."""
-    return GATED.forward(RELU, values, setting)[0]
 
 
 def rectified(net: Net) -> Chain:

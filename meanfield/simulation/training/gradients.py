@@ -19,9 +19,9 @@ from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.linear_algebra.factored import Factored, is_worth_factors
 from meanfield.simulation.arrays.convolution import DirectConvolution
+from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import direct_convolution, patches_of, stencil
-from meanfield.simulation.maps.rectified import RectifiedLinear, rectify
 from meanfield.simulation.passes import Forward, Passage, Place, backward, through_readout
 from meanfield.simulation.training.losses import Loss
 
@@ -45,13 +45,8 @@ class Use:
     @property
     def patches(self) -> Any:
         """X (D, in taps, B S) of what comes in."""
-        seen = rectify(self.values, self.setting) if self.rectifies else self.values
+        seen = operation_of(self.one).seen(self.one, self.values, self.setting)
         return patches_of(self.one, seen, self.setting)  # type: ignore[arg-type]  # biases have none
-
-    @property
-    def rectifies(self) -> bool:
-        """Whether the map is joined to a ReLU, which lies between what comes in and the weight."""
-        return isinstance(self.one, RectifiedLinear)
 
     @cached_property
     def direct(self) -> DirectConvolution | None:
@@ -190,7 +185,7 @@ def product(use: Use, errors: Any) -> Any:
     """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
     if direct := use.direct:
         table = stencil(use.one, use.setting)  # type: ignore[arg-type]  # biases have none
-        return direct.weight_gradient(errors, use.values, table, use.rectifies)
+        return direct.weight_gradient(errors, use.values, table, operation_of(use.one).rectifies)
     return _multiplied(use, errors, use.patches)
 
 
