@@ -33,6 +33,16 @@ class Weight:
     variance: float
     groups: int = 1
 
+    @property
+    def fan_in(self) -> int:
+        """Elements of a row: channels in of one group, times taps."""
+        return prod(self.shape[1:])
+
+    @property
+    def group_rows(self) -> int:
+        """Rows of one group, of which there are ``groups`` one below the other."""
+        return self.shape[0] // self.groups
+
 
 @dataclass(frozen=True)
 class Linear:

@@ -103,6 +103,16 @@ class Net:
         """S."""
         return prod(self.grid)
 
+    @cached_property
+    def places(self) -> int:
+        """Samples times sites: columns of a batch's patches."""
+        return self.inputs * self.sites
+
+    @property
+    def value_sizes(self) -> list[int]:
+        """n_1 .. n_D of the values: channels times samples times sites."""
+        return [channels * self.places for channels in self.value_channels[1:]]
+
     @property
     def input_shape(self) -> tuple[int, ...]:
         """(samples, channels, *grid)."""

@@ -8,12 +8,11 @@ from math import prod
 
 from numpy import dtype
 
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.kernels.reveal import TOGETHER
-from meanfield.simulation.measures.tangent_kernel import unit_counts
 from meanfield.simulation.measures.update_energy import error_columns, overlap_method
 from meanfield.simulation.weights.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.weights.moves import own_update_operations
@@ -62,7 +61,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     if weights == "gram":
         return NUMBER_BYTES * NUMBERS_PER_LAYER * len(net.units)
-    places = _places(net)
+    places = net.places
     columns = error_columns(net)
     products = _products(net)
     widest = max(max(one.below, one.above) for one in products)
@@ -85,7 +84,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
         # Once the forward pass is over, its patches' memory waits for the tangent's, or goes back: the middle.
         working += features // 2
     if overlap_method(net) == "dense":
-        working += (3 + taps) * max(unit_counts(net)) ** 2
+        working += (3 + taps) * max(net.value_sizes) ** 2
     return dtype(precision).itemsize * (held + kept + working)
 
 
@@ -117,7 +116,7 @@ def _products(net: Net) -> list[Product]:
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """Per product, (columns asked from the right, from the left), and itself."""
-    places, products = _places(net), _products(net)
+    places, products = net.places, _products(net)
     probed = overlap_method(net) == "probes"
     found = []
     for layer, product in enumerate(products):
@@ -135,7 +134,7 @@ def _lazy_numbers_held(net: Net) -> int:
     The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
     their columns on both sides.
     """
-    places = _places(net)
+    places = net.places
     errors = error_columns(net) * places
     held = [0]
     for (right, left), product in _matrices(net):
@@ -160,7 +159,7 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * _lazy_effort(net)
     first, *others = _products(net)
-    places, columns = _places(net), error_columns(net)
+    places, columns = net.places, error_columns(net)
     passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
     method = overlap_method(net)
     if method == "dense":
@@ -182,11 +181,6 @@ def _kernel_operations(one: Product, places: int) -> float:
     return 2 * one.above * one.fan_in * places * places * (one.below + one.above)
 
 
-def _places(net: Net) -> int:
-    """Samples x sites."""
-    return net.inputs * net.sites
-
-
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
     if weights == "gram":
@@ -197,13 +191,7 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def require_memory(net: Net, workers: int, draws: int, weights: str, precision: str = "float64") -> None:
-    """Raise MemoryError, saying how much is needed, unless so many workers can hold their batches at once."""
-    needed = workers * batch_bytes(net, draws, weights, precision)
-    require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
-
-
 def _patch_numbers(net: Net, columns: int) -> int:
     products = _products(net)
     widest = max(max(one.below, one.above) for one in products)
-    return widest * max(one.taps for one in products) * columns * _places(net)
+    return widest * max(one.taps for one in products) * columns * net.places

@@ -25,7 +25,7 @@ from meanfield.simulation.arrays.float_range import (
 )
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
-from meanfield.simulation.weights.matrices import Dense, named
+from meanfield.simulation.weights.matrices import given_weights
 from meanfield.simulation.weights.moves import gradient_changes
 
 
@@ -124,11 +124,11 @@ def _checked_forward(
     ]
     for index, array in enumerate(given):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
-    left = iter(given)
-    elements = (part for weight in wanted for part in np.split(next(left), weight.groups))
-    matrices = named(
-        architecture, lambda rows, *_: Dense(arrays.moved(next(elements).reshape(1, rows, -1))), arrays.xp.concatenate
-    )
+    flat = {
+        name: arrays.moved(array.reshape(1, len(array), -1))
+        for name, array in zip(architecture.weights, given, strict=True)
+    }
+    matrices = given_weights(architecture, flat, arrays.xp.concatenate)
     shape = (_samples(architecture, inputs), *architecture.input_shape[1:])
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)

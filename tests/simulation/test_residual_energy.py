@@ -23,11 +23,8 @@ KINDS = ("dense", "lazy")
 def _given_draw(loop, seed=0, draw=0):
     """Every step's matrix, and h_0, of one dense draw."""
     generators = [stream(seed, "weights", draw)]
-    matrices = [draw_dense(loop.width, loop.width, loop.element_variance, generators).matrix[0]]
-    for _ in range(loop.depth - 1):
-        again = matrices[0] if loop.tied else draw_dense(loop.width, loop.width, loop.element_variance, generators)
-        matrices.append(again if loop.tied else again.matrix[0])
-    return matrices, stream(seed, "inputs", draw).standard_normal(loop.width)
+    drawn = [draw_dense(weight, generators).matrix[0] for weight in loop.weights.values()]
+    return drawn * loop.depth if loop.tied else drawn, stream(seed, "inputs", draw).standard_normal(loop.width)
 
 
 @given(loops(), st.sampled_from(KINDS), st.integers(0, 99))

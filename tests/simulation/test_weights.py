@@ -11,6 +11,7 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.common.seeds import stream
+from meanfield.nets.maps import Weight
 from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
@@ -29,7 +30,7 @@ DRAWS = 4096
 
 def _lazy(rows, columns, variance=0.3, draws=2, room=(0, 0)):
     normals = NormalSource([stream(0, "weights", draw) for draw in range(draws)])
-    return Lazy(rows, columns, variance, normals, Slabs(), room)
+    return Lazy(Weight("W", (rows, columns), variance), normals, Slabs(), room)
 
 
 @given(
@@ -193,7 +194,7 @@ def test_normals_are_those_of_each_generator_in_order():
 
 
 def test_only_the_stream_that_is_made_here_is_taken():
-    with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.seeds"):
+    with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.common\.seeds"):
         fill_normal(np.random.default_rng(0), np.empty(3), 1.0)
 
 

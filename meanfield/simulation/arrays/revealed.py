@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.kernels.reveal import ROUNDING_POWER
-from meanfield.simulation.weights.matrices import Dense, Weights, named
+from meanfield.simulation.weights.matrices import Dense, WeightMatrix, Weights, named
 
 
 class Revealed:
@@ -21,8 +22,9 @@ class Revealed:
     projected out twice, and one that depends on those before it is kept as zeros.
     """
 
-    def __init__(self, rows: int, columns: int, variance: float, normals: Any, arrays: Arrays, draws: int) -> None:
-        self._deviation, self._normals, self._arrays = sqrt(variance), normals, arrays
+    def __init__(self, weight: Weight, normals: Any, arrays: Arrays, draws: int) -> None:
+        rows, columns = weight.group_rows, weight.fan_in
+        self._deviation, self._normals, self._arrays = sqrt(weight.variance), normals, arrays
         self._right = _Side.empty(arrays, draws, columns, rows)
         self._left = _Side.empty(arrays, draws, rows, columns)
 
@@ -98,12 +100,11 @@ def _subtract(vectors: Any, rows: Any, parts: Any) -> None:
 def draw_device_weights(net: Net, normals: Any, kind: str, arrays: Arrays, draws: int) -> Weights:
     """All weights of a net by name for a group of draws, "dense" or "lazy"."""
 
-    def dense(rows: int, columns: int, variance: float) -> Dense:
-        matrix = normals.standard_normal((draws, rows, columns))
-        matrix *= sqrt(variance)
+    def group(weight: Weight, _: slice) -> WeightMatrix:
+        if kind == "lazy":
+            return Revealed(weight, normals, arrays, draws)
+        matrix = normals.standard_normal((draws, weight.group_rows, weight.fan_in))
+        matrix *= sqrt(weight.variance)
         return Dense(matrix)
 
-    def lazy(rows: int, columns: int, variance: float) -> Revealed:
-        return Revealed(rows, columns, variance, normals, arrays, draws)
-
-    return named(net, lazy if kind == "lazy" else dense, arrays.xp.concatenate)
+    return named(net, group, arrays.xp.concatenate)

@@ -158,7 +158,7 @@ def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) ->
 
 def _columns(architecture: Sequential, pairs: tuple[Pair, ...]) -> int:
     """Columns that every matrix multiplies: pre-activations and tangents."""
-    return (1 + len(_directions(pairs))) * architecture.inputs * architecture.sites
+    return (1 + len(_directions(pairs))) * architecture.places
 
 
 def _directions(pairs: tuple[Pair, ...]) -> list[Direction]:

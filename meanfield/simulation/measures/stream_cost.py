@@ -79,7 +79,7 @@ class StreamCost:
             held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
             held += min(NormalSource.BLOCK, sum(numbers_revealed(one, *asked) for one, asked in self._asked.items()))
         widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
-        return NUMBER_BYTES * (held + VECTORS * widest * _places(self.net) + self.extra_numbers)
+        return NUMBER_BYTES * (held + VECTORS * widest * self.net.places + self.extra_numbers)
 
     def draws_per_batch(self, kind: str) -> int:
         """How many draws to carry together; it changes speed, never a number."""
@@ -97,7 +97,7 @@ class StreamCost:
     @cached_property
     def _asked(self) -> dict[Weight, tuple[int, int]]:
         """What all uses of each weight ask it from the right and from the left."""
-        places = _places(self.net)
+        places = self.net.places
         counts = self.net.use_counts
         return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
 
@@ -118,7 +118,7 @@ class StreamCost:
 
 def residual_energy_cost(net: Net, correlations: bool) -> StreamCost:
     """The cost of `meanfield.simulation.measures.residual_energy.draw_residual_energies`."""
-    steps, numbers = len(net.units), net.value_channels[0] * _places(net)
+    steps, numbers = len(net.units), net.value_channels[0] * net.places
     rows, pairs = 2 * steps * numbers, 2 * steps**2
     return StreamCost(net, 1, 0, False, correlations * (rows + pairs), correlations * 2.0 * pairs * numbers)
 
@@ -128,7 +128,7 @@ def stream_update_cost(net: Net, update: str) -> StreamCost:
 
     Updates by signs hold every element of one weight's update, and of its gradient.
     """
-    places = _places(net)
+    places = net.places
     rows = 6 * len(net.units) * net.value_channels[0] * places
     by_signs = update != "gradient"
     operations = 0.0
@@ -142,12 +142,7 @@ def stream_update_cost(net: Net, update: str) -> StreamCost:
 
 def _ends(weight: Weight) -> int:
     """Numbers of a vector below and of one above a weight, together."""
-    return weight.shape[0] + prod(weight.shape[1:]) * weight.groups
-
-
-def _places(net: Net) -> int:
-    """Samples and sites."""
-    return net.inputs * net.sites
+    return weight.shape[0] + weight.fan_in * weight.groups
 
 
 class StreamMeasure(Measure):

@@ -14,7 +14,6 @@ from typing import Any
 
 from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias
-from meanfield.nets.net import Net
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.passes import Forward, Passage
 from meanfield.simulation.weights.moves import site_gram
@@ -93,7 +92,7 @@ def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
     kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
     first = 0
     for weight in one.weights:
-        rows, size = weight.shape[0] // weight.groups, features.shape[1] // weight.groups
+        rows, size = weight.group_rows, features.shape[1] // weight.groups
         for group in range(weight.groups):
             seen = features[:, group * size : (group + 1) * size]
             gram = 1.0 if isinstance(one, Bias) else site_gram(one, seen, state.setting)
@@ -122,8 +121,3 @@ def dense_overlap_energy(state: Forward) -> Array:
     arrays, kernels = state.arrays, tangent_kernels(state)
     squares = [arrays.squared_norms(one.reshape(len(one), -1)) / one.shape[1] ** 2 for one in kernels]
     return arrays.xp.stack(squares, axis=1)
-
-
-def unit_counts(net: Net) -> list[int]:
-    """n_1 .. n_D of the values: channels x samples x sites."""
-    return [channels * net.inputs * net.sites for channels in net.value_channels[1:]]

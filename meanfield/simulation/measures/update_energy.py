@@ -21,7 +21,7 @@ from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
-from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy, unit_counts
+from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy
 from meanfield.simulation.weights.gram_process import draw_gram_energies
 from meanfield.simulation.weights.matrices import Weights, draw_weights
 from meanfield.simulation.weights.moves import GradientMoves
@@ -42,7 +42,7 @@ def overlap_method(net: Net) -> str:
     see the same stream over and over; there F_l is left out ("none"), as a column for every one of many blocks costs
     too much, and where weights are tied, whose kernel is no sum over layers.
     """
-    if max(unit_counts(net)) <= DENSE_UNITS and not net.is_tied:
+    if max(net.value_sizes) <= DENSE_UNITS and not net.is_tied:
         return "dense"
     if net.has_skips or net.is_tied:
         return "none"
@@ -122,7 +122,7 @@ def energies_of(
     if by_site:
         found |= {"label_term_by_site": profiles[:, :, 0], "output_term_by_site": profiles[:, :, 1]}
     if method == "probe":
-        overlap = energies[:, :, 2] / unit_counts(net)[-1]
+        overlap = energies[:, :, 2] / net.value_sizes[-1]
     elif method == "reduction":
         overlap = energies[:, :, 0] * overlap_per_label_term(cast(Sequential, net))
     return found if method == "none" else found | {"overlap_energy": overlap}
@@ -169,7 +169,7 @@ def _white_errors(state: passes.Forward, value: int, generators: list[Generator]
 def _probed_overlap_energy(state: passes.Forward, generators: list[Generator]) -> Array:
     """F of every value from a white error of its own: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
     energies = []
-    for value, units in enumerate(unit_counts(state.net), start=1):
+    for value, units in enumerate(state.net.value_sizes, start=1):
         errors = passes.backward(state, _white_errors(state, value, generators), value)
         *_, change = passes.tangent(state, GradientMoves(state, errors), value, columns=1)
         energies.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
@@ -195,7 +195,7 @@ def column_energies(state: passes.Forward, top: Array, by_site: bool) -> tuple[A
     for number, change in enumerate(changes, start=1):
         passes.let_go(state, errors, number)
         draws, channels = change.shape[:2]
-        columns = change.reshape(draws, channels, -1, net.inputs * net.sites)
+        columns = change.reshape(draws, channels, -1, net.places)
         flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
         if by_site:

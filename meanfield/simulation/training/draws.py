@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from meanfield.simulation.weights.matrices import draw_dense
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
     """All weights by name, (draws, out, in taps), matrices and biases, (draws, out, 1), from streams of their own."""
     matrices, biases = ([stream(seed, purpose, draw) for draw in draws] for purpose in ("weights", "biases"))
-    found = {}
+    drawn = {}
     for name, weight in net.weights.items():
         sources = biases if len(weight.shape) == 1 else matrices
-        found[name] = arrays.moved(draw_dense(weight.shape[0], prod(weight.shape[1:]), weight.variance, sources).matrix)
-    return found
+        drawn[name] = arrays.moved(draw_dense(replace(weight, groups=1), sources).matrix)
+    return drawn
 
 
 def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Data:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 from meanfield.nets.maps import Bias, Linear, Weight
@@ -170,8 +169,7 @@ def _by_factors(uses: Sequence[Use]) -> bool:
     if uses[0].direct:
         return False
     weight, places = uses[0].weight, uses[0].setting.samples * uses[0].errors.shape[3]
-    shape = weight.shape[0], prod(weight.shape[1:])
-    return weight.groups == 1 and is_worth_factors(shape, len(uses) * places)
+    return weight.groups == 1 and is_worth_factors((weight.shape[0], weight.fan_in), len(uses) * places)
 
 
 def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]) -> Factored:

@@ -6,13 +6,13 @@ All that the passes need of a matrix is its product with a few columns from eith
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import prod
 from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
 
 from meanfield.common.arrays import Array
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
@@ -70,7 +70,7 @@ class Grouped:
 
 
 class Lazy:
-    """A matrix with i.i.d. N(0, s) elements, revealed query by query; exact in law for any adaptive sequence.
+    """One group of a weight with i.i.d. N(0, s) elements, revealed query by query; exact for any adaptive sequence.
 
     Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
     B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
@@ -83,18 +83,9 @@ class Lazy:
     asked again and again would otherwise move all it knows every time.
     """
 
-    def __init__(
-        self,
-        rows: int,
-        columns: int,
-        variance: float,
-        normals: NormalSource,
-        slabs: Slabs,
-        room: tuple[int, int] = (0, 0),
-    ) -> None:
-        self._deviation = np.sqrt(variance)
-        self._normals = normals
-        self._slabs = slabs
+    def __init__(self, weight: Weight, normals: NormalSource, slabs: Slabs, room: tuple[int, int] = (0, 0)) -> None:
+        rows, columns = weight.group_rows, weight.fan_in
+        self._deviation, self._normals, self._slabs = np.sqrt(weight.variance), normals, slabs
         self._right = _Side(normals.draws, columns, rows, room[0], normals.precision)
         self._left = _Side(normals.draws, rows, columns, room[1], normals.precision)
 
@@ -187,41 +178,40 @@ class NormalSource:
         self._stock, self._used = stock, 0
 
 
+# The matrix of one group of a weight, which has these of its rows.
+GroupMatrix = Callable[[Weight, slice], WeightMatrix]
+
+
+def grouped(weight: Weight, matrix_of: GroupMatrix, concatenate: Callable[..., Array] = np.concatenate) -> WeightMatrix:
+    """A weight as the passes take it, group by group."""
+    size = weight.group_rows
+    groups = [matrix_of(weight, slice(first, first + size)) for first in range(0, size * weight.groups, size)]
+    return groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
+
+
+def named(net: Net, matrix_of: GroupMatrix, concatenate: Callable[..., Array] = np.concatenate) -> Weights:
+    """The weights of a net by name."""
+    return {name: grouped(weight, matrix_of, concatenate) for name, weight in net.weights.items()}
+
+
 def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
     """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
     if kind == "dense":
-        return named(net, lambda rows, columns, s: draw_dense(rows, columns, s, generators, precision), np.concatenate)
+        return named(net, lambda weight, _: draw_dense(weight, generators, precision))
     normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
-    return named(net, lambda rows, columns, s: Lazy(rows, columns, s, normals, slabs), np.concatenate)
+    return named(net, lambda weight, _: Lazy(weight, normals, slabs))
 
 
 def given_weights(
     net: Net, weights: Mapping[str, Array], concatenate: Callable[..., Array] = np.concatenate
 ) -> Weights:
-    """Numbers (D, n', m) by name, those of groups one below the other, as the passes ask for them."""
-    found: Weights = {}
-    for name, weight in net.weights.items():
-        rows = weight.shape[0] // weight.groups
-        groups: list[WeightMatrix] = [Dense(weights[name][:, g * rows : (g + 1) * rows]) for g in range(weight.groups)]
-        found[name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
-    return found
+    """Numbers (D, n', m) by name, those of groups one below the other, as the passes take them."""
+    return named(net, lambda weight, rows: Dense(weights[weight.name][:, rows]), concatenate)
 
 
-def named(net: Net, drawn: Callable[[int, int, float], WeightMatrix], concatenate: Callable[..., Array]) -> Weights:
-    """The weights of a net by name, group by group ``drawn`` of (rows, columns, variance)."""
-    found: Weights = {}
-    for weight in net.weights.values():
-        size = weight.shape[0] // weight.groups, prod(weight.shape[1:]), weight.variance
-        groups = [drawn(*size) for _ in range(weight.groups)]
-        found[weight.name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
-    return found
-
-
-def draw_dense(
-    rows: int, columns: int, variance: float, generators: list[Generator], precision: str = "float64"
-) -> Dense:
-    """A matrix of i.i.d. N(0, variance) elements, one draw per generator; in single precision those, rounded."""
-    matrix = np.empty((len(generators), rows, columns), precision)
-    for generator, one in zip(generators, matrix, strict=True):
-        fill_normal(generator, one.reshape(-1), np.sqrt(variance))
-    return Dense(matrix)
+def draw_dense(weight: Weight, generators: list[Generator], precision: str = "float64") -> Dense:
+    """One group of a weight, one draw per generator; in single precision the same numbers, rounded."""
+    matrices = np.empty((len(generators), weight.group_rows, weight.fan_in), precision)
+    for generator, matrix in zip(generators, matrices, strict=True):
+        fill_normal(generator, matrix.reshape(-1), np.sqrt(weight.variance))
+    return Dense(matrices)

@@ -150,7 +150,7 @@ def site_gram(one: Linear, features: Any, setting: Setting) -> Any:
 def _by_groups(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
     """`_updates` of every group by itself."""
     (weight,) = maps[0].weights
-    rows, below = weight.shape[0] // weight.groups, weight.shape[1]
+    rows, below = weight.group_rows, weight.shape[1]
     alone = Weight(weight.name, (rows, *weight.shape[1:]), weight.variance)
     by_group = []
     for group in range(weight.groups):
