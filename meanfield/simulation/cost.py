@@ -13,7 +13,8 @@ from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.kernels.reveal import TOGETHER
-from meanfield.simulation.measures.update_energy import error_columns, overlap_method
+from meanfield.simulation.measures.base import Cost
+from meanfield.simulation.measures.overlap_methods import overlap_method
 from meanfield.simulation.weights.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.weights.moves import own_update_operations
 
@@ -40,6 +41,12 @@ GRAM_OPERATIONS = 1.5e5
 GRAM_DRAWS_PER_BATCH = 256
 
 
+def draw_cost(net: Net, weights: str, precision: str = "float64") -> Cost:
+    """What a draw of energies costs."""
+    together = draws_per_batch(net, weights, precision)
+    return Cost(draw_operations(net, weights), draw_bytes(net, weights, precision), together)
+
+
 def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
     """The kind of weights: what was asked for, or under "auto" the cheapest: Gram process, lazy or dense.
 
@@ -49,7 +56,7 @@ def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
     """
     if weights != "auto":
         return weights
-    if overlap_method(net) == "dense":
+    if overlap_method(net).name == "dense":
         return "dense"
     if gram and has_gram_process(net):
         return "gram"
@@ -62,7 +69,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     if weights == "gram":
         return NUMBER_BYTES * NUMBERS_PER_LAYER * len(net.units)
     places = net.places
-    columns = error_columns(net)
+    columns = overlap_method(net).columns
     products = _products(net)
     widest = max(max(one.below, one.above) for one in products)
     taps = max(one.taps for one in products)
@@ -83,15 +90,9 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     if taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
         # Once the forward pass is over, its patches' memory waits for the tangent's, or goes back: the middle.
         working += features // 2
-    if overlap_method(net) == "dense":
+    if overlap_method(net).name == "dense":
         working += (3 + taps) * max(net.value_sizes) ** 2
     return dtype(precision).itemsize * (held + kept + working)
-
-
-def batch_bytes(net: Net, draws: int, weights: str, precision: str = "float64") -> int:
-    """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
-    together = min(draws, draws_per_batch(net, weights, precision))
-    return together * draw_bytes(net, weights, precision)
 
 
 @dataclass(frozen=True)
@@ -117,11 +118,11 @@ def _products(net: Net) -> list[Product]:
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """Per product, (columns asked from the right, from the left), and itself."""
     places, products = net.places, _products(net)
-    probed = overlap_method(net) == "probes"
+    probed = overlap_method(net).name == "probes"
     found = []
     for layer, product in enumerate(products):
         # A probe at a layer goes down and comes back up through every matrix below.
-        errors = (error_columns(net) + probed * (len(products) - layer)) * places
+        errors = (overlap_method(net).columns + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
         found.append((asked, product))
     return found
@@ -135,7 +136,7 @@ def _lazy_numbers_held(net: Net) -> int:
     their columns on both sides.
     """
     places = net.places
-    errors = error_columns(net) * places
+    errors = overlap_method(net).columns * places
     held = [0]
     for (right, left), product in _matrices(net):
         answers = min(left, errors) * product.fan_in if product.taps > 1 else 0
@@ -159,9 +160,9 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * _lazy_effort(net)
     first, *others = _products(net)
-    places, columns = net.places, error_columns(net)
+    places, columns = net.places, overlap_method(net).columns
     passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
-    method = overlap_method(net)
+    method = overlap_method(net).name
     if method == "dense":
         return passes + sum(_kernel_operations(one, places) for one in others)
     if method == "probes":
@@ -185,7 +186,7 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
     """How many draws to carry through the passes together; it changes speed, never a number."""
     if weights == "gram":
         return GRAM_DRAWS_PER_BATCH
-    patches = dtype(precision).itemsize * _patch_numbers(net, error_columns(net))
+    patches = dtype(precision).itemsize * _patch_numbers(net, overlap_method(net).columns)
     most = LAZY_BATCH_BYTES if weights == "lazy" else DENSE_BATCH_BYTES
     fitting = min(BATCH_BYTES // patches, most // draw_bytes(net, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))

@@ -71,6 +71,12 @@ class Forward:
         """Those of the units, numbered as places are, and of the readout, if there is one."""
         return [*self.passages, *([] if self.readout is None else [self.readout])]
 
+    def let_go(self, number: int) -> None:
+        """Drop what the tangent has left behind with unit ``number``: its passage, and weights of no later use."""
+        release(self.net, number, self.setting.weights)
+        self.passages[number - 1] = Passage(self.net.units[number - 1], [], [])
+        self.values[number - 1] = None
+
     def read(self) -> list[Any]:
         """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
         kept = [one for passage in self.passages for one in passage.inputs if one is not None]
@@ -244,15 +250,6 @@ def _tangent_along(
             own += change
         change = change if own is None else own
     return change
-
-
-def let_go(state: Forward, errors: Errors, number: int) -> None:
-    """Drop what the tangent has left behind with unit ``number``: its passage, its errors, weights of no later use."""
-    for place in range(len(state.net.units[number - 1].maps)):
-        errors.pop((number - 1, place), None)
-    release(state.net, number, state.setting.weights)
-    state.passages[number - 1] = Passage(state.net.units[number - 1], [], [])
-    state.values[number - 1] = None
 
 
 def release(net: Net, number: int, weights: Weights) -> None:

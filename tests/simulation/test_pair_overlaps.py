@@ -26,7 +26,7 @@ STEP = 1e-6
     ids=lambda net: f"{type(net).__name__}-{net.scaling}",
 )
 def test_overlaps_are_those_of_finite_differences(net):
-    found = pair_overlaps.draw_overlaps(net, PAIRS, 5, range(1), "dense", 0)["overlap"][0]
+    found = pair_overlaps.PairOverlaps(pairs=PAIRS, weights="dense").draw(net, 5, range(1))["overlap"][0]
     weights = [
         one.matrix[0].reshape(shape)
         for one, shape in zip(

@@ -9,15 +9,18 @@ from scipy import stats
 import meanfield as mf
 from meanfield.common.seeds import stream
 from meanfield.simulation import walk
-from meanfield.simulation.measures.residual_energy import draw_residual_energies
-from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
+from meanfield.simulation.measures.residual_energy import ResidualEnergies
+from meanfield.simulation.measures.stream_update import StreamUpdates
 from meanfield.simulation.weights.matrices import draw_dense
 from tests import naive
+from tests.draws import drawn_by
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import loops
 
 DRAWS = 4096
 KINDS = ("dense", "lazy")
+
+draw_residual_energies = drawn_by(ResidualEnergies)
 
 
 def _given_draw(loop, seed=0, draw=0):
@@ -134,12 +137,8 @@ def test_the_scale_of_a_stream_changes_no_number(kind, activation, monkeypatch):
 def test_auto_picks_by_cost():
     def kinds(**spec):
         loop = mf.TiedLoop(**spec)
-        return [cost.chosen_weights("auto") for cost in (residual_energy_cost(loop, False), _gradient_cost(loop))]
+        return [measure.settled(loop).weights for measure in (ResidualEnergies(), StreamUpdates(update="gradient"))]
 
     assert kinds(depth=64, width=1024) == ["lazy", "lazy"]
     assert kinds(depth=1024, width=1024) == ["dense", "dense"]
     assert kinds(depth=1024, width=1024, tied=False) == ["lazy", "lazy"]
-
-
-def _gradient_cost(loop):
-    return stream_update_cost(loop, "gradient")

@@ -56,11 +56,11 @@ def test_a_draw_does_not_depend_on_its_company(net):
 
 def test_adding_a_quantity_shifts_no_other(monkeypatch):
     """The probe column has its own stream: label and output terms are the same with and without it."""
-    from meanfield.simulation.measures import update_energy
+    from meanfield.simulation.measures import overlap_methods
 
     net = mf.ConvNet(depth=3, channels=4, grid=(6,))
     dense = draw_energies(net, 1, range(4))
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
     probed = draw_energies(net, 1, range(4))
     for name in ("label_term", "output_term"):
         np.testing.assert_allclose(dense[name], probed[name], rtol=1e-12)

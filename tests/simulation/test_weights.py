@@ -16,7 +16,7 @@ from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
 from meanfield.simulation.kernels.normals import fill_normal
-from meanfield.simulation.measures import update_energy
+from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import matrices as weights
 from meanfield.simulation.weights.matrices import Dense, Lazy, NormalSource, draw_weights
@@ -147,12 +147,12 @@ NETS = {
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
 def test_lazy_draws_have_the_law_of_dense_ones(net, monkeypatch):
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
     assert min(p for p in _disagreements(net) if p == p) > 1e-6 / COMPARISONS
 
 
 def test_another_width_is_seen(monkeypatch):
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
     """Negative control: one channel in twelve more changes every distribution that is compared above."""
     assert min(_disagreements(mf.MLP(depth=4, width=24), mf.MLP(depth=4, width=32))) < 1e-6 / COMPARISONS
 

@@ -27,9 +27,9 @@ from meanfield.nets.net import Net
 from meanfield.nets.units import named_weights
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation import passes
-from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, batch_bytes, draws_per_batch
+from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, draw_cost
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.weights.matrices import KINDS, draw_weights
 from meanfield.simulation.weights.moves import site_gram
 
@@ -50,26 +50,19 @@ class PairOverlaps(Measure):
         fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
         if fixed > (units := len(net.units)):
             raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
-        checked = replace(self, pairs=checked_pairs(cast(Sequential, net), self.pairs), fixed_layers=fixed)
-        return replace(checked, weights=checked.kind(net))
+        pairs = checked_pairs(cast(Sequential, net), self.pairs)
+        weights = cheaper_weights(cast(Sequential, net), pairs) if self.weights == "auto" else self.weights
+        return replace(self, pairs=pairs, fixed_layers=fixed, weights=weights)
 
-    def kind(self, net: Net) -> str:
-        return cheaper_weights(cast(Sequential, net), self.pairs) if self.weights == "auto" else self.weights
-
-    def operations(self, net: Net) -> float:
-        return overlap_operations(cast(Sequential, net), self.pairs, self.kind(net))
-
-    def together(self, net: Net) -> int:
-        return draws_per_batch(net, self.kind(net))
-
-    def bytes(self, net: Net, draws: int) -> int:
-        return batch_bytes(net, draws, self.kind(net))
+    def cost(self, net: Net) -> Cost:
+        operations = overlap_operations(cast(Sequential, net), self.pairs, self.weights)
+        return draw_cost(net, self.weights)._replace(operations=operations)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        return draw_overlaps(cast(Sequential, net), self.pairs, seed, draws, self.kind(net), self.fixed_layers)
+        return draw_overlaps(cast(Sequential, net), self, seed, draws)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        own = {"weights": self.kind(net), "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
+        own = {"weights": self.weights, "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
         estimates = {name: summarise_each(value) for name, value in values.items()}
         return measured_dataset(net, estimates, dict(attrs) | own, {"pair": [pair_name(pair) for pair in self.pairs]})
 
@@ -89,9 +82,7 @@ def overlap_operations(architecture: Sequential, pairs: tuple[Pair, ...], weight
     return (OPERATIONS_PER_NUMBER + 2 * columns) * sum(prod(shape) for shape in shapes)
 
 
-def draw_overlaps(
-    architecture: Sequential, pairs: tuple[Pair, ...], seed: int, draws: range, weights: str, fixed_layers: int
-) -> dict[str, Array]:
+def draw_overlaps(architecture: Sequential, measure: PairOverlaps, seed: int, draws: range) -> Pieces:
     """Per draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
 
     ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to unit h;
@@ -99,7 +90,7 @@ def draw_overlaps(
     ``overlap_excess`` T_h - r T_l, r the growth since the overlap began at unit l if gates average to q. Inputs and the
     weights of the first ``fixed_layers`` depth units are those of draw 0 in every draw.
     """
-    state = _drawn(architecture, seed, draws, weights, fixed_layers)
+    pairs, state = measure.pairs, _drawn(architecture, measure, seed, draws)
     directions = _directions(pairs)
     places = [(directions.index(first), directions.index(second)) for first, second in pairs]
     overlap, through_gates = np.full((2, len(draws), len(pairs), len(state.net.units)), np.nan)
@@ -113,8 +104,9 @@ def draw_overlaps(
     return _read_off(architecture, overlap, through_gates)
 
 
-def _drawn(architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int) -> passes.Forward:
+def _drawn(architecture: Sequential, measure: PairOverlaps, seed: int, draws: range) -> passes.Forward:
     """The forward pass of the draws, inputs and the weights of the lowest depth units shared if asked for."""
+    weights, fixed_layers = measure.weights, measure.fixed_layers
     matrices = draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], weights)
     inputs = draw_inputs(architecture, [stream(seed, "inputs", 0 if fixed_layers else draw) for draw in draws])
     if fixed_layers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,16 +48,16 @@ class GradientMoves(WeightMoves):
     """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
 
     At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
-    whichever is less work.
+    whichever is less work. The ``errors`` are used up: each is let go once its weight has moved.
     """
 
-    def __init__(self, state: Forward, errors: Mapping[Place, Any]) -> None:
+    def __init__(self, state: Forward, errors: MutableMapping[Place, Any]) -> None:
         super().__init__(state, sorted(errors))
         self._errors = errors
 
     def _moved(self, places: list[Place]) -> list[Any]:
         one, setting = self._map(places[0]), self._state.setting
-        errors = [self._errors[place] for place in places]
+        errors = [self._errors.pop(place) for place in places]
         if isinstance(one, Bias):
             total = sum(setting.by_sample(error).sum(axis=(3, 4)) for error in errors)[..., None, None]
             shapes = [setting.by_sample(error).shape for error in errors]
