@@ -1,9 +1,9 @@
 """Pointwise activations and the Gaussian averages that the theory needs of them.
 
 An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians
-(u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, Hermite series for
-smooth activations. Function and gate are written once, in terms of a few `Pointwise` functions, and so serve arrays of
-every library that has these.
+(u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, quadrature for smooth
+activations. Function and gate are written in terms of a few `Pointwise` functions, and so serve arrays of every library
+that has these.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Activation:
         function: sigma, of NumPy's arrays, or of another library's, whose `Pointwise` functions are given beside z.
         gate: sigma', likewise, the factor that a tangent or an error picks up (zero at the kink of ReLU).
         gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve the energy of tangents and
-            errors where pre-activations have variance 1 (P0 eq. 1).
+            errors where pre-activations have variance 1 (Zhang et al. 2026, eq. 1).
         homogeneous: whether sigma(t z) = t sigma(z) for t > 0. Then the gate depends on the sign of z alone: it has
             mean square q whatever the size of a Gaussian weight row, and signals too keep their energy.
         product: E[sigma(u) sigma(v)].

@@ -64,7 +64,7 @@ def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]
     Raises:
         ValueError: a length below 1, or grid and kernel of different dimension.
 
-    Source: P0 section 3.3 (definition), Lemma 3.
+    Source: Zhang et al. 2026, section 3.3, Lemma 3.
     """
     grid = require_counts("grid", grid)
     kernel = require_counts("kernel", kernel)
@@ -82,7 +82,7 @@ def rectangle_boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple
     Raises:
         TypeError, ValueError: as `boundary_fraction`.
 
-    Source: P0 section 3.3, rectangular grids.
+    Source: Zhang et al. 2026, section 3.3.
     """
     grid, kernel = require_counts("grid", grid), require_counts("kernel", kernel)
     require_same_dimension(grid, kernel)

@@ -27,14 +27,14 @@ def joins(layers: Sequence[Layer]) -> dict[int, int]:
     Raises:
         ValueError: two that start from one layer; what comes back through them is sent back through one alone.
     """
-    found: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for place, layer in enumerate(layers, start=1):
         if layer.skip is None:
             continue
-        if layer.skip in found:
+        if layer.skip in ends:
             raise ValueError(
-                f"layers {found[layer.skip]} and {place} both skip from layer {layer.skip}; errors and labels are "
+                f"layers {ends[layer.skip]} and {place} both skip from layer {layer.skip}; errors and labels are "
                 "sent back through one skip connection of a layer: let every skip start from a layer of its own"
             )
-        found[layer.skip] = place
-    return found
+        ends[layer.skip] = place
+    return ends

@@ -1,5 +1,4 @@
-"""What a branch is made of: maps as frozen data. What they do stands in `simulation/maps`, what theory knows of them in
-`theory/maps`; neither looks at the other.
+"""The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their theory.
 
 Values have channels (or units), samples and sites; a map acts on every sample alike.
 """
@@ -13,8 +12,8 @@ from typing import ClassVar
 
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.lattice import PADDINGS
 
-PADDINGS = ("circular", "zero")
 NORMALISATIONS = ("layer", "rms")
 ATTENTION_SCALES = ("inverse_sqrt", "inverse")
 POOLINGS = ("mean", "last")

@@ -12,7 +12,7 @@ from meanfield.nets.lattice import PADDINGS, require_same_dimension
 
 @dataclass(frozen=True, kw_only=True)
 class ConvNet(Sequential):
-    """Convolutional net of stride 1 on a 1D or 2D grid (P0 eq. 3).
+    """Convolutional net of stride 1 on a 1D or 2D grid (Zhang et al. 2026, eq. 3).
 
     z_j(p) = sum_i sum_Delta W_{j,i,Delta} sigma(z_i(p + Delta)), with the offsets of `meanfield.nets.lattice`.
 

@@ -10,27 +10,37 @@ from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 
-from meanfield.common.validation import MOST_LAYERS, require_choice, require_count, require_counts, settle
-from meanfield.nets.activations import ACTIVATIONS
+from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
+from meanfield.common.validation import (
+    MOST_LAYERS,
+    require_choice,
+    require_count,
+    require_counts,
+    require_positive,
+    settle,
+)
+from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.nets.layers import Layer
 from meanfield.nets.maps import Linear, Map, Pointwise, Pooling, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
-from meanfield.nets.weight_scale import WeightScale
 
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution")
 INPUT_LAYOUT = "(samples, channels, *grid)"
 
 
-class Sequential(WeightScale, Net):
+class Sequential(Net):
     """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
 
     Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
     channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil, q the activation's gain,
-    M output coordinates of one sample.
+    M output coordinates of one sample. Weights have variance sigma_W^2/fan_in; a ``weight_variance`` of None is the
+    fan-in rule, sigma_W^2 = 1/q (Zhang et al. 2026, eq. 1).
     """
 
+    activation: str
+    weight_variance: float | None
     depth: int
     outputs: int
     head: str
@@ -44,6 +54,20 @@ class Sequential(WeightScale, Net):
     @abstractmethod
     def channels_by_layer(self) -> tuple[int, ...]:
         """C_0 .. C_N."""
+
+    @cached_property
+    def sigma(self) -> Activation:
+        return activation_named(self.activation)
+
+    @property
+    def variance_factor(self) -> float:
+        """Variance of the weights over that of the fan-in rule: q sigma_W^2, or 1 under the rule."""
+        return 1.0 if self.weight_variance is None else self.weight_variance * self.sigma.gain
+
+    @property
+    def input_energy(self) -> float:
+        """E[sigma(x)^2] of normalised inputs, at which z^(1) has variance 1: 1/sigma_W^2, q under the fan-in rule."""
+        return self.sigma.gain / self.variance_factor
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -116,7 +140,7 @@ class Sequential(WeightScale, Net):
 
     @property
     def head_variance(self) -> float:
-        """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (P0 sections 3.1, 3.3)."""
+        """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (Zhang et al. 2026, 3.1, 3.3)."""
         fan_in = self.head_fan_in
         if self.head == "he":
             return self.variance_factor / (self.sigma.gain * fan_in)
@@ -124,7 +148,7 @@ class Sequential(WeightScale, Net):
 
     @property
     def weight_variances(self) -> list[float]:
-        """s = 1/(q fan_in) of W^(1) .. W^(N) (P0 eq. 1), times the layer's factor, then the readout's."""
+        """s = 1/(q fan_in) of W^(1) .. W^(N), times the layer's factor, then the readout's."""
         below = zip(self.layers, self.channels_by_layer, strict=False)
         hidden = [layer.variance_factor / (self.sigma.gain * self.taps * width) for layer, width in below]
         return [*hidden, self.head_variance]
@@ -137,15 +161,27 @@ class Sequential(WeightScale, Net):
         return [*hidden, (self.outputs, channels[-1], *(() if self.is_pooled else self.kernel))]
 
     def _check_counts_and_names(self) -> None:
-        settle(
-            self,
-            depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers"),
-            outputs=require_count("outputs", self.outputs, why="coordinates of the readout"),
-            inputs=require_count("inputs", self.inputs, why="samples in the batch"),
-        )
+        depth = require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers")
+        settle(self, depth=depth)
+        self._settle_counts(outputs="coordinates of the readout", inputs="samples in the batch")
         require_choice("activation", self.activation, ACTIVATIONS)
         require_choice("head", self.head, HEADS)
         self._check_weight_variance()
+
+    def _check_weight_variance(self) -> None:
+        """Settle sigma_W^2: it is positive and, where inputs are normalised, some input gives z^(1) variance 1."""
+        if self.weight_variance is None:
+            return
+        why = "it is sigma_W^2, the variance of the weights times fan-in"
+        given = require_positive("weight_variance", self.weight_variance, why=why)
+        settle(self, weight_variance=given)
+        reached = mean_square(self.sigma.function, LARGEST_VARIANCE)
+        if self.input_law == "normalised" and not self.sigma.homogeneous and self.input_energy >= reached:
+            raise ValueError(
+                f"weight_variance is {given:g}: inputs are scaled so that z^(1) has variance 1, which takes "
+                f"E[sigma(x)^2] = {self.input_energy:g}, and {self.activation} reaches {reached:.4g}; "
+                f"give more than {1 / reached:.4g}"
+            )
 
     def _check_width(self, name: str) -> None:
         counts = require_counts(name, getattr(self, name), why="one number, or one per layer")
@@ -157,7 +193,7 @@ class Sequential(WeightScale, Net):
 
     def _check_input_width(self, name: str) -> None:
         if getattr(self, name) is not None:
-            settle(self, **{name: require_count(name, getattr(self, name), why="channels of the input")})
+            self._settle_counts(**{name: "channels of the input"})  # type: ignore[arg-type]
 
 
 def with_input(width: int | tuple[int, ...], depth: int, input_width: int | None) -> tuple[int, ...]:

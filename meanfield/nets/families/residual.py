@@ -1,14 +1,17 @@
 """Residual nets: K blocks z + a branch(z) on a stream, with plain layers below and above.
 
 A branch is a chain of k layers Z = W patches(sigma(z)), the first of which reads the stream, so that with k = 1 a block
-is z + a W sigma(z) (P0 eqs. 4, 28). The scaling says how a branch is kept small as K grows:
+is z + a W sigma(z). The scaling says how a branch is kept small as K grows:
 
-    "init"               every branch tensor has variance 1/(q K fan_in), and a = 1  (P0 eq. 5)
-    "multiplier_sqrt"    a = K^(-1/2), variance 1/(q fan_in)  (P0's "equivalently"; P1, k = 1)
-    "multiplier_linear"  a = 1/K, variance 1/(q fan_in)  (P1, k >= 2)
+    "init"               every branch tensor has variance 1/(q K fan_in), and a = 1
+    "multiplier_sqrt"    a = K^(-1/2), variance 1/(q fan_in)
+    "multiplier_linear"  a = 1/K, variance 1/(q fan_in)
     "none"               a = 1, variance 1/(q fan_in)
 
 Depth units are the stem's layers, the blocks and the tail's layers; parameters outside branches follow the fan-in rule.
+
+Source: Zhang et al. 2026, eqs. 4, 28, with "init" (eq. 5) and, as its equivalent, "multiplier_sqrt"; Zheng et al. 2026
+take "multiplier_sqrt" for k = 1 and "multiplier_linear" for k >= 2.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from meanfield.common.validation import require_choice, require_count, settle
+from meanfield.common.validation import require_choice
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
@@ -62,20 +65,17 @@ class Residual(Sequential):
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        inner, found = Layer(variance_factor=self.branch_variance_factor), [Layer()] * self.stem
+        inner, layers = Layer(variance_factor=self.branch_variance_factor), [Layer()] * self.stem
         for _ in range(self.blocks):
-            joint = Layer(len(found), self.multiplier, self.branch_variance_factor)
-            found += [inner] * (self.block_depth - 1) + [joint]
-        return (*found, *[Layer()] * self.tail)
+            joint = Layer(len(layers), self.multiplier, self.branch_variance_factor)
+            layers += [inner] * (self.block_depth - 1) + [joint]
+        return (*layers, *[Layer()] * self.tail)
 
     @cached_property
     def unit_ends(self) -> tuple[int, ...]:
-        inside = {
-            place
-            for start in range(self.stem, self.stem + self.blocks * self.block_depth, self.block_depth)
-            for place in range(start + 1, start + self.block_depth)
-        }
-        return tuple(place for place in range(1, len(self.layers) + 1) if place not in inside)
+        stem, last = range(1, self.stem + 1), self.stem + self.blocks * self.block_depth
+        blocks = range(self.stem + self.block_depth, last + 1, self.block_depth)
+        return (*stem, *blocks, *range(last + 1, last + self.tail + 1))
 
     @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
@@ -84,12 +84,8 @@ class Residual(Sequential):
 
     def _check_blocks(self) -> None:
         """Counts of blocks, and a stream that can be added to: one width, which the input has too without a stem."""
-        for count, minimum, why in (
-            ("block_depth", 1, "layers of a branch"),
-            ("stem", 0, "plain layers below the blocks"),
-            ("tail", 0, "plain layers above the blocks"),
-        ):
-            settle(self, **{count: require_count(count, getattr(self, count), minimum=minimum, why=why)})
+        self._settle_counts(block_depth="layers of a branch")
+        self._settle_counts(minimum=0, stem="plain layers below the blocks", tail="plain layers above the blocks")
         require_choice("scaling", self.scaling, SCALINGS)
         if self.weight_variance is not None:
             raise ValueError(
@@ -107,7 +103,7 @@ class Residual(Sequential):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualMLP(Residual, MLP):
-    """Fully-connected residual net: stem, K blocks z + a branch(z), tail, and a linear readout (P0 eqs. 4, 5, 28).
+    """Fully-connected residual net: stem, K blocks z + a branch(z), tail, and a linear readout.
 
     Datasets are indexed by depth units: the stem's layers, the blocks, the tail's layers.
 
@@ -122,6 +118,8 @@ class ResidualMLP(Residual, MLP):
     Raises:
         TypeError, ValueError: a count that is not whole or too small, an unknown name, several widths, an input of
             another width than the stream without a stem.
+
+    Source: Zhang et al. 2026, eqs. 4, 5, 28.
     """
 
     STREAM = "width"
@@ -130,7 +128,7 @@ class ResidualMLP(Residual, MLP):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualConvNet(Residual, ConvNet):
-    """Convolutional residual net of stride 1: the blocks of `ResidualMLP` with convolutional layers (P0 section 4.3).
+    """Convolutional residual net of stride 1: the blocks of `ResidualMLP` with convolutional layers.
 
     Args:
         depth: blocks K, at least 1.
@@ -140,6 +138,8 @@ class ResidualConvNet(Residual, ConvNet):
 
     Raises:
         TypeError, ValueError: as for `ConvNet` and `ResidualMLP`.
+
+    Source: Zhang et al. 2026, section 4.3.
     """
 
     STREAM = "channels"
