@@ -60,7 +60,7 @@ def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
         return "dense"
     if gram and has_gram_process(net):
         return "gram"
-    elements = sum(one.above * one.fan_in for one in _products(net))
+    elements = sum(product.above * product.fan_in for product in _products(net))
     return "lazy" if _lazy_effort(net) < elements else "dense"
 
 
@@ -71,12 +71,12 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     places = net.places
     columns = overlap_method(net).columns
     products = _products(net)
-    widest = max(max(one.below, one.above) for one in products)
-    taps = max(one.taps for one in products)
+    widest = max(max(product.below, product.above) for product in products)
+    taps = max(product.taps for product in products)
     held = sum(prod(shape) for shape in net.weight_shapes)
     if weights == "lazy":
         held = _lazy_numbers_held(net)
-    kept = (net.first_channels + sum(one.above for one in products)) * places * (1 + columns)
+    kept = (net.first_channels + sum(product.above for product in products)) * places * (1 + columns)
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
     working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
@@ -110,22 +110,25 @@ class Product:
 
 def _products(net: Net) -> list[Product]:
     """Those of the depth units, from the input up."""
-    linear = (one for _, _, one in uses(net.units) if isinstance(one, Linear))
-    sizes = ((one.weights[0], sum(weight.shape[0] for weight in one.weights), one.taps) for one in linear)
-    return [Product(first.shape[1] * first.groups, above, taps) for first, above, taps in sizes]
+    products = []
+    for _, _, linear in uses(net.units):
+        if isinstance(linear, Linear):
+            below = linear.weights[0].shape[1] * linear.weights[0].groups
+            products.append(Product(below, sum(weight.shape[0] for weight in linear.weights), linear.taps))
+    return products
 
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """Per product, (columns asked from the right, from the left), and itself."""
     places, products = net.places, _products(net)
     probed = overlap_method(net).name == "probes"
-    found = []
+    matrices = []
     for layer, product in enumerate(products):
         # A probe at a layer goes down and comes back up through every matrix below.
         errors = (overlap_method(net).columns + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
-        found.append((asked, product))
-    return found
+        matrices.append((asked, product))
+    return matrices
 
 
 def _lazy_numbers_held(net: Net) -> int:
@@ -147,7 +150,7 @@ def _lazy_numbers_held(net: Net) -> int:
 
 def _lazy_effort(net: Net) -> float:
     """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
-    return LAZY_EFFORT * sum(right * one.above + left * one.fan_in for (right, left), one in _matrices(net))
+    return LAZY_EFFORT * sum(right * product.above + left * product.fan_in for (right, left), product in _matrices(net))
 
 
 def draw_operations(net: Net, weights: str = "dense") -> float:
@@ -161,25 +164,26 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
         return OPERATIONS_PER_NUMBER * _lazy_effort(net)
     first, *others = _products(net)
     places, columns = net.places, overlap_method(net).columns
-    passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
+    passes = sum(_operations(product, places, columns) for product in others)
+    passes += _operations(first, places, columns, first=True)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(_kernel_operations(one, places) for one in others)
+        return passes + sum(_kernel_operations(product, places) for product in others)
     if method == "probes":
-        up_to = list(accumulate(_operations(one, places, 1) for one in others))
+        up_to = list(accumulate(_operations(product, places, 1) for product in others))
         return passes + sum(up_to) + (len(others) + 1) * _operations(first, places, 1, first=True)
     return passes
 
 
-def _operations(one: Product, places: int, columns: int, first: bool = False) -> float:
+def _operations(product: Product, places: int, columns: int, first: bool = False) -> float:
     """A product's share: forward, back and along for every column, and its own update; the first carries none."""
-    carried = 2 * one.above * one.fan_in * places * (1 if first else 1 + 2 * columns)
-    return carried + min(own_update_operations(places, one.below, one.taps, one.above * columns))
+    carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)
+    return carried + min(own_update_operations(places, product.below, product.taps, product.above * columns))
 
 
-def _kernel_operations(one: Product, places: int) -> float:
+def _kernel_operations(product: Product, places: int) -> float:
     """Carrying the tangent kernel through a product, its columns and then its rows."""
-    return 2 * one.above * one.fan_in * places * places * (one.below + one.above)
+    return 2 * product.above * product.fan_in * places * places * (product.below + product.above)
 
 
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
@@ -194,5 +198,5 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
 
 def _patch_numbers(net: Net, columns: int) -> int:
     products = _products(net)
-    widest = max(max(one.below, one.above) for one in products)
-    return widest * max(one.taps for one in products) * columns * net.places
+    widest = max(max(product.below, product.above) for product in products)
+    return widest * max(product.taps for product in products) * columns * net.places

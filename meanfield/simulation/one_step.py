@@ -74,9 +74,9 @@ def one_step(
     with overflow_silent():
         state = _checked_forward(architecture, weights, inputs, arrays)
         changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
-        found = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
-    _require_range("a change", found, precision)
-    return found
+        images = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
+    _require_range("a change", images, precision)
+    return images
 
 
 def pre_activations(
@@ -95,11 +95,11 @@ def pre_activations(
     arrays = arrays_of(backend, precision)
     with overflow_silent():
         state = _checked_forward(architecture, weights, inputs, arrays)
-    found = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
+    images = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
     if architecture.readout_unit is not None:
-        found.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
-    _require_range("a pre-activation", found, precision)
-    return found
+        images.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
+    _require_range("a pre-activation", images, precision)
+    return images
 
 
 def _samples(architecture: Net, inputs: ArrayLike) -> int:
@@ -140,11 +140,11 @@ def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LE
         require_followed(what, float(np.abs(given).max()), least)
 
 
-def _require_range(what: str, found: list[Array], precision: str) -> None:
+def _require_range(what: str, images: list[Array], precision: str) -> None:
     """Raise OverflowError unless the precision holds these arrays of every layer."""
     if precision == "float32":
-        require_range({what: np.array([[np.abs(values).max() for values in found]])})
-    require_finite(what, found)
+        require_range({what: np.array([[np.abs(values).max() for values in images]])})
+    require_finite(what, images)
 
 
 def _to_columns(images: Array) -> Array:

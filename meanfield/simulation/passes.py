@@ -79,8 +79,8 @@ class Forward:
 
     def read(self) -> list[Any]:
         """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
-        kept = [one for passage in self.passages for one in passage.inputs if one is not None]
-        return list({id(one): one for one in [*kept, self.values[-1]]}.values())
+        kept = [array for passage in self.passages for array in passage.inputs if array is not None]
+        return list({id(array): array for array in [*kept, self.values[-1]]}.values())
 
 
 class Moves(Protocol):
@@ -132,10 +132,10 @@ def joined(unit: Unit, branch: Any, below: Any) -> Any:
 
 def _along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting) -> Any:
     remade = False
-    for one in maps:
-        operation = operation_of(one)
+    for spec in maps:
+        operation = operation_of(spec)
         passage.inputs.append(None if remade else values)
-        values, kept = operation.forward(one, values, setting)
+        values, kept = operation.forward(spec, values, setting)
         passage.kept.append(kept)
         remade = operation.remade
     return values
@@ -148,10 +148,10 @@ def through_readout(state: Forward, output_error: Any, into: Errors | None = Non
         return output_error, errors
     unit = state.readout.unit
     arriving = output_error if unit.multiplier == 1.0 else unit.multiplier * output_error
-    found = _back_along(
+    below = _back_along(
         state.readout, range(len(unit.branch)), arriving, len(state.net.units), errors, state.setting, True
     )
-    return found, errors
+    return below, errors
 
 
 def backward(state: Forward, error: Any, last: int, into: Errors | None = None) -> Errors:
@@ -163,15 +163,16 @@ def backward(state: Forward, error: Any, last: int, into: Errors | None = None) 
     arriving = {last: error}
     for number in range(last, 0, -1):
         passage, unit = state.passages[number - 1], state.net.units[number - 1]
-        branch, whole = len(unit.branch), len(unit.maps)
-        one = _back_along(passage, range(branch, whole), arriving.pop(number), number - 1, errors, state.setting, True)
+        branch, after = range(len(unit.branch)), range(len(unit.branch), len(unit.maps))
+        at_join = _back_along(passage, after, arriving.pop(number), number - 1, errors, state.setting, True)
         if unit.skip:
-            arriving[unit.skip] = one if unit.skip not in arriving else arriving[unit.skip] + one
+            arriving[unit.skip] = at_join if unit.skip not in arriving else arriving[unit.skip] + at_join
         if unit.multiplier != 1.0:
-            one = unit.multiplier * one
-        below = _back_along(passage, range(branch), one, number - 1, errors, state.setting, number > 1)
+            at_join = unit.multiplier * at_join
+        below = _back_along(passage, branch, at_join, number - 1, errors, state.setting, number > 1)
         if number > 1:
-            arriving[number - 1] = below if number - 1 not in arriving else _added(below, arriving[number - 1], one)
+            waits = number - 1 in arriving
+            arriving[number - 1] = _added(below, arriving[number - 1], at_join) if waits else below
     return errors
 
 
@@ -189,14 +190,14 @@ def _back_along(
     """Errors through maps from the top down, kept at those with weights; to the input, or only to the lowest weight."""
     maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
     for place in reversed(places):
-        one, operation = maps[place], operation_of(maps[place])
-        holds = bool(one.weights)
+        spec, operation = maps[place], operation_of(maps[place])
+        holds = bool(spec.weights)
         if holds:
             errors[number, place] = error
-        if not to_input and not any(one.weights for one in maps[places.start : place]):
+        if not to_input and not any(lower.weights for lower in maps[places.start : place]):
             return None
         values = passage.input_of(place, setting) if operation.reads else None
-        below = operation.backward(one, values, passage.kept[place], error, setting, owned)
+        below = operation.backward(spec, values, passage.kept[place], error, setting, owned)
         owned = owned and not holds if below is error else True
         error = below
     return error
@@ -240,12 +241,12 @@ def _tangent_along(
     maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves, setting: Setting
 ) -> Any:
     """A change through maps, joined by what their own weights do; None is no change."""
-    for place, one in enumerate(maps, start=first):
+    for place, spec in enumerate(maps, start=first):
         if change is not None:
-            operation = operation_of(one)
+            operation = operation_of(spec)
             values = passage.input_of(place, setting) if operation.reads else None
-            change = operation.tangent(one, values, passage.kept[place], change, setting)
-        own = moves.of((number, place)) if one.weights else None
+            change = operation.tangent(spec, values, passage.kept[place], change, setting)
+        own = moves.of((number, place)) if spec.weights else None
         if own is not None and change is not None:
             own += change
         change = change if own is None else own
@@ -254,7 +255,7 @@ def _tangent_along(
 
 def release(net: Net, number: int, weights: Weights) -> None:
     """Drop the weights that unit ``number``, counted from 1, is the last to use."""
-    for weight in (weight for one in net.units[number - 1].maps for weight in one.weights):
+    for weight in (weight for spec in net.units[number - 1].maps for weight in spec.weights):
         if net.last_uses[weight.name] == number:
             weights.pop(weight.name, None)
 

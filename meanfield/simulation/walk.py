@@ -84,19 +84,19 @@ def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iter
 def _along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tuple[Any, Any]:
     """Features and increment, in the units 2^carried of the values; None stands for units of 1."""
     power, features = carried, (values, carried)
-    for one in unit.branch:
-        operation, features = operation_of(one), (values, power)
+    for spec in unit.branch:
+        operation, features = operation_of(spec), (values, power)
         if power is not None:
-            degree = operation.degree(one)
+            degree = operation.degree(spec)
             if degree is None:
                 values = _scaled(values, power, setting.arrays)
             power = degree * power if degree else None
-        values = operation.forward(one, values, setting)[0]
+        values = operation.forward(spec, values, setting)[0]
     if carried is None:
         return features[0], values
     first, second = (
-        _scaled(found, -carried if of is None else of - carried, setting.arrays)
-        for found, of in (features, (values, power))
+        _scaled(array, -carried if of is None else of - carried, setting.arrays)
+        for array, of in (features, (values, power))
     )
     return first, second
 

@@ -66,7 +66,7 @@ class RitzSpace:
             turned = core @ self._seen_right
             cross = self._seen_left.T @ turned
             squares, vectors = eigen(self._squares + cross + cross.T + turned.T @ turned)
-            found, residual = self._found(vectors[:, -1], squares[-1], turned, core)
+            top, residual = self._found(vectors[:, -1], squares[-1], turned, core)
             settled = _settled(squares, _length(residual), tolerance)
             if not settled:
                 others = range(2, 1 + min(JOINING, len(squares)))
@@ -74,7 +74,7 @@ class RitzSpace:
                 settled = not self._grow(np.stack([residual, *rest]))
             if settled:
                 self._vectors = vectors[:, -KEPT:]
-                return found
+                return top
 
     def _found(self, chosen: Array, square: float, turned: Array, core: Array) -> tuple[Top, Array]:
         """One Ritz vector, and (W + L C R^T)^T of its image less what the eigenvalue makes of it."""
@@ -112,7 +112,7 @@ class RitzSpace:
         """Write down new vectors and what is known of them."""
         before, self._known = self._known, self._known + len(rows)
         if self._known > len(self._basis):
-            self._basis, self._images = (np.vstack([one, np.empty_like(one)]) for one in (self._basis, self._images))
+            self._basis, self._images = (np.vstack([rows, np.empty_like(rows)]) for rows in (self._basis, self._images))
         self._basis[before : self._known], self._images[before : self._known] = rows, images
         squares = np.empty((self._known, self._known))
         squares[:before, :before] = self._squares

@@ -61,7 +61,9 @@ def _by_groups(
         return work(first, values, table, rectified, gate)
     size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
     groups = [slice(d, d + size) for d in range(0, draws, size)]
-    parts = [work(first[one], values[one], table, rectified, None if gate is None else gate[one]) for one in groups]
+    parts = [
+        work(first[group], values[group], table, rectified, None if gate is None else gate[group]) for group in groups
+    ]
     return np.concatenate(parts)
 
 

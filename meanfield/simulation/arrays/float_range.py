@@ -75,12 +75,12 @@ def require_reach(architecture: Net) -> None:
         )
 
 
-def require_energies(found: Mapping[str, Array], may_vanish: bool) -> None:
+def require_energies(energies: Mapping[str, Array], may_vanish: bool) -> None:
     """Raise OverflowError unless double precision holds all energies, (D, ...) by name, and their squares.
 
     Unless they ``may_vanish``, as behind units that are all off, label terms of 0 have been lost.
     """
-    for name, values in found.items():
+    for name, values in energies.items():
         bad = ~(np.abs(values) < LARGEST_ENERGY)
         if name == "label_term" and not may_vanish:
             bad |= values == 0

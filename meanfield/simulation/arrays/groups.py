@@ -52,16 +52,16 @@ def draw_energies_on(
             return draw_energies(net, seed, wanted, weights=weights, arrays=arrays, **options)
 
     if arrays.normals is None:
-        found = energies(draws)
+        numbers = energies(draws)
     else:
-        found = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
+        numbers = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
     if precision == "float32":
-        changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
-        require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
+        changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
+        require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
     # Gates that are shut on one side can all be so at once.
-    used = {one.activation for unit in net.units for one in unit.maps if isinstance(one, Pointwise)}
-    require_energies(found, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
-    return found
+    used = {part.activation for unit in net.units for part in unit.maps if isinstance(part, Pointwise)}
+    require_energies(numbers, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
+    return numbers
 
 
 def draws_per_group(net: Net, weights: str, precision: str) -> int:

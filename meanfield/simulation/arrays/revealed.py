@@ -92,9 +92,9 @@ def extended(arrays: Arrays, basis: Any, queries: Any) -> tuple[Any, Any, Any]:
 def _subtract(vectors: Any, rows: Any, parts: Any) -> None:
     """Take from the vectors (D, r, size) their components along orthonormal rows, and add these to their ``parts``."""
     if rows.shape[1]:
-        found = vectors @ rows.swapaxes(1, 2)
-        vectors -= found @ rows
-        parts += found
+        products = vectors @ rows.swapaxes(1, 2)
+        vectors -= products @ rows
+        parts += products
 
 
 def draw_device_weights(net: Net, normals: Any, kind: str, arrays: Arrays, draws: int) -> Weights:

@@ -44,22 +44,22 @@ class Operation(ABC):
     lends = False
     rectifies = False
 
-    def degree(self, one: Any) -> int | None:
+    def degree(self, spec: Any) -> int | None:
         """d, where the output of t X is t^d times that of X for all t > 0; None where there is no such number."""
         return None
 
     @abstractmethod
-    def forward(self, one: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
+    def forward(self, spec: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
         """The output (D, C', B, S), and what the other passes want kept of it besides the input."""
 
-    def seen(self, one: Any, values: Any, setting: Setting) -> Any:
-        """What the map's own weights are multiplied by, before patches are taken of it."""
+    def seen(self, spec: Any, values: Any, setting: Setting) -> Any:
+        """What the map's own weights are multiplied by, before its patches are taken."""
         return values
 
     @abstractmethod
-    def backward(self, one: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+    def backward(self, spec: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
         """Errors (D, C, r B, S) at the input from those at the output, which may be written to if ``in_place``."""
 
     @abstractmethod
-    def tangent(self, one: Any, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+    def tangent(self, spec: Any, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         """The first-order change of the output for a change of the input, weights being as they are."""

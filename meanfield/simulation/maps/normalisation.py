@@ -16,25 +16,25 @@ class NormalisationOperation(Operation):
 
     lends = True
 
-    def degree(self, one: Normalisation) -> int | None:
-        return None if one.epsilon else 0
+    def degree(self, spec: Normalisation) -> int | None:
+        return None if spec.epsilon else 0
 
-    def forward(self, one: Normalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
+    def forward(self, spec: Normalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
         xp = setting.arrays.xp
-        centred = values - _mean(values) if one.kind == "layer" else values
-        inverse = 1 / xp.sqrt(_mean(centred * centred) + one.epsilon)
+        centred = values - _mean(values) if spec.kind == "layer" else values
+        inverse = 1 / xp.sqrt(_mean(centred * centred) + spec.epsilon)
         normalised = centred * inverse
         return normalised, (normalised, inverse)
 
     def backward(
-        self, one: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
+        self, spec: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
     ) -> Any:
-        return self.tangent(one, values, kept, errors, setting)
+        return self.tangent(spec, values, kept, errors, setting)
 
-    def tangent(self, one: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+    def tangent(self, spec: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         normalised, inverse = (side[:, :, None] for side in kept)
         columns = setting.by_sample(moved)
-        across = columns - _mean(columns) if one.kind == "layer" else columns
+        across = columns - _mean(columns) if spec.kind == "layer" else columns
         return (inverse * (across - normalised * _mean(normalised * columns))).reshape(moved.shape)
 
 

@@ -23,10 +23,10 @@ def energy_estimates(values: dict[str, Array]) -> dict[str, Estimate | Means | D
 def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
     means = {name: values[name].mean(axis=1, keepdims=True) for name in ("update_energy", "label_term")}
     per_draw = {**values, "mean_update_energy": means["update_energy"]}
-    found = {name: summarise(value) for name, value in per_draw.items()}
-    found["learning_rate_scale"] = _inverse_root(found["mean_update_energy"])
-    found["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
-    return found
+    estimates = {name: summarise(value) for name, value in per_draw.items()}
+    estimates["learning_rate_scale"] = _inverse_root(estimates["mean_update_energy"])
+    estimates["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
+    return estimates
 
 
 def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:

@@ -78,7 +78,9 @@ class StreamCost:
         held = self._most_at_once({weight: prod(weight.shape) for weight in self._asked})
         if kind == "lazy":
             held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
-            held += min(NormalSource.BLOCK, sum(numbers_revealed(one, *asked) for one, asked in self._asked.items()))
+            held += min(
+                NormalSource.BLOCK, sum(numbers_revealed(weight, *asked) for weight, asked in self._asked.items())
+            )
         widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
         return NUMBER_BYTES * (held + VECTORS * widest * self.net.places + self.extra_numbers)
 
@@ -98,8 +100,8 @@ class StreamCost:
         if self.keeps_all:
             return sum(numbers.values())
         spans: dict[Weight, list[int]] = {}
-        for unit, _, one in uses(self.net.units):
-            for weight in one.weights:
+        for unit, _, holder in uses(self.net.units):
+            for weight in holder.weights:
                 spans.setdefault(weight, []).append(unit)
         change = [0] * (len(self.net.units) + 1)
         for weight, units in spans.items():

@@ -34,34 +34,34 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
     units = state.net.units
     last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
     own: Any = None  # Theta of the value at hand, and between it and those that a skip still asks for
-    beside: dict[int, Any] = {}
+    crossed: dict[int, Any] = {}
     between: dict[tuple[int, int], Any] = {}  # and between those
     for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
         if number in last_use:
-            beside[number] = own
-            between |= {(number, other): kernel for other, kernel in beside.items()}
-        own, beside = _along(range(len(unit.branch)), passage, own, beside, state)
+            crossed[number] = own
+            between |= {(number, other): kernel for other, kernel in crossed.items()}
+        own, crossed = _along(range(len(unit.branch)), passage, own, crossed, state)
         own *= unit.multiplier**2
         if unit.skip:
-            cross = beside[unit.skip]
+            cross = crossed[unit.skip]
             own += between[unit.skip, unit.skip] + unit.multiplier * (cross + cross.swapaxes(1, 2))
-        beside = {
+        crossed = {
             other: unit.multiplier * kernel + (_between(between, unit.skip, other) if unit.skip else 0.0)
-            for other, kernel in beside.items()
+            for other, kernel in crossed.items()
             if last_use[other] > number
         }
         if unit.after:
-            own, beside = _along(range(len(unit.branch), len(unit.maps)), passage, own, beside, state)
+            own, crossed = _along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
         yield own
 
 
-def _between(found: dict[tuple[int, int], Any], one: int, other: int) -> Any:
+def _between(kernels: dict[tuple[int, int], Any], first: int, other: int) -> Any:
     """Theta between two values, (n_one, n_other)."""
-    return found[one, other] if one >= other else found[other, one].swapaxes(1, 2)
+    return kernels[first, other] if first >= other else kernels[other, first].swapaxes(1, 2)
 
 
 def _along(
-    places: Sequence[int], passage: Passage, own: Any, beside: dict[int, Any], state: Forward
+    places: Sequence[int], passage: Passage, own: Any, crossed: dict[int, Any], state: Forward
 ) -> tuple[Any, dict[int, Any]]:
     """Kernels through maps: that of the value on both sides, those between it and others on its side."""
     start = 0
@@ -78,24 +78,24 @@ def _along(
             if own is not None:
                 kernel += own
             own = kernel
-        beside = {source: _carried(run, passage, kernel, state) for source, kernel in beside.items()}
-    return own, beside
+        crossed = {source: _carried(run, passage, kernel, state) for source, kernel in crossed.items()}
+    return own, crossed
 
 
 def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
     """What a map's own weights give: (X^T X) x identity over channels, (D, n, n), X what a channel's group sees."""
-    one: Any = passage.unit.maps[place]
+    spec: Any = passage.unit.maps[place]
     xp = state.arrays.xp
     features = passage.input_of(place, state.setting)
-    draws, channels = len(features), sum(weight.shape[0] for weight in one.weights)
+    draws, channels = len(features), sum(weight.shape[0] for weight in spec.weights)
     pairs = features.shape[2] * features.shape[3]
     kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
     first = 0
-    for weight in one.weights:
+    for weight in spec.weights:
         rows, size = weight.group_rows, features.shape[1] // weight.groups
         for group in range(weight.groups):
             seen = features[:, group * size : (group + 1) * size]
-            gram = 1.0 if isinstance(one, Bias) else site_gram(one, seen, state.setting)
+            gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, seen, state.setting)
             for channel in range(first, first + rows):
                 kernel[:, channel, :, channel] = gram
             first += rows
@@ -108,9 +108,9 @@ def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) 
     draws, channels, samples, sites = passage.input_of(run[0], setting).shape
     columns = moveaxis(kernel.reshape(draws, channels, samples, sites, -1), 4, 2).reshape(draws, channels, -1, sites)
     for place in run:
-        one, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
+        spec, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
         values = passage.input_of(place, setting) if operation.reads else None
-        columns = operation.tangent(one, values, passage.kept[place], columns, setting)
+        columns = operation.tangent(spec, values, passage.kept[place], columns, setting)
     above, sites = columns.shape[1], columns.shape[3]  # pooled ones are fewer
     carried = moveaxis(columns.reshape(draws, above, -1, samples, sites), 2, 4)
     return carried.reshape(draws, above * samples * sites, -1)
@@ -119,5 +119,5 @@ def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) 
 def dense_overlap_energy(state: Forward) -> Array:
     """F_1 .. F_D of every draw, exactly: (D, values)."""
     arrays, kernels = state.arrays, tangent_kernels(state)
-    squares = [arrays.squared_norms(one.reshape(len(one), -1)) / one.shape[1] ** 2 for one in kernels]
+    squares = [arrays.squared_norms(kernel.reshape(len(kernel), -1)) / kernel.shape[1] ** 2 for kernel in kernels]
     return arrays.xp.stack(squares, axis=1)

@@ -89,4 +89,4 @@ def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:
     chosen = arrays.xp.asarray(samples)
     if len(values) == 1:
         return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, chosen], 1, 0))
-    return arrays.xp.stack([one[:, own] for one, own in zip(values, chosen, strict=True)])
+    return arrays.xp.stack([of_net[:, own] for of_net, own in zip(values, chosen, strict=True)])

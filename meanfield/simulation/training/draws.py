@@ -33,7 +33,7 @@ def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Da
     """
     made = [_batch(net, stream(seed, "batch", draw)) for draw in draws]
     inputs, labels = (np.stack(values) for values in zip(*made, strict=True))
-    targets = [own_loss(net).targets(one, arrays) for one in labels]
+    targets = [own_loss(net).targets(given, arrays) for given in labels]
     return Data(arrays.moved(inputs[..., None]), arrays.xp.concatenate(targets))
 
 

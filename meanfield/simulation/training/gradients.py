@@ -29,7 +29,7 @@ from meanfield.simulation.training.losses import Loss
 class Use:
     """A weight at one of its places: its map, its rows of the errors there, (D, out, r B, S), and what comes in."""
 
-    one: Linear | Bias
+    spec: Linear | Bias
     weight: Weight
     errors: Any
     passage: Passage
@@ -44,13 +44,13 @@ class Use:
     @property
     def patches(self) -> Any:
         """X (D, in taps, B S) of what comes in."""
-        seen = operation_of(self.one).seen(self.one, self.values, self.setting)
-        return patches_of(self.one, seen, self.setting)  # type: ignore[arg-type]  # biases have none
+        seen = operation_of(self.spec).seen(self.spec, self.values, self.setting)
+        return patches_of(self.spec, seen, self.setting)  # type: ignore[arg-type]  # biases have none
 
     @cached_property
     def direct(self) -> DirectConvolution | None:
         """What multiplies out without patches, if something does."""
-        return None if isinstance(self.one, Bias) else direct_convolution(self.one, self.setting)
+        return None if isinstance(self.spec, Bias) else direct_convolution(self.spec, self.setting)
 
     @property
     def by_column(self) -> Any:
@@ -68,11 +68,11 @@ class _Arriving(dict[Place, Any]):
 
     def __setitem__(self, place: Place, error: Any) -> None:
         passage, first = self._passages[place[0]], 0
-        one = passage.unit.maps[place[1]]
-        assert isinstance(one, Linear | Bias)
-        for weight in one.weights:
+        spec = passage.unit.maps[place[1]]
+        assert isinstance(spec, Linear | Bias)
+        for weight in spec.weights:
             last, name = first + weight.shape[0], weight.name
-            self._waiting[name].append(Use(one, weight, error[:, first:last], passage, place[1], self._setting))
+            self._waiting[name].append(Use(spec, weight, error[:, first:last], passage, place[1], self._setting))
             first, self._missing[name] = last, self._missing[name] - 1
             if not self._missing[name]:
                 self._tell(name, self._waiting.pop(name)[::-1])
@@ -87,9 +87,9 @@ def _way_back(state: Forward, error: Any, tell: Callable[[str, list[Use]], None]
 
 def uses_of_weights(state: Forward, error: Any) -> dict[str, list[Use]]:
     """Where every weight is used, by name, with the errors that those at the outputs, (D, M, r B, T), make there."""
-    found: dict[str, list[Use]] = {}
-    _way_back(state, error, found.__setitem__)
-    return {name: found[name] for name in state.net.weights}
+    by_name: dict[str, list[Use]] = {}
+    _way_back(state, error, by_name.__setitem__)
+    return {name: by_name[name] for name in state.net.weights}
 
 
 def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gradient]:
@@ -104,13 +104,13 @@ def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gr
             Gauss-Newton matrix, sum over samples and columns of (sum over uses of U X^T)^2, element by element.
     """
     columns = slope if curvature is None else state.arrays.xp.concatenate([slope, curvature], axis=2)
-    found: dict[str, Gradient] = {}
+    by_name: dict[str, Gradient] = {}
 
     def form(name: str, uses: list[Use]) -> None:
-        found[name] = Gradient(_slope(uses), None if curvature is None else _curvature(uses))
+        by_name[name] = Gradient(_slope(uses), None if curvature is None else _curvature(uses))
 
     _way_back(state, columns, form)
-    return {name: found[name] for name in state.net.weights}
+    return {name: by_name[name] for name in state.net.weights}
 
 
 def loss_gradients(
@@ -126,7 +126,7 @@ def loss_gradients(
 def _slope(uses: Sequence[Use]) -> Any:
     """The sum over uses of U X^T, from the first column of errors."""
     errors = [use.by_column[:, :, 0] for use in uses]
-    if isinstance(uses[0].one, Bias):
+    if isinstance(uses[0].spec, Bias):
         return _sum(error.sum(axis=(2, 3)) for error in errors)[:, :, None]
     if _by_factors(uses):
         return _factored(uses, errors, [use.patches for use in uses])
@@ -136,7 +136,7 @@ def _slope(uses: Sequence[Use]) -> Any:
 def _curvature(uses: Sequence[Use]) -> Any:
     """The sum over samples and columns, from the second on, of the squares of (sum over uses of U X^T)."""
     errors = [use.by_column[:, :, 1:] for use in uses]
-    if isinstance(uses[0].one, Bias):
+    if isinstance(uses[0].spec, Bias):
         alone = _sum(error.sum(axis=4) for error in errors)
         return (alone * alone).sum(axis=(2, 3))[:, :, None]
     patches = [use.patches for use in uses]
@@ -182,8 +182,8 @@ def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]
 def product(use: Use, errors: Any) -> Any:
     """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
     if direct := use.direct:
-        table = stencil(use.one, use.setting)  # type: ignore[arg-type]  # biases have none
-        return direct.weight_gradient(errors, use.values, table, operation_of(use.one).rectifies)
+        table = stencil(use.spec, use.setting)  # type: ignore[arg-type]  # biases have none
+        return direct.weight_gradient(errors, use.values, table, operation_of(use.spec).rectifies)
     return _multiplied(use, errors, use.patches)
 
 

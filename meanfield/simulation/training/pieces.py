@@ -52,36 +52,38 @@ class Pieces:
     @staticmethod
     def serve(net: Net, arrays: Arrays) -> bool:
         """Whether these arrays, and all linear maps below the readout, can do without patches."""
-        linear = [one for unit in net.units for one in unit.maps if isinstance(one, Linear)]
-        return arrays.convolution is not None and bool(linear) and all(one.is_one_stencil for one in linear)
+        linear = [spec for unit in net.units for spec in unit.maps if isinstance(spec, Linear)]
+        return arrays.convolution is not None and bool(linear) and all(spec.is_one_stencil for spec in linear)
 
     def sweep(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
         """Outputs (D, M, B, T) of all nets on a batch, and their gradients by name, as of the whole at once."""
         nets = len(next(iter(weights.values())))
         groups = [
-            self._of_group({name: one[group] for name, one in weights.items()}, batch.of_nets(group), loss, curved)
+            self._of_group(
+                {name: weight[group] for name, weight in weights.items()}, batch.of_nets(group), loss, curved
+            )
             for group in cuts(nets, self.together)
         ]
-        outputs, found = zip(*groups, strict=True)
+        outputs, parts = zip(*groups, strict=True)
         return np.concatenate(outputs), {
             name: Gradient(
-                _stacked([one[name].slope for one in found]),
-                _stacked([one[name].curvature for one in found]) if curved else None,
+                _stacked([part[name].slope for part in parts]),
+                _stacked([part[name].curvature for part in parts]) if curved else None,
             )
-            for name in found[0]
+            for name in parts[0]
         }
 
     def _of_group(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
         """Of as many nets as lie side by side."""
         nets = len(next(iter(weights.values())))
-        laid_out = {name: np.asfortranarray(one) for name, one in weights.items()}
+        laid_out = {name: np.asfortranarray(matrix) for name, matrix in weights.items()}
         matrices = given_weights(self._net, laid_out)
         outputs: list[Any] = []
         total: Gradients = {}
         for samples in cuts(batch.samples, self.samples):
             output, own = self._of_piece(matrices, nets, batch.part(samples), loss, curved, batch.samples)
             outputs.append(output)
-            total = own if not total else {name: _sum(one, own[name]) for name, one in total.items()}
+            total = own if not total else {name: _sum(gradient, own[name]) for name, gradient in total.items()}
         return np.concatenate(outputs, axis=2), total
 
     def _of_piece(
@@ -110,23 +112,23 @@ def cuts(total: int, most: int) -> Iterator[slice]:
         first += size
 
 
-def _sum(one: Gradient, other: Gradient) -> Gradient:
-    curvature = None if one.curvature is None else _plus(one.curvature, other.curvature)
-    return Gradient(_plus(one.slope, other.slope), curvature)
+def _sum(first: Gradient, second: Gradient) -> Gradient:
+    curvature = None if first.curvature is None else _plus(first.curvature, second.curvature)
+    return Gradient(_plus(first.slope, second.slope), curvature)
 
 
-def _plus(total: Direction, one: Any) -> Direction:
+def _plus(total: Direction, added: Any) -> Direction:
     """By factors while these are worth it, else in place."""
     if isinstance(total, Factored):
-        return add_momentum(total, 1.0, one, 1.0)
-    total += dense(one)
+        return add_momentum(total, 1.0, added, 1.0)
+    total += dense(added)
     return total
 
 
 def _stacked(groups: Sequence[Any]) -> Direction:
     """Those of all nets, the last axis innermost, as optimizers go through them."""
     if isinstance(groups[0], Factored):
-        return Factored(*(np.concatenate([getattr(one, side) for one in groups]) for side in ("left", "right")))
+        return Factored(*(np.concatenate([getattr(group, side) for group in groups]) for side in ("left", "right")))
     stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
     return np.concatenate(groups, out=stack)
 

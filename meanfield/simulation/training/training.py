@@ -83,8 +83,8 @@ class Training:
     def losses(self) -> Any:
         """The loss of every net on the samples of the next step, before it, (D,); infinite of nets that are gone."""
         output = self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
-        found = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
-        return np.where(np.isfinite(found) & ~self.gone, found, np.inf)
+        losses = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
+        return np.where(np.isfinite(losses) & ~self.gone, losses, np.inf)
 
     def slope(self) -> Any:
         """dL/dout of the samples of the next step, (D, M, B, T)."""
@@ -97,12 +97,12 @@ class Training:
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight (P1 C.1); returns the A by name, net by net."""
         if self._pieces is None:
-            found = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
+            by_name = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
         else:
-            found = self._sweep(self._pieces)[1]
-        self._leave_out(found)
+            by_name = self._sweep(self._pieces)[1]
+        self._leave_out(by_name)
         self._seen, self._batch, self._swept, self.taken = None, None, None, self.taken + 1
-        return {name: self._stepped(name, gradient) for name, gradient in found.items()}
+        return {name: self._stepped(name, gradient) for name, gradient in by_name.items()}
 
     def require_floats(self) -> None:
         """Raise OverflowError if a net has left the range of floats."""
@@ -115,10 +115,10 @@ class Training:
             self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved)
         return self._swept
 
-    def _leave_out(self, found: Mapping[str, Gradient]) -> None:
+    def _leave_out(self, by_name: Mapping[str, Gradient]) -> None:
         """Let go the nets whose gradients are not finite, or whose squares would not be."""
         xp = self.arrays.xp
-        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in found.values()]).max(axis=0)
+        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in by_name.values()]).max(axis=0)
         self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
         if self.gone.any():
             for whole in self.weights.values():
@@ -140,15 +140,15 @@ class Training:
 
     def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:
         """Net by net, for optimizers of whole matrices; nets that are gone stay."""
-        states, found = self.states.setdefault(name, [None] * self.nets), []
+        states, directions = self.states.setdefault(name, [None] * self.nets), []
         for net, own_rate in enumerate(np.broadcast_to(rate, self.nets).tolist()):
             own, direction = self.weights[name][net], _of_net(slope, net)
             if not self.gone[net]:
                 place = Place(own, own_rate, epsilon)
                 direction, states[net] = self.optimizer.step(states[net], Gradient(direction), place)
                 _move(own, direction, own_rate, decay)
-            found.append(direction)
-        return found
+            directions.append(direction)
+        return directions
 
 
 def _settled(given: Mapping[str, Any]) -> tuple[Any, float, float]:

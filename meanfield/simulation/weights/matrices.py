@@ -59,14 +59,14 @@ class Grouped:
         self._groups, self._concatenate = groups, concatenate
 
     def times(self, columns: Array) -> Array:
-        return self._concatenate([one.times(part) for one, part in self._parts(columns)], axis=1)
+        return self._concatenate([group.times(part) for group, part in self._parts(columns)], axis=1)
 
     def transpose_times(self, columns: Array) -> Array:
-        return self._concatenate([one.transpose_times(part) for one, part in self._parts(columns)], axis=1)
+        return self._concatenate([group.transpose_times(part) for group, part in self._parts(columns)], axis=1)
 
     def _parts(self, columns: Array) -> Iterator[tuple[WeightMatrix, Array]]:
         size = columns.shape[1] // len(self._groups)
-        return ((one, columns[:, g * size : (g + 1) * size]) for g, one in enumerate(self._groups))
+        return ((group, columns[:, g * size : (g + 1) * size]) for g, group in enumerate(self._groups))
 
 
 class Lazy:

@@ -131,32 +131,32 @@ def _feature_ratios(before: Forward, after: Forward) -> Array:
 
 def _activation_ratios(seen: Forward) -> Array:
     """Mean over samples of |phi(W z)| / |W z|, for every matrix below the readout; 1 where no activation follows."""
-    found = []
+    ratios = []
     for passage in seen.passages:
         maps = passage.unit.maps
-        for place, one in enumerate(maps):
-            if not isinstance(one, Linear):
+        for place, part in enumerate(maps):
+            if not isinstance(part, Linear):
                 continue
             if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
-                found.append(np.ones(len(seen.output)))
+                ratios.append(np.ones(len(seen.output)))
                 continue
             given = passage.input_of(place + 1, seen.setting)
             passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, seen.setting)[0]
-            found.append(_mean(_sizes(passed) / _sizes(given)))
-    return np.stack(found, axis=1)
+            ratios.append(_mean(_sizes(passed) / _sizes(given)))
+    return np.stack(ratios, axis=1)
 
 
 def _sample_ratios(training: Training) -> Array:
     """Mean over samples of |Delta W^(i) z_i| / (B |Delta W z_i|) under the gradient: column i of its factors U and X
     makes Delta W^(i) / B, so that this is |u_i| |x_i|^2 / |U X^T x_i|.
     """
-    found = []
+    ratios = []
     for uses in uses_of_weights(training.look(), training.slope()).values():
         (use,) = uses
         errors, seen = use.by_column[:, :, 0, :, 0], use.patches
         alone = _sizes(errors) * (seen * seen).sum(axis=1)
-        found.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
-    return np.stack(found, axis=1)
+        ratios.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
+    return np.stack(ratios, axis=1)
 
 
 def _mean(ratios: Array) -> Array:

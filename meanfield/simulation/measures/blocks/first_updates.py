@@ -107,7 +107,7 @@ def norms_and_alignments(
     moved: Mapping[str, Sequence[Direction] | Array], seen: Mapping[str, Array], name: str
 ) -> Pieces:
     """NAME_norm and NAME_alignment, (D, M), of the matrices that ``seen`` lists."""
-    norms = np.array([[rms_operator_norm(one) for one in moved[key]] for key in seen]).T
+    norms = np.array([[rms_operator_norm(matrix) for matrix in moved[key]] for key in seen]).T
     gains = np.stack([_gains(moved[key], z) for key, z in seen.items()], axis=1)
     return {f"{name}_norm": norms, f"{name}_alignment": gains / norms}
 

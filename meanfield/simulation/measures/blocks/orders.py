@@ -61,15 +61,15 @@ def split_by_order(
 def _block_terms(block: Unit, seen: Array, way: Setting, change: Setting) -> list[Array]:
     """The block applied to what it sees now, by the number of updates in each term."""
     terms = [seen]
-    for one in block.branch:
-        operation = operation_of(one)
-        if isinstance(one, Bias):
-            terms[0] = operation.forward(one, terms[0], way)[0]
-            terms[1] = operation.forward(one, terms[1], change)[0]
+    for part in block.branch:
+        operation = operation_of(part)
+        if isinstance(part, Bias):
+            terms[0] = operation.forward(part, terms[0], way)[0]
+            terms[1] = operation.forward(part, terms[1], change)[0]
             continue
-        kept = [operation.forward(one, term, way)[0] for term in terms]
-        if isinstance(one, Linear):
-            changed = [operation.forward(one, term, change)[0] for term in terms]
+        kept = [operation.forward(part, term, way)[0] for term in terms]
+        if isinstance(part, Linear):
+            changed = [operation.forward(part, term, change)[0] for term in terms]
             kept = [kept[0], *(up + own for up, own in zip(kept[1:], changed[:-1], strict=True)), changed[-1]]
         terms = kept
     return terms

@@ -103,7 +103,7 @@ class TrainedStreams(OneOptimizer):
 
 def root_mean_squares(values: Sequence[Array]) -> Array:
     """|a|_R over all numbers of every net's array, (D, arrays)."""
-    return np.stack([root_mean_square(one) for one in values], axis=1)
+    return np.stack([root_mean_square(array) for array in values], axis=1)
 
 
 def root_mean_square(values: Array) -> Array:
