@@ -46,12 +46,12 @@ def one_step(
 
     Args:
         architecture: the net or loop.
-        weights: as `architecture.weights` names them, in its order; of layered nets W^(1) .. W^(L) and the readout, of
-            shapes `architecture.weight_shapes`: (channels out, channels in, *kernel); a pooled readout is
-            (outputs, channels). Of a tied loop W alone, once.
-        inputs: (samples, channels, *grid); of a loop h_0, for any number of samples.
+        weights: in the order of `architecture.weights`, of shapes `architecture.weight_shapes`. Layered nets have
+            W^(1) .. W^(L) and the readout, (channels out, channels in, *kernel), a pooled readout (outputs, channels);
+            a tied loop has W alone, once.
+        inputs: (samples, channels, *grid); for a loop h_0, of any number of samples.
         output_error: z_out - y, of shape `architecture.output_shape`: (samples, outputs, *grid), without the grid
-            under a pooled readout. Of a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
+            under a pooled readout. For a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
         backend, precision: where and how precisely the passes run, as in `simulate`.
 
     Returns:
@@ -59,11 +59,11 @@ def one_step(
         grows as n l^3 / M^2 times the outputs at one site.
 
     Raises:
-        TypeError, ValueError: what is no net, an array of the wrong shape, of other than real numbers or with values
-            that are not finite, or an unknown backend or precision. ModuleNotFoundError, OSError: a backend without its
-            library or its device. OverflowError: changes outside the range of floats.
+        TypeError, ValueError: what is no net, an array of the wrong shape or with values that are not finite real
+            numbers, an unknown backend or precision. ModuleNotFoundError, OSError: a backend without its library or its
+            device. OverflowError: changes outside the range of floats.
 
-    Source: P0 eq. 7; P2 Theorem 2.
+    Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
     """
     require_net(architecture, units=True)
     arrays = arrays_of(backend, precision)
@@ -89,7 +89,9 @@ def pre_activations(
 ) -> list[Array]:
     """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `architecture.output_shape`.
 
-    Of a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3; P2 eq. 1.
+    For a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`.
+
+    Source: Zhang et al. 2026, eqs. 2, 3; Wang et al. 2026, eq. 1.
     """
     require_net(architecture, units=True)
     arrays = arrays_of(backend, precision)
@@ -103,7 +105,7 @@ def pre_activations(
 
 
 def _samples(architecture: Net, inputs: ArrayLike) -> int:
-    """Those of the net; a loop's spec names none, and takes what it is given."""
+    """Samples of the net; a loop's spec names none, so that the inputs decide."""
     return architecture.inputs if architecture.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
 
 

@@ -1,18 +1,18 @@
 """The three passes over any net: forward, backward, tangent.
 
-A net is a list of units (`meanfield.nets.units`); what its maps do stands in `meanfield.simulation.maps`. With D draws,
-B samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
+A net is a list of units (`meanfield.nets.units`); `meanfield.simulation.maps` has what its maps do. With D draws, B
+samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
 
     forward    value_u = after([value_skip +] a branch(value_{u-1}))
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
     tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
-               Delta W X (`meanfield.simulation.weights.moves`): a weight of several uses moves at each of them
+               Delta W X (`meanfield.simulation.weights.moves`); a tied weight moves at each of its uses
 
-so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All is of one array library and
-precision (`meanfield.simulation.arrays.Arrays`).
+so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All arrays are of one library
+and precision (`meanfield.simulation.arrays.Arrays`).
 
-Source: docs/theory.md section 2; P0 eqs. 2, 3, 7.
+Source: docs/theory.md section 2; Zhang et al. 2026, eqs. 2, 3, 7.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Errors = MutableMapping[Place, Any]
 
 @dataclass
 class Passage:
-    """What the way through one unit leaves: inputs of its maps, None where one is made again, and what they kept."""
+    """What the forward pass through one unit keeps: the inputs of its maps, None where remade, and the maps' own."""
 
     unit: Unit
     inputs: list[Any]
     kept: list[Any]
 
     def input_of(self, place: int, setting: Setting) -> Any:
-        """The input of a map, made again by the map before it if it was not kept."""
+        """The input of a map, computed again by the map before it if it was not kept."""
         if self.inputs[place] is None:
             before = self.unit.maps[place - 1]
             return operation_of(before).forward(before, self.input_of(place - 1, setting), setting)[0]
@@ -78,7 +78,7 @@ class Forward:
         self.values[number - 1] = None
 
     def read(self) -> list[Any]:
-        """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
+        """The arrays that the net keeps of the forward pass, in order: inputs of maps, and the last value."""
         kept = [array for passage in self.passages for array in passage.inputs if array is not None]
         return list({id(array): array for array in [*kept, self.values[-1]]}.values())
 
@@ -157,7 +157,7 @@ def through_readout(state: Forward, output_error: Any, into: Errors | None = Non
 def backward(state: Forward, error: Any, last: int, into: Errors | None = None) -> Errors:
     """Errors at the outputs of all maps with weights up to unit ``last``, from the error of its value alone.
 
-    They are put ``into`` what is given, from the top down, each before any below it is made.
+    They are put ``into`` the given mapping from the top down, each before the next is made.
     """
     errors: Errors = {} if into is None else into
     arriving = {last: error}
@@ -187,7 +187,7 @@ def _added(below: Any, others: Any, above: Any) -> Any:
 def _back_along(
     passage: Passage, places: range, error: Any, number: int, errors: Errors, setting: Setting, to_input: bool
 ) -> Any:
-    """Errors through maps from the top down, kept at those with weights; to the input, or only to the lowest weight."""
+    """Errors through maps from the top down, kept at those with weights, to the input or to the lowest weight only."""
     maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
     for place in reversed(places):
         spec, operation = maps[place], operation_of(maps[place])
@@ -206,7 +206,7 @@ def _back_along(
 def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = None) -> Iterator[Any]:
     """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 is ``start``, or 0.
 
-    Once T_u is out, unit u is not looked at again, so the caller may drop what it holds.
+    Once T_u is yielded, unit u is not looked at again, and the caller may drop what it holds.
     """
     units = state.net.units[:last]
     sources = {unit.skip for unit in units}
@@ -240,7 +240,7 @@ def carried(state: Forward, number: int, change: Any) -> Any:
 def _tangent_along(
     maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves, setting: Setting
 ) -> Any:
-    """A change through maps, joined by what their own weights do; None is no change."""
+    """A change through maps, plus what moves of their own weights do; None is no change."""
     for place, spec in enumerate(maps, start=first):
         if change is not None:
             operation = operation_of(spec)

@@ -9,7 +9,7 @@ from meanfield.simulation.maps.base import Operation, Setting
 
 
 class NormalisationOperation(Operation):
-    """y = (x - m) / s ("layer") or x / s ("rms"), with the Jacobian (P - y y' / C) / s (P0 eq. 38).
+    """y = (x - m) / s ("layer") or x / s ("rms"), with the Jacobian (P - y y' / C) / s (Zhang et al. 2026).
 
     P takes the mean out ("layer") or nothing ("rms"). The Jacobian is symmetric: errors go back as tangents go up.
     """

@@ -1,4 +1,4 @@
-"""Draws of nets to train: Gaussian weights by name, and batches of inputs on the sphere with random labels."""
+"""Draws of nets to train: Gaussian weights, and batches of inputs on the sphere with random labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from meanfield.simulation.weights.matrices import draw_dense
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
-    """All weights by name, (draws, out, in taps), matrices and biases, (draws, out, 1), from streams of their own."""
+    """All weights by name, (draws, out, in taps), biases (draws, out, 1) from a stream of their own."""
     matrices, biases = ([stream(seed, purpose, draw) for draw in draws] for purpose in ("weights", "biases"))
     drawn = {}
     for name, weight in net.weights.items():

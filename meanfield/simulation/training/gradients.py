@@ -1,9 +1,9 @@
-"""Gradients of the weights of a net, by the errors behind and the features before every place that holds one.
+"""Gradients of the weights of a net, from the errors at the output and the features at the input of every use.
 
 At one use a weight W has the gradient U X^T: U its errors (out, B S) and X the patches of its features (in taps, B S),
-of B samples on S sites. A weight of several uses, tied, has the sum of theirs; several weights side by side share out
-the rows of the errors; groups of channels are matrices of their own. Gradients are kept by the factors U and X where
-these are fewer numbers than the matrix, but where it is multiplied out without patches.
+of B samples on S sites. The gradient of a tied weight is the sum over its uses; weights side by side each have their
+rows of the errors; groups of channels are matrices of their own. Gradients are kept as the factors U and X where these
+are fewer numbers than the matrix, unless the matrix is multiplied out without patches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import iadd
 from typing import Any
 
 from meanfield.nets.maps import Bias, Linear, Weight
@@ -59,7 +60,7 @@ class Use:
 
 
 class _Arriving(dict[Place, Any]):
-    """Errors as the way back brings them, from the top down: all uses of a weight are told once the last is there."""
+    """Errors as the backward pass brings them; ``tell`` gets all uses of a weight once the last has come."""
 
     def __init__(self, state: Forward, tell: Callable[[str, list[Use]], None]) -> None:
         self._passages, self._setting, self._tell = state.all_passages, state.setting, tell
@@ -79,14 +80,14 @@ class _Arriving(dict[Place, Any]):
 
 
 def _way_back(state: Forward, error: Any, tell: Callable[[str, list[Use]], None]) -> None:
-    """Send errors (D, M, r B, T) at the outputs down, and tell of every weight where it is used, from below."""
+    """Send errors (D, M, r B, T) at the outputs down, and tell the uses of every weight, the lowest first."""
     arriving = _Arriving(state, tell)
     top, _ = through_readout(state, error, arriving)
     backward(state, top, len(state.net.units), arriving)
 
 
 def uses_of_weights(state: Forward, error: Any) -> dict[str, list[Use]]:
-    """Where every weight is used, by name, with the errors that those at the outputs, (D, M, r B, T), make there."""
+    """The uses of every weight by name, with what errors (D, M, r B, T) at the outputs become there."""
     by_name: dict[str, list[Use]] = {}
     _way_back(state, error, by_name.__setitem__)
     return {name: by_name[name] for name in state.net.weights}
@@ -95,7 +96,7 @@ def uses_of_weights(state: Forward, error: Any) -> dict[str, list[Use]]:
 def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gradient]:
     """Gradients of all weights by name, as stacks of D matrices (out, in taps), biases as columns (out, 1).
 
-    Each is formed while the errors that it is made of are still near.
+    Each is formed while its errors are still in the caches.
 
     Args:
         state: the forward pass.
@@ -116,11 +117,9 @@ def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gr
 def loss_gradients(
     state: Forward, loss: Loss, targets: Any, curved: bool = False, share: float = 1.0
 ) -> dict[str, Gradient]:
-    """Those of a loss, with its curvature if asked for, on samples that are such a share of its batch."""
-    slope = share * loss.slope(state.output, targets, state.arrays)
-    if not curved:
-        return gradients(state, slope)
-    return gradients(state, slope, share**0.5 * loss.curvature(state.output, targets, state.arrays))
+    """Those of a loss, optionally with its curvature, on a ``share`` of the samples of a batch."""
+    given = (state.output, targets, state.arrays)
+    return gradients(state, share * loss.slope(*given), share**0.5 * loss.curvature(*given) if curved else None)
 
 
 def _slope(uses: Sequence[Use]) -> Any:
@@ -157,15 +156,11 @@ def _curvature(uses: Sequence[Use]) -> Any:
 
 def _sum(parts: Iterable[Any]) -> Any:
     """Of fresh arrays, in the memory of the first."""
-    iterator = iter(parts)
-    total = next(iterator)
-    for part in iterator:
-        total += part
-    return total
+    return reduce(iadd, parts)
 
 
 def _by_factors(uses: Sequence[Use]) -> bool:
-    """Whether U and X of all uses side by side are fewer numbers than the weight, and patches are made at all."""
+    """Whether U and X of all uses are fewer numbers than the weight, and patches are made at all."""
     if uses[0].direct:
         return False
     weight, places = uses[0].weight, uses[0].setting.samples * uses[0].errors.shape[3]
@@ -180,7 +175,7 @@ def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]
 
 
 def product(use: Use, errors: Any) -> Any:
-    """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
+    """U X^T of one use, (D, out, in taps), for errors (D, out, B, S)."""
     if direct := use.direct:
         table = stencil(use.spec, use.setting)  # type: ignore[arg-type]  # biases have none
         return direct.weight_gradient(errors, use.values, table, operation_of(use.spec).rectifies)

@@ -1,7 +1,7 @@
-"""Gradients of nets of stencils by pieces of the nets and samples, which stay in the caches from layer to layer.
+"""Gradients of nets of stencils, piece by piece of the nets and samples, so that values stay in the caches.
 
-A loss is a mean over samples, so that its gradients on a batch are those on parts of it, each by its share of the
-samples, summed; to rounding, pieces change nothing.
+A loss is a mean over samples, so its gradients on a batch are the sum of those on its parts, each times its share of
+the samples: pieces change nothing but rounding.
 """
 
 from __future__ import annotations
@@ -65,16 +65,14 @@ class Pieces:
             for group in cuts(nets, self.together)
         ]
         outputs, parts = zip(*groups, strict=True)
-        return np.concatenate(outputs), {
-            name: Gradient(
-                _stacked([part[name].slope for part in parts]),
-                _stacked([part[name].curvature for part in parts]) if curved else None,
-            )
-            for name in parts[0]
-        }
+        slopes = {name: _stacked([part[name].slope for part in parts]) for name in parts[0]}
+        if not curved:
+            return np.concatenate(outputs), {name: Gradient(slope) for name, slope in slopes.items()}
+        curvatures = {name: _stacked([part[name].curvature for part in parts]) for name in parts[0]}
+        return np.concatenate(outputs), {name: Gradient(slopes[name], curvatures[name]) for name in slopes}
 
     def _of_group(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
-        """Of as many nets as lie side by side."""
+        """As `sweep`, of nets that lie side by side."""
         nets = len(next(iter(weights.values())))
         laid_out = {name: np.asfortranarray(matrix) for name, matrix in weights.items()}
         matrices = given_weights(self._net, laid_out)
@@ -89,7 +87,7 @@ class Pieces:
     def _of_piece(
         self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, whole: int
     ) -> tuple[Any, Gradients]:
-        """Of some samples of a ``whole`` batch; what its passes keep is let go before the next."""
+        """As `sweep`, of some samples of a ``whole`` batch; what the passes keep is let go before the next piece."""
         inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
         state = forward(self._net, matrices, inputs, self._arrays)
         return state.output, loss_gradients(state, loss, part.targets, curved, part.samples / whole)
@@ -101,7 +99,7 @@ def power_of_two(most: int) -> int:
 
 
 def cuts(total: int, most: int) -> Iterator[slice]:
-    """So many nets or samples, in order, as many at a time as a power of two up to ``most``, and what is left by less.
+    """Slices of so many nets or samples, each as long as a power of two up to ``most`` allows.
 
     Powers of two fill the vectors of a tile, and are whole rows of them.
     """
@@ -118,7 +116,7 @@ def _sum(first: Gradient, second: Gradient) -> Gradient:
 
 
 def _plus(total: Direction, added: Any) -> Direction:
-    """By factors while these are worth it, else in place."""
+    """As factors while these are fewer numbers, else in place."""
     if isinstance(total, Factored):
         return add_momentum(total, 1.0, added, 1.0)
     total += dense(added)
@@ -126,7 +124,7 @@ def _plus(total: Direction, added: Any) -> Direction:
 
 
 def _stacked(groups: Sequence[Any]) -> Direction:
-    """Those of all nets, the last axis innermost, as optimizers go through them."""
+    """The matrices of all nets, with the last axis innermost, as optimizers go through them."""
     if isinstance(groups[0], Factored):
         return Factored(*(np.concatenate([getattr(group, side) for group in groups]) for side in ("left", "right")))
     stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
@@ -134,8 +132,5 @@ def _stacked(groups: Sequence[Any]) -> Direction:
 
 
 def _keep_freed_memory() -> None:
-    """Have the C library of Linux keep what is freed for the next array, in place of fetching it page by page anew.
-
-    It does so once a block as large as this was freed (`simulation.weights.slabs`); elsewhere nothing happens.
-    """
+    """Make the C library of Linux keep freed memory for the next array: it does once so large a block was freed."""
     np.empty(BLOCK_NUMBERS)

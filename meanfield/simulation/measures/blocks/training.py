@@ -29,8 +29,8 @@ def tabled(
 ) -> Training:
     """Training of given weights, full batch, by an optimizer's name and the hyperparameters of every role.
 
-    With ``momentum`` the optimizer is as it is run in practice, without it as P1 analyses it: without momentum or
-    epsilon. Optimizers of matrices leave biases to AdamW.
+    With ``momentum`` the optimizer is as it is run in practice; without, as Zheng et al. 2026 analyse it, without
+    momentum or epsilon. Optimizers of matrices leave biases to AdamW.
     """
     methods = OPTIMIZERS if momentum else FIRST_STEPS
     method = methods[optimizer]
