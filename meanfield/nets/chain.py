@@ -1,7 +1,5 @@
 """A net that is given by its units themselves."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

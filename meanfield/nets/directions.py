@@ -9,8 +9,6 @@ In nets with skip connections layers are depth units (stem layers, blocks, tail 
 last of a block, so that z_a^(l) changes by a |x| there, a the block's multiplier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from math import nan, prod

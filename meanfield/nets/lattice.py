@@ -8,8 +8,6 @@ convolution a fully-connected layer. A stencil of k_d taps along an axis visits 
 so odd stencils are centred and even ones reach one site further forward.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import product
 from math import prod

@@ -1,7 +1,5 @@
 """How the output of one weight matrix joins the net, and who joins what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Values have channels (or units), samples and sites; a map acts on every sample alike.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod

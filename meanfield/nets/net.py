@@ -3,8 +3,6 @@
 Source of the reduction to the top layer: Zhang et al. 2026, Lemma 1.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import fields, replace
 from functools import cached_property

@@ -5,8 +5,6 @@
 The readout, if any, is one more unit, on the value of the last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

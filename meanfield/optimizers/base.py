@@ -5,8 +5,6 @@ Optimizers are frozen settings; a step returns a new state and changes nothing t
 take stacks of matrices, one for each of several nets side by side; the others take one matrix.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The optimizers by name, as they are run and as Zheng et al. 2026 analyse them."""
 
-from __future__ import annotations
-
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
 from meanfield.optimizers.muon import Muon, MuonKimi

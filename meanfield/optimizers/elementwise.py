@@ -1,7 +1,5 @@
 """Optimizers that step every element by itself (Zheng et al. 2026, C.5 - C.8)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

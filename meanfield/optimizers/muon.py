@@ -1,7 +1,5 @@
 """Muon: the polar factor of the momentum (Zheng et al. 2026, C.4)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from meanfield.optimizers.base import Gradient, Optimizer, Place

@@ -1,7 +1,5 @@
 """Shampoo: the gradient between inverse roots of its own second moments (Zheng et al. 2026, C.9)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

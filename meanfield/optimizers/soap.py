@@ -1,7 +1,5 @@
 """SOAP: AdamW in the eigenbasis of Shampoo's second moments (Zheng et al. 2026, C.10)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Source: Zheng et al. 2026, C.11.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

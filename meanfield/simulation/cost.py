@@ -1,7 +1,5 @@
 """What a draw costs, before it is made: memory, arithmetic, and how many draws to carry together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod

@@ -8,8 +8,6 @@ samples. Either loss gives one column that is odd in the labels about their mean
 so that S = A + B for both, and every pass is the same. Labels have a stream of their own for each part of their law.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import Generator
 

@@ -1,7 +1,5 @@
 """Inputs of a draw: the architecture's own law, or a batch that the user gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """One gradient step of a net with given weights, in the layouts of deep-learning programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

@@ -15,8 +15,6 @@ and precision (`meanfield.simulation.arrays.Arrays`).
 Source: docs/theory.md section 2; Zhang et al. 2026, eqs. 2, 3, 7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

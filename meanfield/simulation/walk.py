@@ -9,8 +9,6 @@ are carried as h = 2^k g with k of a draw's own, raised between two units when g
 two is exact, so nothing else changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -10,8 +10,6 @@ input, hidden and output weights, and nets are meant to be trained for several s
 Source: eqs. 2, 28, appendices B.1 - B.3 of the paper.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain

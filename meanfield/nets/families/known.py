@@ -1,7 +1,5 @@
 """What stands for a net in this library, and the refusal of whatever else is given for one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.families.layered import Sequential

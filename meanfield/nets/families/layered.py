@@ -3,8 +3,6 @@
 A fully-connected net is a convolutional net on the empty grid: one site, one tap.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import cached_property
 from itertools import chain, pairwise

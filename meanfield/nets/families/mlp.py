@@ -1,7 +1,5 @@
 """Fully-connected nets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar

@@ -14,8 +14,6 @@ Source: Zhang et al. 2026, eqs. 4, 28, with "init" (eq. 5) and, as its equivalen
 take "multiplier_sqrt" for k = 1 and "multiplier_linear" for k >= 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Tied loops: one weight matrix, applied over and over on a residual stream."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from meanfield.nets.families.loop import Loop

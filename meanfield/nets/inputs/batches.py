@@ -1,7 +1,5 @@
 """How the samples of one batch correlate, and the losses under which a batch makes its step."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Inputs that a user gives in place of a net's own law."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """The polar factor U V^T of a gradient U S V^T, by singular values and by Newton-Schulz iterations."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from meanfield.common.arrays import Array

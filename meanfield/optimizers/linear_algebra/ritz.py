@@ -1,7 +1,5 @@
 """Largest singular values of W + L C R^T for one matrix W and many small C, out of one growing space of vectors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The largest singular value of a matrix, and the vectors that go with it."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh

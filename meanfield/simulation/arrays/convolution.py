@@ -4,8 +4,6 @@ Arrays are those of the passes: weights (D, n', n k), values and errors (D, n, R
 lie in Fortran order, draws innermost. What lies so already, of as many draws as fit side by side, is not copied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import gcd
 

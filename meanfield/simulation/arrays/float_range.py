@@ -5,8 +5,6 @@ those that grow end as infinity: it is enough that no single matrix changes size
 layer's pre-activations and at its change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import log

@@ -6,8 +6,6 @@ each. So a group is always made whole, and what is not wanted of it is cut off: 
 alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random numbers of a device: one stream for a whole group of draws, which are always made together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.common.seeds import stream_key

@@ -1,7 +1,5 @@
 """From the names of a backend and a precision to its arrays, or one line that says what is missing."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any

@@ -3,8 +3,6 @@
 The zero outside the grid is one more site behind the last, which the table's -1 reaches from the end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every map does, found by the map's type."""
 
-from __future__ import annotations
-
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling
 from meanfield.simulation.maps.attention import AttentionOperation
 from meanfield.simulation.maps.base import Operation

@@ -1,7 +1,5 @@
 """Softmax attention over the sites of a sample."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -4,8 +4,6 @@ Arrays are (D, C, R, S): D draws, channels, rows, sites. Values have a row for e
 have r columns of them, R = r B, columns outermost.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Maps with weights: stencils of them, side by side, and biases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.lattice import Table, neighbours, reversed_neighbours

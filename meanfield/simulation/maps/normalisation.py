@@ -1,7 +1,5 @@
 """Normalisation over the channels of every sample and site."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.maps import Normalisation

@@ -1,7 +1,5 @@
 """Activations and gates, element by element."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.activations import ACTIVATIONS

@@ -1,7 +1,5 @@
 """Pooling over the sites of a sample."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.maps import Pooling

@@ -1,7 +1,5 @@
 """ReLU and a linear map as one, where both are done without arrays between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

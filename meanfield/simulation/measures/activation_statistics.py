@@ -5,8 +5,6 @@ energy is left out: away from homogeneous activations no single column measures 
 more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast

@@ -1,7 +1,5 @@
 """What a measure is: what is read off the draws of a net, what that costs, and what a dataset says of it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields

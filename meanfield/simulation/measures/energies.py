@@ -1,7 +1,5 @@
 """The update energy of every layer and its parts, by site if asked for: what `meanfield.simulate` measures on a net."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """From the numbers of every draw to what a dataset says: means with errors, and how single draws lie about them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from meanfield.common.arrays import Array

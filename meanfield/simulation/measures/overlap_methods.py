@@ -8,8 +8,6 @@ the mean square of the change it causes is F_l n_L. The reduction needs evenly c
 the sign, as those of homogeneous activations do.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -6,8 +6,6 @@ u <- [u_skip +] m W patches(sigma'(z) u). Overlaps T_h = <u, v> / n_h are read o
 n_h = channels x samples x sites.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

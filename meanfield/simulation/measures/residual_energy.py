@@ -9,8 +9,6 @@ Both are read off R_l, never off a difference of energies, so that the split is 
 stream is served (`meanfield.simulation.walk`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """What a draw of a residual stream costs, before it is made: memory, arithmetic, how many draws to carry together."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -11,8 +11,6 @@ residual stream is served (`meanfield.simulation.walk`).
 Source: Wang et al. 2026, Theorem 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod

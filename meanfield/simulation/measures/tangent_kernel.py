@@ -7,8 +7,6 @@ as strong, so the mean square of the change it causes is F_l n_L. It needs evenl
 the sign, those of homogeneous activations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

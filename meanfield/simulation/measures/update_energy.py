@@ -6,8 +6,6 @@ S_l = A_l + B_l exactly; both parts come from the same three passes.
 Source: docs/theory.md section 2; Zhang et al. 2026, Lemma 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Draws of nets to train: Gaussian weights, and batches of inputs on the sphere with random labels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -6,8 +6,6 @@ rows of the errors; groups of channels are matrices of their own. Gradients are 
 are fewer numbers than the matrix, unless the matrix is multiplied out without patches.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

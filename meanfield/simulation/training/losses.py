@@ -4,8 +4,6 @@ Outputs are (D, M, B, T): D nets, M channels, B samples, T sites. Targets lie al
 and one channel where they are classes or signs; their samples are on axis 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol
 

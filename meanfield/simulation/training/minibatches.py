@@ -9,8 +9,6 @@ and f = (P - B) / (P - 1) if they are drawn without replacement, as the batches 
 makes a gradient step of its own, so that the two sides are computed independently.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product

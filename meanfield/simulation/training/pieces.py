@@ -4,8 +4,6 @@ A loss is a mean over samples, so its gradients on a batch are the sum of those 
 the samples: pieces change nothing but rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training of several nets side by side: steps of one optimizer on all weights of a net."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

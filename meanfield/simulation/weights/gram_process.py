@@ -15,8 +15,6 @@ Linear nets are the case m = n. The law is that of drawn matrices, not an approx
 Source: docs/theory.md section 13.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

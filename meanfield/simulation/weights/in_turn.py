@@ -1,7 +1,5 @@
 """Weights that are drawn when they are first looked up, for nets whose weights need not all be at hand at once."""
 
-from __future__ import annotations
-
 from numpy.random import Generator
 
 from meanfield.nets.maps import Weight

@@ -1,7 +1,5 @@
 """What moved weights do to the outputs of their maps: the gradient's own step, or any other move of theirs."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, MutableMapping

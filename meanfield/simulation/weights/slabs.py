@@ -1,7 +1,5 @@
 """Memory for many arrays that live about equally long, taken from the system in few large blocks."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Assumptions G.1 - G.3 and claims F.1, F.2 of Zheng et al. 2026, looked at while a net trains by full batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

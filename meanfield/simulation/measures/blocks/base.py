@@ -1,7 +1,5 @@
 """What measures of nets of blocks in training share: what they cost, and a dataset of every draw."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from math import prod

@@ -1,7 +1,5 @@
 """The first update of every optimizer on one net: norms of weights, updates and features, alignments, orders."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

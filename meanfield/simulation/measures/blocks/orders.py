@@ -9,8 +9,6 @@ but for j = 0, where W_l^(k) .. W_l^(1) is applied to Delta h_{l-1}: what earlie
 The net's first unit makes h_0; the others are the blocks (appendix B.2 of the paper).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

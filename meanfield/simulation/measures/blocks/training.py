@@ -1,7 +1,5 @@
 """Nets that train under hyperparameter tables: how far their streams go, and by which orders of the updates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
