@@ -134,18 +134,6 @@ def _relu_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     return np.asarray(scale**2 * (3 * rho * np.sqrt(1 - rho * rho) + (1 + 2 * rho * rho) * angle) / (2 * np.pi))
 
 
-def _linear_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-    return np.asarray(c_u * c_v + 2 * c_uv**2)
-
-
-def _linear_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-    return np.asarray(c_uv)
-
-
-def _linear_gate_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-    return np.ones_like(c_uv)
-
-
 RELU = Activation(
     name="relu",
     function=lambda z, on=ON_NUMPY: on.maximum(z, 0.0),
@@ -165,10 +153,10 @@ LINEAR = Activation(
     gate=lambda z, on=ON_NUMPY: on.ones_like(z),
     gain=1.0,
     homogeneous=True,
-    product=_linear_product,
-    gate_product=_linear_gate_product,
-    gate_square_product=_linear_gate_product,
-    square_product=_linear_square_product,
+    product=lambda c_u, c_v, c_uv: np.asarray(c_uv),
+    gate_product=lambda c_u, c_v, c_uv: np.ones_like(c_uv),
+    gate_square_product=lambda c_u, c_v, c_uv: np.ones_like(c_uv),
+    square_product=lambda c_u, c_v, c_uv: np.asarray(c_u * c_v + 2 * c_uv**2),
     triple=(1.0, 0.0),
 )
 

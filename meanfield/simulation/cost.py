@@ -1,8 +1,8 @@
 """What a draw costs, before it is made: memory, arithmetic, and how many draws to carry together."""
 
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
+from typing import NamedTuple
 
 from numpy import dtype
 
@@ -66,14 +66,9 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     if weights == "gram":
         return NUMBER_BYTES * NUMBERS_PER_LAYER * len(net.units)
-    places = net.places
-    columns = overlap_method(net).columns
-    products = _products(net)
-    widest = max(max(product.below, product.above) for product in products)
-    taps = max(product.taps for product in products)
-    held = sum(prod(shape) for shape in net.weight_shapes)
-    if weights == "lazy":
-        held = _lazy_numbers_held(net)
+    places, columns, products = net.places, overlap_method(net).columns, _products(net)
+    widest, taps = _widest(products)
+    held = _lazy_numbers_held(net) if weights == "lazy" else sum(prod(shape) for shape in net.weight_shapes)
     kept = (net.first_channels + sum(product.above for product in products)) * places * (1 + columns)
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
@@ -93,8 +88,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     return dtype(precision).itemsize * (held + kept + working)
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """One use of weights: W patches, (above, below x taps) by (below x taps, places)."""
 
     below: int
@@ -104,6 +98,15 @@ class Product:
     @property
     def fan_in(self) -> int:
         return self.below * self.taps
+
+    def operations(self, places: int, columns: int, carries: bool = True) -> float:
+        """Forward, back and along for every column, and the own update; the first of a net carries no columns."""
+        carried = 2 * self.above * self.fan_in * places * (1 + 2 * columns * carries)
+        return carried + min(own_update_operations(places, self.below, self.taps, self.above * columns))
+
+    def kernel_operations(self, places: int) -> float:
+        """Carrying the tangent kernel through the product, its columns and then its rows."""
+        return 2 * self.above * self.fan_in * places * places * (self.below + self.above)
 
 
 def _products(net: Net) -> list[Product]:
@@ -130,15 +133,14 @@ def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
 
 
 def _lazy_numbers_held(net: Net) -> int:
-    """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
+    """What lazily revealed matrices keep between the passes, and what the tangent adds to the one at work.
 
     Every column is kept with its image, and answers from the left to the errors before they are gathered from patches.
-    The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
-    their columns on both sides.
+    The tangent of the errors lets a matrix go after its last question; those of probes do not, and leave their columns
+    on both sides.
     """
-    places = net.places
+    places, held = net.places, [0]
     errors = overlap_method(net).columns * places
-    held = [0]
     for (right, left), product in _matrices(net):
         answers = min(left, errors) * product.fan_in if product.taps > 1 else 0
         probed = max(0, right - places - errors)
@@ -162,26 +164,15 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
         return OPERATIONS_PER_NUMBER * _lazy_effort(net)
     first, *others = _products(net)
     places, columns = net.places, overlap_method(net).columns
-    passes = sum(_operations(product, places, columns) for product in others)
-    passes += _operations(first, places, columns, first=True)
+    passes = sum(product.operations(places, columns) for product in others)
+    passes += first.operations(places, columns, carries=False)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(_kernel_operations(product, places) for product in others)
+        return passes + sum(product.kernel_operations(places) for product in others)
     if method == "probes":
-        up_to = list(accumulate(_operations(product, places, 1) for product in others))
-        return passes + sum(up_to) + (len(others) + 1) * _operations(first, places, 1, first=True)
+        up_to = accumulate(product.operations(places, 1) for product in others)
+        return passes + sum(up_to) + (len(others) + 1) * first.operations(places, 1, carries=False)
     return passes
-
-
-def _operations(product: Product, places: int, columns: int, first: bool = False) -> float:
-    """A product's share: forward, back and along for every column, and its own update; the first carries none."""
-    carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)
-    return carried + min(own_update_operations(places, product.below, product.taps, product.above * columns))
-
-
-def _kernel_operations(product: Product, places: int) -> float:
-    """Carrying the tangent kernel through a product, its columns and then its rows."""
-    return 2 * product.above * product.fan_in * places * places * (product.below + product.above)
 
 
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
@@ -194,7 +185,10 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
+def _widest(products: list[Product]) -> tuple[int, int]:
+    """The most channels, and the most taps."""
+    return max(max(product.below, product.above) for product in products), max(product.taps for product in products)
+
+
 def _patch_numbers(net: Net, columns: int) -> int:
-    products = _products(net)
-    widest = max(max(product.below, product.above) for product in products)
-    return widest * max(product.taps for product in products) * columns * net.places
+    return prod(_widest(_products(net))) * columns * net.places

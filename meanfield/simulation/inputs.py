@@ -44,7 +44,7 @@ def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
-    """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
+    """Scaled to |sigma(x)|^2 = n times the input energy; negated first where no scale reaches it (at tiny widths)."""
     sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
 
     def energy(values: Array) -> Array:

@@ -1,11 +1,11 @@
-"""Walking up a residual stream unit by unit, holding one unit at a time and far beyond the range of floats.
+"""The forward pass of a residual stream, one unit at a time and far beyond the range of floats.
 
 A residual stream is a net without readout whose units all add to the value just below,
 
     h_u = h_{u-1} + a_u r_u,   r_u = branch_u(h_{u-1}),
 
 for D draws at once, (D, C, B, S). Streams may grow beyond the range of floats (|h|^2 ~ 2^u and more where a = 1). They
-are carried as h = 2^k g with k of a draw's own, raised between two units when g has grown; multiplication by powers of
+are carried as h = 2^k g; every draw has its own k, which is raised when g has grown large. Multiplication by powers of
 two is exact, so nothing else changes.
 """
 
@@ -100,7 +100,7 @@ def _along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tuple[Any
 
 
 def _excess(stream: Any, arrays: Arrays) -> Any:
-    """By how many powers of two each draw's stream is to be made smaller; None if none is, as usual."""
+    """By how many powers of two each draw's stream must shrink; None if no stream must, as usual."""
     if max(stream.max(), -stream.min()) < 2.0**LARGEST_EXPONENT:
         return None
     xp = arrays.xp

@@ -1,8 +1,8 @@
 """Matrices of low rank by their factors: what gradients of a few samples are, and what many updates are made of.
 
 A gradient of B samples is left @ right.T with B columns on each side, and so are momenta and preconditioners built
-from it: t steps have rank t B at most. By factors an n x n update costs n (t B)^2 instead of n^3, and is exact. Once
-factors are as many numbers as the matrix they are multiplied out, for good.
+from it: after t steps their rank is t B at most. With factors an n x n update costs n (t B)^2 instead of n^3, and is
+exact. Once factors have as many numbers as the matrix, they are multiplied out for good.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def is_worth_factors(shape: tuple[int, ...], rank: int) -> bool:
 
 
 def scaled(direction: Direction, factor: float) -> Direction:
-    """factor times a matrix, kept as it is kept."""
+    """factor times a matrix, in the same form."""
     return direction.times(factor) if isinstance(direction, Factored) else factor * direction
 
 
@@ -133,7 +133,7 @@ def _upper(rows: int, columns: int) -> Array:
 
 
 def add_momentum(momentum: Direction | None, decay: float, gradient: Direction, share: float) -> Direction:
-    """decay momentum + share gradient, by factors while these are worth it; a decay of zero forgets the columns."""
+    """decay momentum + share gradient, as factors while these are worth it; a decay of zero forgets the momentum."""
     new = scaled(gradient, share)
     if momentum is None or decay == 0:
         return new

@@ -18,8 +18,8 @@ from meanfield.simulation.weights.matrices import Dense, WeightMatrix, Weights, 
 class Revealed:
     """`meanfield.simulation.weights.matrices.Lazy` by operations on whole arrays: the same mathematics and numbers.
 
-    All draws take every step together, so a step that one of them needs is made for all: every new direction is
-    projected out twice, and one that depends on those before it is kept as zeros.
+    All draws take every step together, so that a step that one of them needs is made for all: every new direction is
+    projected twice, and a direction that depends on earlier ones is kept as zeros.
     """
 
     def __init__(self, weight: Weight, normals: Any, arrays: Arrays, draws: int) -> None:
@@ -64,7 +64,7 @@ class _Side:
 
 
 def extended(arrays: Arrays, basis: Any, queries: Any) -> tuple[Any, Any, Any]:
-    """The basis with the queries' new directions, the queries' parts along all, and which directions are new.
+    """The basis with the queries' new directions, the queries' parts along all of it, and which directions are new.
 
     (D, known, size), (D, r, size) -> (D, known + r, size), (D, r, known + r) and (D, r, 1), of zeros and ones. Queries
     meet the known directions in one matrix product, and each other one by one.

@@ -4,14 +4,14 @@ Arrays carry a leading axis of draws. ``table`` is a neighbour table of `meanfie
 zero outside the grid. (A cached kernel and everything it calls stay in this one file: Numba does not notice an
 edited callee elsewhere.)
 
-A tap shifts whole stretches of sites alike. Moved run by run, values pass through vector registers; site by site, each
+A tap shifts whole runs of sites by the same step. Run by run, values pass through vector registers; site by site, each
 is looked up in the table. On a grid of 32 x 32 runs take two thirds of the time; on small grids they are too short.
 """
 
 import numpy as np
 from numba import njit
 
-# Sites, and sites in a run of the average, from which on gathering goes run by run.
+# Gathering goes run by run from so many sites on, if runs have so many sites on average.
 MANY_SITES, LONG_RUN = 256, 8
 
 

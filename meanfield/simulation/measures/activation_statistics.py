@@ -1,8 +1,7 @@
 """The energy of every layer's pre-activations and gates, beside that of the update.
 
-The update energies are those of `meanfield.simulation.measures.update_energy`, of the very same draws. The overlap
-energy is left out: away from homogeneous activations no single column measures it, and one for every layer costs far
-more.
+The update energies are those of `meanfield.simulation.measures.update_energy`, from the same draws. The overlap energy
+is left out: without homogeneous activations no single column measures it, and one for every layer costs far more.
 """
 
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from meanfield.simulation.passes import through_readout
 
 @dataclass(frozen=True)
 class ActivationStatistics(Measure):
-    """Those of a fully-connected net of any activation and weight variance.
+    """Energies of pre-activations and gates of a fully-connected net of any activation and weight variance.
 
     Its dataset is that of `meanfield.simulate`, with pre_activation_energy and gate_energy in place of the overlap
     energy.
@@ -56,7 +55,7 @@ class ActivationStatistics(Measure):
 
 
 def _priced(net: Any) -> Net:
-    """The net whose draws cost as much: ReLU's, whose overlap energy takes no pass of its own."""
+    """A net whose draws cost the same: with ReLU, the overlap energy takes no pass of its own."""
     return cast(Net, replace(net, activation="relu", weight_variance=None))
 
 

@@ -1,4 +1,4 @@
-"""From the numbers of every draw to what a dataset says: means with errors, and how single draws lie about them."""
+"""What a dataset says of the energies of all draws: means with errors, and how single draws scatter about them."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
 
 
 def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
-    """How single draws of the update energy (N, L) lie about their mean."""
+    """How single draws of the update energy (N, L) scatter about their mean."""
     spread, skewness = log_moments(energy)
     with np.errstate(divide="ignore"):
         scales = energy.mean(axis=1) ** -0.5
@@ -41,7 +41,7 @@ def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
 
 
 def _inverse_root(estimate: Estimate) -> Estimate:
-    """S -> S^(-1/2), the error carried to first order; where no draw moves, infinite and without an error."""
+    """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = estimate.mean**-0.5
         slope = 0.5 * scale[0] / estimate.mean[0]

@@ -1,4 +1,4 @@
-"""What a draw of a residual stream costs, before it is made: memory, arithmetic, how many draws to carry together."""
+"""What a draw of a residual stream costs, before it is made, and what all measures of such streams share."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ class StreamCost:
         net: the residual stream.
         right: columns, for every sample and site, that each use of a weight multiplies by it from the right.
         left: columns that it multiplies from the left.
-        keeps_all: whether all weights live at once, or each from its first use to its last alone.
+        keeps_all: whether all weights live at once, or each only from its first use to its last.
         extra_numbers: what the measure itself holds.
         extra_operations: what it does beside the products with the weights.
     """
@@ -65,8 +65,8 @@ class StreamCost:
         numbers = prod(weight.shape)
         visits = numbers * (right + left)
         if kind == "lazy":
-            # A question meets the known vectors of its own side some four times, half of which are yet to come, and
-            # those of the other side some two times.
+            # A query meets the known vectors of its own side about four times, on average half of them, and those of
+            # the other side about twice.
             numbers = numbers_revealed(weight, right, left)
             visits = _ends(weight) * (right**2 + left**2 + right * left)
         return OPERATIONS_PER_NUMBER * numbers + OPERATIONS_PER_VISIT * visits
@@ -76,9 +76,8 @@ class StreamCost:
         held = self._most_at_once({weight: prod(weight.shape) for weight in self._asked})
         if kind == "lazy":
             held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
-            held += min(
-                NormalSource.BLOCK, sum(numbers_revealed(weight, *asked) for weight, asked in self._asked.items())
-            )
+            revealed = sum(numbers_revealed(weight, *asked) for weight, asked in self._asked.items())
+            held += min(NormalSource.BLOCK, revealed)
         widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
         return NUMBER_BYTES * (held + VECTORS * widest * self.net.places + self.extra_numbers)
 
@@ -88,7 +87,7 @@ class StreamCost:
 
     @cached_property
     def _asked(self) -> dict[Weight, tuple[int, int]]:
-        """What all uses of each weight ask it from the right and from the left."""
+        """Columns that all uses of each weight multiply by it from the right and from the left."""
         places = self.net.places
         counts = self.net.use_counts
         return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}

@@ -1,11 +1,4 @@
-"""The overlap energy F_u = |Theta^(u)|_F^2 / n_u^2: exactly from the tangent kernel, or in mean from one column.
-
-n_u = channels x samples x sites of value u. The exact road costs O(n_u^2) memory. The top-layer reduction costs one
-error column: let a white error stand at z^(L); the layers above l turn it into an error at z^(l) that is white in mean
-(ReLU gates are fair coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l times
-as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and gates that know only
-the sign, those of homogeneous activations.
-"""
+"""The tangent kernel Theta of every value, and the overlap energy F = |Theta|_F^2 / n^2 from it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,8 +13,9 @@ from meanfield.simulation.weights.moves import site_gram
 def tangent_kernels(state: Forward) -> Iterator[Any]:
     """Yield Theta^(1) .. Theta^(L) of the values, (D, n_u, n_u), units ordered (channel, sample, site).
 
-    Up to a map with weights Theta <- J Theta J^T, J the linear part of the maps, and the weights' own (X^T X) x
-    identity over channels is added. Where a unit joins a value s by s + a b, b its branch, the kernel is
+    n_u = channels x samples x sites of value u; a kernel takes O(n_u^2) memory. Up to a map with weights
+    Theta <- J Theta J^T, J the linear part of the maps; then the weights' own (X^T X) x identity over channels is
+    added. Where a unit adds its branch b to a value s, as s + a b, the kernel is
     Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
 
     Raises:
@@ -31,9 +25,9 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
         raise ValueError("a weight is used in several places of this net; its tangent kernel is no sum over layers")
     units = state.net.units
     last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
-    own: Any = None  # Theta of the value at hand, and between it and those that a skip still asks for
-    crossed: dict[int, Any] = {}
-    between: dict[tuple[int, int], Any] = {}  # and between those
+    own: Any = None  # Theta of the current value
+    crossed: dict[int, Any] = {}  # between it and the values that a skip still asks for
+    between: dict[tuple[int, int], Any] = {}  # between those
     for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
         if number in last_use:
             crossed[number] = own

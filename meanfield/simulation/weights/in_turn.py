@@ -1,4 +1,4 @@
-"""Weights that are drawn when they are first looked up, for nets whose weights need not all be at hand at once."""
+"""Weights that are drawn when they are first looked up, for nets that need not hold all of them at once."""
 
 from numpy.random import Generator
 
@@ -9,10 +9,10 @@ from meanfield.simulation.weights.slabs import Slabs
 
 
 class DrawnInTurn(dict[str, WeightMatrix]):
-    """The weights of a net's units by name, one draw per generator, "dense" or "lazy"; what is popped is gone for good.
+    """The weights of a net's units by name, one draw per generator, "dense" or "lazy"; what is popped is gone.
 
-    ``right`` and ``left`` are the columns, for every sample and site, that each use of a weight will multiply by it
-    from either side: a lazily revealed matrix has its room for all of them from the start.
+    ``right`` and ``left`` are the columns, per sample and site, that each use of a weight multiplies by it from either
+    side: a lazily revealed matrix has room for all of them from the start.
     """
 
     def __init__(self, net: Net, generators: list[Generator], kind: str, right: int, left: int) -> None:

@@ -1,6 +1,6 @@
-"""Gaussian weight matrices behind one interface: filled in advance, or revealed only where they are looked at.
+"""Gaussian weight matrices behind one interface: filled in advance, or revealed query by query.
 
-All that the passes need of a matrix is its product with a few columns from either side.
+The passes need no more of a matrix than its products with a few columns from either side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from meanfield.simulation.weights.slabs import Slabs
 Empty = Callable[[tuple[int, ...]], Array]
 
 KINDS = ("dense", "lazy")
-# How energies may be drawn, besides: without matrices, by the Gram process.
+# Energies may also be drawn without matrices, by the Gram process.
 ENERGY_KINDS = (*KINDS, "gram")
 
 
@@ -40,7 +40,7 @@ Weights = dict[str, WeightMatrix]
 
 
 class Dense:
-    """A matrix whose every element is at hand."""
+    """A matrix that holds all its elements."""
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
@@ -72,15 +72,14 @@ class Grouped:
 class Lazy:
     """One group of a weight with i.i.d. N(0, s) elements, revealed query by query; exact for any adaptive sequence.
 
-    Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
-    B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
-    its part along Q_L is already known, the rest is independent of everything seen (docs/theory.md section 12). A query
-    costs O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory. What has been asked is drawn for good
-    and answers alike in any later order; who asks first decides which numbers go where, so that a program that asks in
-    another order makes another draw of the same law.
+    It keeps orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with B = W^T Q_L.
+    A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh: its part along
+    Q_L is already known, the rest is independent of everything seen (docs/theory.md section 12). A query costs O(n r)
+    instead of O(n^2), in numbers drawn, in arithmetic and in memory. Answers stay the same in any later query; the
+    order of the queries decides which numbers go where, so another order makes another draw of the same law.
 
-    ``room`` is how many directions from the right and from the left have their place from the start: a matrix that is
-    asked again and again would otherwise move all it knows every time.
+    ``room`` is how many directions from the right and from the left have space from the start: a matrix that is asked
+    often would otherwise move all it knows every time.
     """
 
     def __init__(self, weight: Weight, normals: NormalSource, slabs: Slabs, room: tuple[int, int] = (0, 0)) -> None:
@@ -98,8 +97,8 @@ class Lazy:
     def _ask(self, side: _Side, other: _Side, columns: Array) -> Array:
         """Answer the columns; vectors lie in one piece, columns outermost in memory.
 
-        First questions come from the forward and the backward pass, and they and their answers live as long as the
-        draw: they are kept in slabs. More are asked by the tangent, which soon lets the matrix go.
+        The first queries come from the forward and the backward pass; they and their answers live as long as the draw
+        and are kept in slabs. Later ones come from the tangent, which soon lets the matrix go.
         """
         queries = np.ascontiguousarray(columns.swapaxes(1, 2))
         draws, count, _ = queries.shape
@@ -142,10 +141,10 @@ def _moved(array: Array, known: int, rows: int, empty: Empty) -> Array:
 
 
 class NormalSource:
-    """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
+    """Standard normals of several draws, each from its own generator, through one stock filled in blocks.
 
-    What a draw gets does not depend on the block, nor on the draws beside it; where few numbers are ``expected``, no
-    more are made. In single precision they are those of double precision, rounded.
+    The numbers of a draw depend neither on the block nor on other draws; where few are ``expected``, no more are made.
+    In single precision they are those of double precision, rounded.
     """
 
     BLOCK = 1 << 15
@@ -161,14 +160,14 @@ class NormalSource:
         return np.empty(shape, self.precision)
 
     def take(self, count: int) -> tuple[Array, int]:
-        """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
+        """The stock (D, any), and where the next ``count`` numbers of every draw start; valid until the next call."""
         if self._used + count > self._stock.shape[1]:
             self._refill(count)
         start, self._used = self._used, self._used + count
         return self._stock, start
 
     def _refill(self, count: int) -> None:
-        """Move what is left to the front, and fill the rest: a block, or more if one request takes more."""
+        """Move what is left to the front and fill the rest: a block, or more if one request needs more."""
         kept = self._stock[:, self._used :]
         left = kept.shape[1]
         stock = self.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock

@@ -1,4 +1,4 @@
-"""What moved weights do to the outputs of their maps: the gradient's own step, or any other move of theirs."""
+"""How moves of the weights change the outputs of their maps: the gradient's own step, or any other move."""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -15,7 +15,7 @@ from meanfield.simulation.passes import Forward, Place, backward, tangent, throu
 
 
 class WeightMoves(ABC):
-    """What the weights of these places do there. Each is moved when it is first asked for, at all of its uses."""
+    """The changes that moved weights make at their places; a weight is moved at all its uses when first asked for."""
 
     def __init__(self, state: Forward, places: Iterable[Place]) -> None:
         self._state = state
@@ -80,8 +80,8 @@ Product = Callable[[list[Place], Any], Any]
 class MatrixMoves(WeightMoves):
     """Weights moved by matrices: Delta W X at every use, all uses of a weight in one product.
 
-    ``product`` is asked once for every weight, or stack of them, when it is first used: with its places, and their
-    patches side by side, (D, columns, places B S), of which a bias has a row of ones.
+    ``product`` is called once for every weight, or stack of them, with its places and their patches side by side,
+    (D, columns, places B S); a bias has a row of ones.
     """
 
     def __init__(self, state: Forward, product: Product) -> None:
@@ -104,7 +104,7 @@ def _seen(spec: Any, values: Any, setting: Setting) -> Any:
 
 
 def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """sum_uses U (X^T X_here) at every use of one weight, of one use or of several, in one group or in several."""
+    """sum_uses U (X^T X_here) at every use of one weight."""
     if maps[0].weights[0].groups > 1:
         return _by_groups(maps, errors, features, setting)
     if len(maps) == 1:
@@ -115,7 +115,7 @@ def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: S
 def own_update(spec: Linear, error: Any, features: Any, setting: Setting) -> Any:
     """U (X^T X), X the patches of the features: as U times the Gram matrix or as (U X^T) X, the cheaper."""
     places = setting.samples * features.shape[3]
-    if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
+    if places == 1:  # the Gram matrix is a number, whatever the memory order of the errors
         return error * site_gram(spec, features, setting)[..., None]
     rows = error.reshape(len(error), -1, places)
     gram, explicit = own_update_operations(places, features.shape[1], spec.taps, rows.shape[1])
@@ -138,7 +138,7 @@ def site_gram(spec: Linear, features: Any, setting: Setting) -> Any:
     """X^T X over all site pairs of the batch, (D, B S, B S), without forming X = patches(features)."""
     draws, channels, samples, sites = features.shape
     flat = features.reshape(draws, channels, samples * sites)
-    # Of a matrix and its own transpose NumPy makes one half, and mirrors it in up to four times the product's time.
+    # Without the copy NumPy makes one half of the product and mirrors it, in up to four times the product's time.
     gram = flat.swapaxes(1, 2) @ flat.copy()
     if spec.taps == 1:
         return gram
@@ -159,7 +159,7 @@ def _by_groups(maps: list[Any], errors: list[Any], features: list[Any], setting:
 
 
 def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """sum_uses U (X^T X_here) at every use of one weight, all at once."""
+    """The same for a tied weight, all uses at once."""
     xp = setting.arrays.xp
     patches = _side_by_side([patches_of(spec, x, setting) for spec, x in zip(maps, features, strict=True)], setting)
     draws, channels, places = len(patches), errors[0].shape[1], patches.shape[2] // len(maps)

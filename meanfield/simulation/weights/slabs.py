@@ -14,7 +14,7 @@ BLOCK_NUMBERS = 30 << 17
 
 
 class Slabs:
-    """Hands out uninitialised arrays from large blocks; a block goes back when none of its arrays is in use."""
+    """Uninitialised arrays from large blocks; a block is freed when none of its arrays is in use."""
 
     def __init__(self, precision: str = "float64") -> None:
         self._rest = np.empty(0, precision)

@@ -22,7 +22,7 @@ OPERATIONS_PER_MATRIX = 4e7
 # Arrays of the size of all matrices that a draw holds: weights twice, two moments, a gradient, a direction, spare.
 ARRAYS = 8
 
-# Draws side by side share what a step costs besides arithmetic: so many, as long as their weights are so few in all.
+# Draws side by side share what a step costs besides arithmetic: at most so many, and so many weights in all.
 MOST_TOGETHER, NUMBERS_TOGETHER = 4, 1 << 22
 
 
