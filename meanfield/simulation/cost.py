@@ -1,8 +1,10 @@
 """What a draw costs, before it is made: memory, arithmetic, and how many draws to carry together."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from typing import NamedTuple
 
 from numpy import dtype
 
@@ -58,7 +60,7 @@ def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
         return "dense"
     if gram and has_gram_process(net):
         return "gram"
-    elements = sum(product.above * product.fan_in for product in _products(net))
+    elements = sum(one.above * one.fan_in for one in _products(net))
     return "lazy" if _lazy_effort(net) < elements else "dense"
 
 
@@ -66,10 +68,15 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     if weights == "gram":
         return NUMBER_BYTES * NUMBERS_PER_LAYER * len(net.units)
-    places, columns, products = net.places, overlap_method(net).columns, _products(net)
-    widest, taps = _widest(products)
-    held = _lazy_numbers_held(net) if weights == "lazy" else sum(prod(shape) for shape in net.weight_shapes)
-    kept = (net.first_channels + sum(product.above for product in products)) * places * (1 + columns)
+    places = net.places
+    columns = overlap_method(net).columns
+    products = _products(net)
+    widest = max(max(one.below, one.above) for one in products)
+    taps = max(one.taps for one in products)
+    held = sum(prod(shape) for shape in net.weight_shapes)
+    if weights == "lazy":
+        held = _lazy_numbers_held(net)
+    kept = (net.first_channels + sum(one.above for one in products)) * places * (1 + columns)
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
     working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
@@ -88,7 +95,8 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     return dtype(precision).itemsize * (held + kept + working)
 
 
-class Product(NamedTuple):
+@dataclass(frozen=True)
+class Product:
     """One use of weights: W patches, (above, below x taps) by (below x taps, places)."""
 
     below: int
@@ -99,48 +107,37 @@ class Product(NamedTuple):
     def fan_in(self) -> int:
         return self.below * self.taps
 
-    def operations(self, places: int, columns: int, carries: bool = True) -> float:
-        """Forward, back and along for every column, and the own update; the first of a net carries no columns."""
-        carried = 2 * self.above * self.fan_in * places * (1 + 2 * columns * carries)
-        return carried + min(own_update_operations(places, self.below, self.taps, self.above * columns))
-
-    def kernel_operations(self, places: int) -> float:
-        """Carrying the tangent kernel through the product, its columns and then its rows."""
-        return 2 * self.above * self.fan_in * places * places * (self.below + self.above)
-
 
 def _products(net: Net) -> list[Product]:
     """Those of the depth units, from the input up."""
-    products = []
-    for _, _, linear in uses(net.units):
-        if isinstance(linear, Linear):
-            below = linear.weights[0].shape[1] * linear.weights[0].groups
-            products.append(Product(below, sum(weight.shape[0] for weight in linear.weights), linear.taps))
-    return products
+    linear = (one for _, _, one in uses(net.units) if isinstance(one, Linear))
+    sizes = ((one.weights[0], sum(weight.shape[0] for weight in one.weights), one.taps) for one in linear)
+    return [Product(first.shape[1] * first.groups, above, taps) for first, above, taps in sizes]
 
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """Per product, (columns asked from the right, from the left), and itself."""
     places, products = net.places, _products(net)
     probed = overlap_method(net).name == "probes"
-    matrices = []
+    found = []
     for layer, product in enumerate(products):
         # A probe at a layer goes down and comes back up through every matrix below.
         errors = (overlap_method(net).columns + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
-        matrices.append((asked, product))
-    return matrices
+        found.append((asked, product))
+    return found
 
 
 def _lazy_numbers_held(net: Net) -> int:
-    """What lazily revealed matrices keep between the passes, and what the tangent adds to the one at work.
+    """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
 
     Every column is kept with its image, and answers from the left to the errors before they are gathered from patches.
-    The tangent of the errors lets a matrix go after its last question; those of probes do not, and leave their columns
-    on both sides.
+    The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
+    their columns on both sides.
     """
-    places, held = net.places, [0]
+    places = net.places
     errors = overlap_method(net).columns * places
+    held = [0]
     for (right, left), product in _matrices(net):
         answers = min(left, errors) * product.fan_in if product.taps > 1 else 0
         probed = max(0, right - places - errors)
@@ -150,7 +147,7 @@ def _lazy_numbers_held(net: Net) -> int:
 
 def _lazy_effort(net: Net) -> float:
     """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
-    return LAZY_EFFORT * sum(right * product.above + left * product.fan_in for (right, left), product in _matrices(net))
+    return LAZY_EFFORT * sum(right * one.above + left * one.fan_in for (right, left), one in _matrices(net))
 
 
 def draw_operations(net: Net, weights: str = "dense") -> float:
@@ -164,15 +161,25 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
         return OPERATIONS_PER_NUMBER * _lazy_effort(net)
     first, *others = _products(net)
     places, columns = net.places, overlap_method(net).columns
-    passes = sum(product.operations(places, columns) for product in others)
-    passes += first.operations(places, columns, carries=False)
+    passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(product.kernel_operations(places) for product in others)
+        return passes + sum(_kernel_operations(one, places) for one in others)
     if method == "probes":
-        up_to = accumulate(product.operations(places, 1) for product in others)
-        return passes + sum(up_to) + (len(others) + 1) * first.operations(places, 1, carries=False)
+        up_to = list(accumulate(_operations(one, places, 1) for one in others))
+        return passes + sum(up_to) + (len(others) + 1) * _operations(first, places, 1, first=True)
     return passes
+
+
+def _operations(one: Product, places: int, columns: int, first: bool = False) -> float:
+    """A product's share: forward, back and along for every column, and its own update; the first carries none."""
+    carried = 2 * one.above * one.fan_in * places * (1 if first else 1 + 2 * columns)
+    return carried + min(own_update_operations(places, one.below, one.taps, one.above * columns))
+
+
+def _kernel_operations(one: Product, places: int) -> float:
+    """Carrying the tangent kernel through a product, its columns and then its rows."""
+    return 2 * one.above * one.fan_in * places * places * (one.below + one.above)
 
 
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
@@ -185,10 +192,7 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def _widest(products: list[Product]) -> tuple[int, int]:
-    """The most channels, and the most taps."""
-    return max(max(product.below, product.above) for product in products), max(product.taps for product in products)
-
-
 def _patch_numbers(net: Net, columns: int) -> int:
-    return prod(_widest(_products(net))) * columns * net.places
+    products = _products(net)
+    widest = max(max(one.below, one.above) for one in products)
+    return widest * max(one.taps for one in products) * columns * net.places

@@ -88,13 +88,6 @@ class Moves(Protocol):
         """Delta W X (D, C', r B, S) at this place, a fresh array, or None where they do not."""
 
 
-class AtRest:
-    """Weights that do not move."""
-
-    def of(self, place: Place) -> None:
-        return None
-
-
 def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Forward:
     """Send inputs (D, C_0, B, S) through all units and the readout."""
     state = Forward(net, Setting(net.grid, inputs.shape[2], weights, arrays), [inputs])
@@ -230,13 +223,13 @@ def carried(state: Forward, number: int, change: Any) -> Any:
     """
     passage = state.passages[number - 1]
     unit = passage.unit
-    moved = _tangent_along(unit.branch, 0, change, number - 1, passage, AtRest(), state.setting)
+    moved = _tangent_along(unit.branch, 0, change, number - 1, passage, None, state.setting)
     moved = joined(unit, moved, {number - 1: change})
-    return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, AtRest(), state.setting)
+    return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, None, state.setting)
 
 
 def _tangent_along(
-    maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves, setting: Setting
+    maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves | None, setting: Setting
 ) -> Any:
     """A change through maps, plus what moves of their own weights do; None is no change."""
     for place, spec in enumerate(maps, start=first):
@@ -244,7 +237,7 @@ def _tangent_along(
             operation = operation_of(spec)
             values = passage.input_of(place, setting) if operation.reads else None
             change = operation.tangent(spec, values, passage.kept[place], change, setting)
-        own = moves.of((number, place)) if spec.weights else None
+        own = moves.of((number, place)) if moves and spec.weights else None
         if own is not None and change is not None:
             own += change
         change = change if own is None else own

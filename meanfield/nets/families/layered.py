@@ -3,10 +3,10 @@
 A fully-connected net is a convolutional net on the empty grid: one site, one tap.
 """
 
-from abc import abstractmethod
 from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
+from typing import ClassVar
 
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.validation import (
@@ -34,8 +34,12 @@ class Sequential(Net):
     Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
     channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil, q the activation's gain,
     M output coordinates of one sample. Weights have variance sigma_W^2/fan_in; a ``weight_variance`` of None is the
-    fan-in rule, sigma_W^2 = 1/q (Zhang et al. 2026, eq. 1).
+    fan-in rule, sigma_W^2 = 1/q (Zhang et al. 2026, eq. 1). ``WIDTH`` and ``INPUT`` name the fields that
+    hold the channels of the layers and of the input.
     """
+
+    WIDTH: ClassVar[str]
+    INPUT: ClassVar[str]
 
     activation: str
     weight_variance: float | None
@@ -48,10 +52,23 @@ class Sequential(Net):
     padding: str
     readout: str
 
-    @property
-    @abstractmethod
+    def __post_init__(self) -> None:
+        depth = require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers")
+        settle(self, depth=depth)
+        self._settle_counts(outputs="coordinates of the readout", inputs="samples in the batch")
+        require_choice("activation", self.activation, ACTIVATIONS)
+        require_choice("head", self.head, HEADS)
+        self._check_weight_variance()
+        self._check_width()
+        if getattr(self, self.INPUT) is not None:
+            self._settle_counts(**{self.INPUT: "channels of the input"})  # type: ignore[arg-type]
+
+    @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
         """C_0 .. C_N."""
+        width = getattr(self, self.WIDTH)
+        hidden = width if isinstance(width, tuple) else (width,) * self.depth
+        return (getattr(self, self.INPUT) or hidden[0], *hidden)
 
     @cached_property
     def sigma(self) -> Activation:
@@ -85,15 +102,19 @@ class Sequential(Net):
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
         """One more layer, or the mean over sites of the features and a linear map."""
-        weight = Weight("readout", self.weight_shapes[-1], self.head_variance)
-        activation, *linear = self._layer_maps(weight)
+        shape = (self.outputs, self.channels_by_layer[-1], *(() if self.is_pooled else self.kernel))
+        activation, *linear = self._layer_maps(Weight("readout", shape, self.head_variance))
         return Unit((activation, *([Pooling()] if self.is_pooled else []), *linear))
 
     @cached_property
     def hidden_weights(self) -> list[Weight]:
-        """W1 .. WN."""
-        sizes = zip(self.weight_shapes[:-1], self.weight_variances[:-1], strict=True)
-        return [Weight(f"W{number}", shape, variance) for number, (shape, variance) in enumerate(sizes, start=1)]
+        """W1 .. WN, of variance s = 1/(q fan_in) times the layer's factor."""
+        weights = []
+        sizes = zip(self.layers, pairwise(self.channels_by_layer), strict=True)
+        for number, (layer, (below, above)) in enumerate(sizes, start=1):
+            variance = layer.variance_factor / (self.sigma.gain * self.taps * below)
+            weights.append(Weight(f"W{number}", (above, below, *self.kernel), variance))
+        return weights
 
     def _layer_maps(self, weight: Weight) -> tuple[Map, ...]:
         return Pointwise(self.activation), Linear((weight,), self.padding)
@@ -144,28 +165,6 @@ class Sequential(Net):
             return self.variance_factor / (self.sigma.gain * fan_in)
         return 1.0 / {"fan_in": fan_in, "mup": fan_in**2}[self.head]
 
-    @property
-    def weight_variances(self) -> list[float]:
-        """s = 1/(q fan_in) of W^(1) .. W^(N), times the layer's factor, then the readout's."""
-        below = zip(self.layers, self.channels_by_layer, strict=False)
-        hidden = [layer.variance_factor / (self.sigma.gain * self.taps * width) for layer, width in below]
-        return [*hidden, self.head_variance]
-
-    @property
-    def weight_shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of W^(1) .. W^(N), then the readout's: (channels out, channels in, *kernel)."""
-        channels = self.channels_by_layer
-        hidden = [(above, below, *self.kernel) for below, above in pairwise(channels)]
-        return [*hidden, (self.outputs, channels[-1], *(() if self.is_pooled else self.kernel))]
-
-    def _check_counts_and_names(self) -> None:
-        depth = require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers")
-        settle(self, depth=depth)
-        self._settle_counts(outputs="coordinates of the readout", inputs="samples in the batch")
-        require_choice("activation", self.activation, ACTIVATIONS)
-        require_choice("head", self.head, HEADS)
-        self._check_weight_variance()
-
     def _check_weight_variance(self) -> None:
         """Settle sigma_W^2: it is positive and, where inputs are normalised, some input gives z^(1) variance 1."""
         if self.weight_variance is None:
@@ -181,19 +180,10 @@ class Sequential(Net):
                 f"give more than {1 / reached:.4g}"
             )
 
-    def _check_width(self, name: str) -> None:
-        counts = require_counts(name, getattr(self, name), why="one number, or one per layer")
+    def _check_width(self) -> None:
+        counts = require_counts(self.WIDTH, getattr(self, self.WIDTH), why="one number, or one per layer")
         if len(counts) not in (1, self.depth):
             raise ValueError(
-                f"{name} has {len(counts)} entries for depth {self.depth}; give one number, or one per layer"
+                f"{self.WIDTH} has {len(counts)} entries for depth {self.depth}; give one number, or one per layer"
             )
-        settle(self, **{name: counts[0] if len(set(counts)) == 1 else counts})
-
-    def _check_input_width(self, name: str) -> None:
-        if getattr(self, name) is not None:
-            self._settle_counts(**{name: "channels of the input"})  # type: ignore[arg-type]
-
-
-def with_input(width: int | tuple[int, ...], depth: int, input_width: int | None) -> tuple[int, ...]:
-    hidden = width if isinstance(width, tuple) else (width,) * depth
-    return (input_width or hidden[0], *hidden)
+        settle(self, **{self.WIDTH: counts[0] if len(set(counts)) == 1 else counts})

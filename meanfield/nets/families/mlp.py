@@ -1,10 +1,9 @@
 """Fully-connected nets."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from meanfield.nets.families.layered import Sequential, with_input
+from meanfield.nets.families.layered import Sequential
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +44,4 @@ class MLP(Sequential):
     padding: ClassVar[str] = "circular"  # type: ignore[misc]
     readout: ClassVar[str] = "convolution"  # type: ignore[misc]
     input_law: ClassVar[str] = "normalised"
-
-    def __post_init__(self) -> None:
-        self._check_counts_and_names()
-        self._check_width("width")
-        self._check_input_width("input_width")
-
-    @cached_property
-    def channels_by_layer(self) -> tuple[int, ...]:
-        return with_input(self.width, self.depth, self.input_width)
+    WIDTH, INPUT = "width", "input_width"

@@ -16,7 +16,6 @@ take "multiplier_sqrt" for k = 1 and "multiplier_linear" for k >= 2.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from meanfield.common.validation import require_choice
 from meanfield.nets.families.conv_net import ConvNet
@@ -29,13 +28,7 @@ SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class Residual(Sequential):
-    """What residual nets share: where their layers lie, and how branches are scaled.
-
-    ``STREAM`` and ``INPUT`` name the fields with the channels of the stream and of the input.
-    """
-
-    STREAM: ClassVar[str]
-    INPUT: ClassVar[str]
+    """What residual nets share: where their layers lie, and how branches are scaled."""
 
     block_depth: int = 1
     scaling: str = "init"
@@ -43,7 +36,7 @@ class Residual(Sequential):
     tail: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
+        super().__post_init__()
         self._check_blocks()
 
     @property
@@ -77,7 +70,7 @@ class Residual(Sequential):
 
     @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
-        stream = getattr(self, self.STREAM)
+        stream = getattr(self, self.WIDTH)
         return (getattr(self, self.INPUT) or stream, *(stream,) * len(self.layers))
 
     def _check_blocks(self) -> None:
@@ -90,9 +83,9 @@ class Residual(Sequential):
                 f"weight_variance is {self.weight_variance:g}; residual nets keep to the fan-in rule 1/q, which "
                 "their scalings refer to: leave it out, or take a plain net"
             )
-        stream, given = getattr(self, self.STREAM), getattr(self, self.INPUT)
+        stream, given = getattr(self, self.WIDTH), getattr(self, self.INPUT)
         if isinstance(stream, tuple):
-            raise ValueError(f"{self.STREAM} is {stream}; blocks add to one stream, so give one number")
+            raise ValueError(f"{self.WIDTH} is {stream}; blocks add to one stream, so give one number")
         if self.stem == 0 and given not in (None, stream):
             raise ValueError(
                 f"the input has {given} channels and the stream {stream}: blocks cannot add to it; give stem=1 or more"
@@ -120,9 +113,6 @@ class ResidualMLP(Residual, MLP):
     Source: Zhang et al. 2026, eqs. 4, 5, 28.
     """
 
-    STREAM = "width"
-    INPUT = "input_width"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualConvNet(Residual, ConvNet):
@@ -139,6 +129,3 @@ class ResidualConvNet(Residual, ConvNet):
 
     Source: Zhang et al. 2026, section 4.3.
     """
-
-    STREAM = "channels"
-    INPUT = "input_channels"

@@ -16,8 +16,8 @@ from numpy.random import Generator
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
-from meanfield.simulation import passes
 from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy
+from meanfield.simulation.passes import Forward, backward, tangent
 from meanfield.simulation.weights.moves import GradientMoves
 
 # Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
@@ -25,6 +25,8 @@ DENSE_UNITS = 128
 
 # Energies (D, L, r) of every column of errors under "", and if asked for at every site, (D, L, r, S), "_by_site".
 ColumnEnergies = dict[str, Array]
+# They, and F_1 .. F_L, (D, L), if it is measured.
+Measured = tuple[ColumnEnergies, Array | None]
 
 
 class OverlapMethod:
@@ -40,13 +42,8 @@ class OverlapMethod:
     columns = 2
     draws_probes = False
 
-    def measured(
-        self, state: passes.Forward, top: Any, probes: list[Generator], by_site: bool
-    ) -> tuple[ColumnEnergies, Array | None]:
-        """Energies of the columns of errors at the last value, and F_1 .. F_L, (D, L), if it is measured.
-
-        The state is used up: what the passes leave behind is let go.
-        """
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+        """From errors at the last value. The state is used up: what the passes leave behind is let go."""
         return column_energies(state, top, by_site), None
 
 
@@ -55,9 +52,7 @@ class FromKernel(OverlapMethod):
 
     name = "dense"
 
-    def measured(
-        self, state: passes.Forward, top: Any, probes: list[Generator], by_site: bool
-    ) -> tuple[ColumnEnergies, Array | None]:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
         overlap = dense_overlap_energy(state)
         return column_energies(state, top, by_site), overlap
 
@@ -67,9 +62,7 @@ class FromLabels(OverlapMethod):
 
     name = "reduction"
 
-    def measured(
-        self, state: passes.Forward, top: Any, probes: list[Generator], by_site: bool
-    ) -> tuple[ColumnEnergies, Array | None]:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
         energies = column_energies(state, top, by_site)
         return energies, energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
 
@@ -81,9 +74,7 @@ class FromProbe(OverlapMethod):
     columns = 3
     draws_probes = True
 
-    def measured(
-        self, state: passes.Forward, top: Any, probes: list[Generator], by_site: bool
-    ) -> tuple[ColumnEnergies, Array | None]:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
         white = _white_errors(state, len(state.net.units), probes)
         energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), by_site)
         return energies, energies[""][:, :, 2] / state.net.value_sizes[-1]
@@ -95,13 +86,11 @@ class FromProbes(OverlapMethod):
     name = "probes"
     draws_probes = True
 
-    def measured(
-        self, state: passes.Forward, top: Any, probes: list[Generator], by_site: bool
-    ) -> tuple[ColumnEnergies, Array | None]:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
         overlap = []
         for value, units in enumerate(state.net.value_sizes, start=1):
-            errors = passes.backward(state, _white_errors(state, value, probes), value)
-            *_, change = passes.tangent(state, GradientMoves(state, errors), value, columns=1)
+            errors = backward(state, _white_errors(state, value, probes), value)
+            *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
             overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
         return column_energies(state, top, by_site), state.arrays.xp.stack(overlap, axis=1)
 
@@ -132,15 +121,15 @@ def overlap_per_label_term(net: Sequential) -> float:
     return net.output_units * net.inputs / gamma
 
 
-def column_energies(state: passes.Forward, top: Any, by_site: bool = False) -> ColumnEnergies:
+def column_energies(state: Forward, top: Any, by_site: bool = False) -> ColumnEnergies:
     """Mean squares over channels and samples of the change that every column of errors at the last value causes.
 
     The state is used up: what the tangent has passed is let go, so that its memory serves the layers above.
     """
     net, xp, depth = state.net, state.arrays.xp, len(state.net.units)
-    moves = GradientMoves(state, passes.backward(state, top, depth))
+    moves = GradientMoves(state, backward(state, top, depth))
     energies, profiles = [], []
-    for number, change in enumerate(passes.tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
+    for number, change in enumerate(tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
         state.let_go(number)
         draws, channels = change.shape[:2]
         columns = change.reshape(draws, channels, -1, net.places)
@@ -152,7 +141,7 @@ def column_energies(state: passes.Forward, top: Any, by_site: bool = False) -> C
     return {"": xp.stack(energies, axis=1)} | ({"_by_site": xp.stack(profiles, axis=1)} if by_site else {})
 
 
-def _white_errors(state: passes.Forward, value: int, generators: list[Generator]) -> Array:
+def _white_errors(state: Forward, value: int, generators: list[Generator]) -> Array:
     """One column of independent N(0, 1) at every unit of a value."""
     shape = state.values[value].shape[1:]
     return state.arrays.moved(np.stack([generator.standard_normal(shape) for generator in generators]))
