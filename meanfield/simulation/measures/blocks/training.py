@@ -43,14 +43,6 @@ def tabled(
     return Training(net, weights, data, own_loss(net), method, settings, for_biases=methods["adamw"])
 
 
-def begin(
-    net: Net, seed: int, draws: range, optimizer: str, hyperparameters: Hyperparameters, momentum: bool
-) -> Training:
-    """Nets of these draws before their first step."""
-    weights, data = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
-    return tabled(net, weights, data, optimizer, hyperparameters, momentum)
-
-
 @dataclass(frozen=True, kw_only=True)
 class OneOptimizer(BlockMeasure):
     """What measures under one optimizer and one table share."""
@@ -64,7 +56,9 @@ class OneOptimizer(BlockMeasure):
         return self
 
     def begun(self, net: Net, seed: int, draws: range) -> Training:
-        return begin(net, seed, draws, self.optimizer, self.hyperparameters, self.momentum)
+        """Nets of these draws before their first step."""
+        weights, data = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
+        return tabled(net, weights, data, self.optimizer, self.hyperparameters, self.momentum)
 
 
 @dataclass(frozen=True, kw_only=True)
