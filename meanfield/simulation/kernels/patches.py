@@ -95,7 +95,7 @@ def _runs(table):
     Places in them are made unsigned where they are used: else every one could count from the end.
     """
     taps, sites = table.shape
-    found, ends, count = np.empty((taps * sites, 3), np.int64), np.zeros(taps + 1, np.int64), 0
+    stretches, ends, count = np.empty((taps * sites, 3), np.int64), np.zeros(taps + 1, np.int64), 0
     for t in range(taps):
         first = 0
         while first < sites:
@@ -103,11 +103,11 @@ def _runs(table):
             last = first + 1
             while last < sites and table[t, last] == table[t, first] + stride * (last - first):
                 last += 1
-            found[count, 0], found[count, 1], found[count, 2] = first, table[t, first], last - first
+            stretches[count, 0], stretches[count, 1], stretches[count, 2] = first, table[t, first], last - first
             count += 1
             first = last
         ends[t + 1] = count
-    return found[:count], ends
+    return stretches[:count], ends
 
 
 @njit(cache=True, nogil=True)
