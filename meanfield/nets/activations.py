@@ -27,7 +27,7 @@ Variances = tuple[Array, Array, Array]
 
 @dataclass(frozen=True)
 class Pointwise:
-    """Functions of one library's arrays, element by element, of which activations are made."""
+    """The elementwise functions of one array library that activations are made of."""
 
     maximum: Callable[..., Any]
     exp: Callable[..., Any]
@@ -57,8 +57,8 @@ class Activation:
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
         square_product: E[sigma(u)^2 sigma(v)^2].
         triple: (a, b) of E[sigma'(u)^2 sigma'(v) sigma'(w)] = a + b (g_uv + g_uw + g_vw), g the ``gate_product`` of
-            a pair: (-1/4, 1/2) for gates that are 1 at one sign of a Gaussian, (1, 0) without gates; None where three
-            gates take more than what pairs of them share.
+            a pair: (-1/4, 1/2) for gates that are 1 at one sign of a Gaussian, (1, 0) without gates; None where the
+            averages over pairs do not determine it.
     """
 
     name: str
@@ -88,11 +88,11 @@ class Activation:
         return np.where(alive, np.maximum(total, 0.0), 0.0)
 
     def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
-        """Functions do not travel between processes; the name does."""
+        """Processes exchange the name, as functions cannot be pickled."""
         return activation_named, (self.name,)
 
 
-# Pairs averaged at once: temporaries of so many stay in the cache; fresh ones of a million pairs cost several times the
+# Pairs averaged at once: so many temporaries stay in the cache; those of a million pairs would cost several times the
 # arithmetic.
 BLOCK = 8192
 

@@ -25,7 +25,7 @@ def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair,
     """Pairs ((layer, unit), (layer, unit)), counted from 1, all of them inside the net.
 
     Raises:
-        TypeError, ValueError: no pair, one that does not read so, or a layer or unit that the net does not have.
+        TypeError, ValueError: no pair, one of another form, or a layer or unit that the net does not have.
     """
     if architecture.weight_variance is not None:
         raise ValueError(
@@ -41,7 +41,7 @@ def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair,
 
 
 class UnitShares(NamedTuple):
-    """What a depth unit hands on of an overlap T, in mean over its weights: kept T + carried T~ / q.
+    """What a depth unit passes on of an overlap T, in mean over its weights: kept T + carried T~ / q.
 
     T~ is the overlap of the gated tangents below the unit. Where gates average to q, T grows by kept + carried.
     """

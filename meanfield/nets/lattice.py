@@ -35,7 +35,7 @@ def axis_offsets(taps: int) -> range:
 
 @lru_cache(maxsize=64)
 def neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1) -> Table:
-    """Site reached from every site by every offset: shape (k, S), ``OUTSIDE`` where zero padding stands.
+    """Site reached from every site by every offset: shape (k, S), with ``OUTSIDE`` for zero padding.
 
     Row Delta of the table is the site-shift matrix S_Delta: (S_Delta f)(p) = f(p + Delta); offsets are ``dilation``
     times those of the kernel's taps.

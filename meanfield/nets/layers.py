@@ -1,4 +1,4 @@
-"""How the output of one weight matrix joins the net, and who joins what."""
+"""How the output of a weight matrix joins the net, and where skip connections lead."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ def joins(layers: Sequence[Layer]) -> dict[int, int]:
     """The layer that every skip connection leads to, by the layer that it starts from.
 
     Raises:
-        ValueError: two that start from one layer; what comes back through them is sent back through one alone.
+        ValueError: two skip connections start from one layer; errors would be sent back through one of them alone.
     """
     ends: dict[int, int] = {}
     for place, layer in enumerate(layers, start=1):

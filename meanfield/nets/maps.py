@@ -19,7 +19,7 @@ POOLINGS = ("mean", "last")
 
 @dataclass(frozen=True)
 class Weight:
-    """A Gaussian tensor of i.i.d. N(0, variance) elements, by its name: what bears one name is one tensor.
+    """A Gaussian tensor of i.i.d. N(0, variance) elements, with a name; weights of one name are one tensor.
 
     ``shape`` is (channels out, channels in / groups, *kernel), or (channels,) of a bias. With several groups, group g
     of the channels out sees group g of the channels in alone.
@@ -45,8 +45,8 @@ class Weight:
 class Linear:
     """Z = W patches(X), for one weight or several side by side, whose outputs are stacked along the channels.
 
-    With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; outside the grid
-    stands what the padding says. Without one, sites do not mix.
+    With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; the padding says
+    what is outside the grid. Without a kernel, sites do not mix.
     """
 
     weights: tuple[Weight, ...]

@@ -123,7 +123,7 @@ class Net:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(samples, outputs, *grid), without the grid behind a pooling readout; of the last value, if there is none."""
+        """(samples, outputs, *grid), without the grid after a pooling readout; of the last value without a readout."""
         if self.readout_unit is None:
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]

@@ -179,7 +179,7 @@ def _back_along(
     passage: Passage, places: range, error: Any, number: int, errors: Errors, setting: Setting, to_input: bool
 ) -> Any:
     """Errors through maps from the top down, kept at those with weights, to the input or to the lowest weight only."""
-    maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
+    maps, owned = passage.unit.maps, False  # whether nothing else holds the current array
     for place in reversed(places):
         spec, operation = maps[place], operation_of(maps[place])
         holds = bool(spec.weights)

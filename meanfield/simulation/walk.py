@@ -80,7 +80,7 @@ def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iter
 
 
 def _along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tuple[Any, Any]:
-    """Features and increment, in the units 2^carried of the values; None stands for units of 1."""
+    """Features and increment, in the units 2^carried of the values; None means units of 1."""
     power, features = carried, (values, carried)
     for spec in unit.branch:
         operation, features = operation_of(spec), (values, power)

@@ -1,4 +1,4 @@
-"""What nets of layers share: one layer map repeated, of one activation and one stencil, as numbers from a spec.
+"""What nets of layers share: one kind of layer, of one activation and one stencil, again and again.
 
 A fully-connected net is a convolutional net on the empty grid: one site, one tap.
 """
@@ -29,7 +29,7 @@ INPUT_LAYOUT = "(samples, channels, *grid)"
 
 
 class Sequential(Net):
-    """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
+    """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout.
 
     Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
     channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil, q the activation's gain,
@@ -91,7 +91,7 @@ class Sequential(Net):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
-        """Every depth unit: its layers sigma and W one after the other, joined as its last layer is."""
+        """Every depth unit: its layers, sigma and W one after the other, with the join of the last."""
         ends, maps = (0, *self.unit_ends), list(map(self._layer_maps, self.hidden_weights))
         joins = [self.layers[end - 1] for end in ends[1:]]
         return tuple(
@@ -125,12 +125,12 @@ class Sequential(Net):
 
     @property
     def reduces_to_top(self) -> bool:
-        """Where no signal is lost at edges, gates keep their mean square at any variance, and weights restore it."""
+        """Where edges lose no signal, gates have one mean square at all variances, and weights follow the fan-in rule."""
         return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
 
     @cached_property
     def unit_ends(self) -> tuple[int, ...]:
-        """The layer at which each depth unit ends; what datasets hold by ``layer`` is read off there."""
+        """The layer at which each depth unit ends, and at which datasets over ``layer`` are read off."""
         return tuple(range(1, len(self.layers) + 1))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What loops are to the library: one residual layer on a stream, over and over (Wang et al. 2026, eq. 1).
+"""What all loops share: one residual layer on a stream, again and again (Wang et al. 2026, eq. 1).
 
 h_{l+1} = h_l + eps W phi(h_l),   eps = L^(-alpha),   W_ij ~ N(0, sigma_W^2 / N),   h_0 ~ N(0, I)
 """
@@ -17,7 +17,7 @@ from meanfield.nets.units import Unit
 # Names of residual scalings, by their exponent alpha.
 NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
 
-# |ln eps| at most: eps^2 stands in energies, whose squares are summed.
+# |ln eps| at most, as energies hold eps^2 and their squares are summed.
 LARGEST_LOG_STEP = 100.0
 
 

@@ -74,7 +74,7 @@ class Residual(Sequential):
         return (getattr(self, self.INPUT) or stream, *(stream,) * len(self.layers))
 
     def _check_blocks(self) -> None:
-        """Counts of blocks, and a stream that can be added to: one width, which the input has too without a stem."""
+        """Counts of blocks, and a stream of one width, which is also that of the input if there is no stem."""
         self._settle_counts(block_depth="layers of a branch")
         self._settle_counts(minimum=0, stem="plain layers below the blocks", tail="plain layers above the blocks")
         require_choice("scaling", self.scaling, SCALINGS)

@@ -1,4 +1,4 @@
-"""Tied loops: one weight matrix, applied over and over on a residual stream."""
+"""Tied loops: one weight matrix, applied again and again to a residual stream."""
 
 from dataclasses import dataclass
 

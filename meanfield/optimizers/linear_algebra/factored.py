@@ -21,7 +21,7 @@ BLOCK = 32
 
 
 def rounding(values: Array) -> float:
-    """Singular values below this share of the largest are what rounding leaves of zeros, at this precision."""
+    """At this precision, singular values below this share of the largest are zeros up to rounding."""
     return 1e-10 if values.dtype == np.float64 else 1e-5
 
 
@@ -111,7 +111,7 @@ def _rank(values: Array) -> int:
 def thin_qr(columns: Array) -> tuple[Array, Array]:
     """Orthonormal columns Q and the upper triangle R of a matrix Q R.
 
-    By LAPACK itself: of a few columns, what NumPy does around it takes longer than the work.
+    By LAPACK directly: for few columns NumPy's overhead takes longer than the work.
     """
     if not isinstance(columns, np.ndarray):
         return tuple(np.linalg.qr(columns))

@@ -30,7 +30,7 @@ def newton_schulz(matrix: Direction, steps: int) -> Direction:
 
 
 def _iterated(x: Array, steps: int) -> Array:
-    """The iteration on a matrix, best of no more rows than columns."""
+    """The iteration on a matrix, which is cheapest with no more rows than columns."""
     a, b, c = QUINTIC
     smallest = float(np.finfo(x.dtype).tiny)
     x = x / max(float(np.abs(x).max(initial=0.0)), smallest)  # squares of the smallest numbers would vanish

@@ -50,8 +50,8 @@ class BiasOperation(Operation):
     """X + b: errors and tangents pass unchanged."""
 
     def forward(self, spec: Bias, values: Any, setting: Setting) -> tuple[Any, None]:
-        one = setting.arrays.xp.ones((len(values), 1, 1), dtype=values.dtype)
-        return values + setting.weights[spec.weight.name].times(one)[..., None], None
+        unit = setting.arrays.xp.ones((len(values), 1, 1), dtype=values.dtype)
+        return values + setting.weights[spec.weight.name].times(unit)[..., None], None
 
     def backward(self, spec: Bias, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         return errors

@@ -1,4 +1,4 @@
-"""What a measure is: what is read off the draws of a net, what that costs, and what a dataset says of it."""
+"""What a measure is: what is read off the draws of a net, what that costs, and the dataset of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Memory for many arrays that live about equally long, taken from the system in few large blocks."""
+"""Memory for many arrays of similar lifetimes, taken from the system in few large blocks."""
 
 from math import prod
 
