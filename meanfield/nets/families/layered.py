@@ -125,7 +125,7 @@ class Sequential(Net):
 
     @property
     def reduces_to_top(self) -> bool:
-        """Where edges lose no signal, gates have one mean square at any variance, and weights follow the fan-in rule."""
+        """Where edges lose no signal, gates have one mean square at any variance, and weights follow 1/q."""
         return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
 
     @cached_property
