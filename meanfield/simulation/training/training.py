@@ -95,12 +95,12 @@ class Training:
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight; returns the A by name, net by net."""
         if self._pieces is None:
-            by_name = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
+            gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
         else:
-            by_name = self._sweep(self._pieces)[1]
-        self._leave_out(by_name)
+            gradients = self._sweep(self._pieces)[1]
+        self._leave_out(gradients)
         self._seen, self._batch, self._swept, self.taken = None, None, None, self.taken + 1
-        return {name: self._stepped(name, gradient) for name, gradient in by_name.items()}
+        return {name: self._stepped(name, gradient) for name, gradient in gradients.items()}
 
     def require_floats(self) -> None:
         """Raise OverflowError if a net has left the range of floats."""
@@ -113,10 +113,10 @@ class Training:
             self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved)
         return self._swept
 
-    def _leave_out(self, by_name: Mapping[str, Gradient]) -> None:
+    def _leave_out(self, gradients: Mapping[str, Gradient]) -> None:
         """Mark the nets whose gradients, or their squares, are not finite."""
         xp = self.arrays.xp
-        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in by_name.values()]).max(axis=0)
+        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in gradients.values()]).max(axis=0)
         self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
         if self.gone.any():
             for whole in self.weights.values():
