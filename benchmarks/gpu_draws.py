@@ -23,8 +23,8 @@ from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.simulation.arrays.arrays import PRECISIONS
+from meanfield.simulation.arrays.device import GroupNormals
 from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group, require_device_memory
-from meanfield.simulation.arrays.normals import GroupNormals
 from meanfield.simulation.arrays.resolve import arrays_of, device_described
 from meanfield.simulation.cost import draw_bytes, draws_per_batch
 

@@ -18,9 +18,8 @@ from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.residual_energy import draw_residual_energies
-from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
+from meanfield.simulation.measures.residual_energy import ResidualEnergies
+from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights.matrices import Weights, draw_weights
@@ -139,10 +138,10 @@ def test_dense_draw_on_a_small_grid(race: Race, sizes: Sizes) -> None:
 @pytest.mark.parametrize("weights", ["lazy", "dense"])
 def test_draw_of_a_tied_loop(race: Race, sizes: Sizes, weights: str) -> None:
     loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("width", 1024, 256))
-    together = residual_energy_cost(loop, correlations=False).draws_per_batch(weights)
+    together = ResidualEnergies(weights=weights).together(loop)
 
     def work() -> None:
-        draw_residual_energies(loop, 0, range(together), weights=weights)
+        ResidualEnergies(weights=weights).draw(loop, 0, range(together))
 
     race(
         work,
@@ -158,12 +157,11 @@ def test_draw_of_a_tied_loop(race: Race, sizes: Sizes, weights: str) -> None:
 @pytest.mark.parametrize("update", UPDATES)
 def test_stream_update(race: Race, sizes: Sizes, update: str) -> None:
     loop = TiedLoop(depth=sizes("loops", 64, 8), width=sizes("loop_width", 512, 32))
-    cost = stream_update_cost(loop, update)
-    kind = cost.chosen_weights("auto")
-    together = cost.draws_per_batch(kind)
+    measure = StreamUpdates(update=update).settled(loop)
+    kind, together = measure.weights, measure.together(loop)
 
     def work() -> None:
-        draw_stream_updates(loop, 0, range(together), update, weights=kind)
+        measure.draw(loop, 0, range(together))
 
     square = loop.depth * loop.width * (loop.depth if update == "gradient" else loop.width)
     own = 2.0 * square * (1 if update == "isotropic" else 2)  # signs need the gradient before they multiply features

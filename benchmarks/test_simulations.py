@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 
 # Loaded before the gate is closed: some simulations choose a net by a few draws, and these must go through.
@@ -21,7 +20,7 @@ from meanfield.nets.families.block_net import BlockNet
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.simulation.cost import draw_operations
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
-from meanfield.simulation.measures.blocks.measure import BlockTraining
+from meanfield.simulation.measures.blocks.base import BlockMeasure
 from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from sims import simulation as simulation_module
@@ -70,11 +69,10 @@ def _together(chunk: Chunk) -> int:
 
 def demands_of(chunk: Chunk) -> list[Demand]:
     """The random numbers of a batch, and the products or the visits of weights that follow."""
-    net, draws, kind = chunk.net, chunk.stop - chunk.start, chunk.measure.kind(chunk.net)
+    net, draws, kind = chunk.net, chunk.stop - chunk.start, chunk.measure.weights
     if isinstance(net, BlockNet):
-        options = cast(BlockTraining, chunk.measure).options
         weights = draws * sum(map(prod, net.shapes))
-        steps = int(np.max(options.get("steps", len(options["hyperparameters"]))))
+        steps = cast(BlockMeasure, chunk.measure).visits
         # Every weight is read on the way forward and back; the update reads and writes it.
         visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
         return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]
@@ -97,7 +95,7 @@ def described(chunk: Chunk) -> str:
     sizes += [f"L = {spec['depth']}", *(["x".join(map(str, spec["grid"]))] if spec.get("grid") else [])]
     samples = [f"{spec['inputs']} samples"] if spec.get("inputs", 1) > 1 else []
     together = f"{chunk.stop - chunk.start} together"
-    return ", ".join([spec["family"], *sizes, *samples, chunk.measure.kind(chunk.net), together])
+    return ", ".join([spec["family"], *sizes, *samples, chunk.measure.weights, together])
 
 
 @pytest.mark.filterwarnings("default")

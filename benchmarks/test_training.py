@@ -13,7 +13,7 @@ from meanfield.optimizers import FIRST_STEPS
 from meanfield.optimizers.linear_algebra import spectrum
 from meanfield.optimizers.linear_algebra.factored import Factored
 from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
-from meanfield.simulation.measures.blocks.training import begin, copied, tabled
+from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, tabled
 from sims.common.block_nets import block_net, hyperparameters
 
 STEPS, FACTORS = "Steps of training", "Factorisations of an optimizer"
@@ -26,7 +26,8 @@ ITERATIONS, SQUARES = 5, 3
 def test_first_step(race: Race, sizes: Sizes, optimizer: str) -> None:
     width, depth = sizes("training_width", 512, 16), 4
     given = hyperparameters(optimizer, "many", width, depth)
-    start = begin(block_net(given, width, depth), 0, range(1), optimizer, given, momentum=False)
+    measure = TrainedStreams(optimizer=optimizer, hyperparameters=given, momentum=False, steps=1)
+    start = measure.begun(block_net(given, width, depth), 0, range(1))
     weights = sum(matrix.size for matrix in start.weights.values())
 
     def step() -> None:

@@ -11,3 +11,12 @@ def given_draw(net, seed):
     variances = net.weight_variances
     weights = [rng.normal(scale=np.sqrt(s), size=shape) for shape, s in zip(net.weight_shapes, variances, strict=True)]
     return weights, rng.normal(size=net.input_shape), rng.normal(size=net.output_shape)
+
+
+def drawn_by(measure):
+    """Draws of a measure that is not settled, from its fields; weights are dense unless these say otherwise."""
+
+    def draw(net, seed, draws, **fields):
+        return measure(**{"weights": "dense"} | fields).draw(net, seed, draws)
+
+    return draw

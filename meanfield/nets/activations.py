@@ -1,9 +1,9 @@
 """Pointwise activations and the Gaussian averages that the theory needs of them.
 
 An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians
-(u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, Hermite series for
-smooth activations. Function and gate are written once, in terms of a few `Pointwise` functions, and so serve arrays of
-every library that has these.
+(u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, quadrature for smooth
+activations. Function and gate are written in terms of a few `Pointwise` functions, and so serve arrays of every library
+that has these.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from math import pi, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
+from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import correlation, mean_square, pair_average
 from meanfield.common.validation import require_choice
 
-Array = NDArray[np.float64]
 GaussianAverage = Callable[[Array, Array, Array], Array]
 Variances = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
 class Pointwise:
-    """Functions of one library's arrays, element by element, of which activations are made."""
+    """The elementwise functions of one array library that activations are made of."""
 
     maximum: Callable[..., Any]
     exp: Callable[..., Any]
@@ -50,7 +49,7 @@ class Activation:
         function: sigma, of NumPy's arrays, or of another library's, whose `Pointwise` functions are given beside z.
         gate: sigma', likewise, the factor that a tangent or an error picks up (zero at the kink of ReLU).
         gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve the energy of tangents and
-            errors where pre-activations have variance 1 (P0 eq. 1).
+            errors where pre-activations have variance 1 (Zhang et al. 2026, eq. 1).
         homogeneous: whether sigma(t z) = t sigma(z) for t > 0. Then the gate depends on the sign of z alone: it has
             mean square q whatever the size of a Gaussian weight row, and signals too keep their energy.
         product: E[sigma(u) sigma(v)].
@@ -58,8 +57,8 @@ class Activation:
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
         square_product: E[sigma(u)^2 sigma(v)^2].
         triple: (a, b) of E[sigma'(u)^2 sigma'(v) sigma'(w)] = a + b (g_uv + g_uw + g_vw), g the ``gate_product`` of
-            a pair: (-1/4, 1/2) for gates that are 1 at one sign of a Gaussian, (1, 0) without gates; None where three
-            gates take more than what pairs of them share.
+            a pair: (-1/4, 1/2) for gates that are 1 at one sign of a Gaussian, (1, 0) without gates; None where the
+            averages over pairs do not determine it.
     """
 
     name: str
@@ -89,11 +88,11 @@ class Activation:
         return np.where(alive, np.maximum(total, 0.0), 0.0)
 
     def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
-        """Functions do not travel between processes; the name does."""
+        """Processes exchange the name, as functions cannot be pickled."""
         return activation_named, (self.name,)
 
 
-# Pairs averaged at once: temporaries of so many stay in the cache; fresh ones of a million pairs cost several times the
+# Pairs averaged at once: so many temporaries stay in the cache; those of a million pairs would cost several times the
 # arithmetic.
 BLOCK = 8192
 
@@ -135,18 +134,6 @@ def _relu_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
     return np.asarray(scale**2 * (3 * rho * np.sqrt(1 - rho * rho) + (1 + 2 * rho * rho) * angle) / (2 * np.pi))
 
 
-def _linear_square_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-    return np.asarray(c_u * c_v + 2 * c_uv**2)
-
-
-def _linear_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-    return np.asarray(c_uv)
-
-
-def _linear_gate_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-    return np.ones_like(c_uv)
-
-
 RELU = Activation(
     name="relu",
     function=lambda z, on=ON_NUMPY: on.maximum(z, 0.0),
@@ -166,10 +153,10 @@ LINEAR = Activation(
     gate=lambda z, on=ON_NUMPY: on.ones_like(z),
     gain=1.0,
     homogeneous=True,
-    product=_linear_product,
-    gate_product=_linear_gate_product,
-    gate_square_product=_linear_gate_product,
-    square_product=_linear_square_product,
+    product=lambda c_u, c_v, c_uv: np.asarray(c_uv),
+    gate_product=lambda c_u, c_v, c_uv: np.ones_like(c_uv),
+    gate_square_product=lambda c_u, c_v, c_uv: np.ones_like(c_uv),
+    square_product=lambda c_u, c_v, c_uv: np.asarray(c_u * c_v + 2 * c_uv**2),
     triple=(1.0, 0.0),
 )
 

@@ -1,11 +1,9 @@
 """A net that is given by its units themselves."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from meanfield.common.validation import require_choice, require_count, require_counts, settle
+from meanfield.common.validation import require_choice, require_counts, settle
 from meanfield.nets.net import INPUT_LAWS, Net
 from meanfield.nets.units import Unit, channels_by_value
 
@@ -34,11 +32,9 @@ class Chain(Net):
     input_law: str = "white"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        for name, why in (("input_channels", "channels of the input"), ("inputs", "samples in the batch")):
-            settle(self, **{name: require_count(name, getattr(self, name), why=why)})
-        settle(self, grid=require_counts("grid", self.grid, why="sites along an axis"))
+        self._settle_counts(input_channels="channels of the input", inputs="samples in the batch")
+        settle(self, grid=require_counts("grid", self.grid, why="sites along an axis"), units=tuple(self.units))
         require_choice("input_law", self.input_law, INPUT_LAWS)
-        settle(self, units=tuple(self.units))
         if not self.units:
             raise ValueError("units is empty; a net has one depth unit or more")
         top = channels_by_value(self.units, self.input_channels)[-1]
@@ -46,7 +42,7 @@ class Chain(Net):
             if self.readout_unit.skip is not None:
                 raise ValueError("the readout skips from a value; it reads the last one alone")
             channels_by_value([self.readout_unit], top)
-        self.weights  # noqa: B018  # names that stand for two weights are refused here
+        self.weights  # noqa: B018  # refuses names that stand for two weights
 
     @property
     def first_channels(self) -> int:  # type: ignore[override]

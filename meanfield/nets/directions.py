@@ -9,8 +9,6 @@ In nets with skip connections layers are depth units (stem layers, blocks, tail 
 last of a block, so that z_a^(l) changes by a |x| there, a the block's multiplier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from math import nan, prod
@@ -27,23 +25,23 @@ def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair,
     """Pairs ((layer, unit), (layer, unit)), counted from 1, all of them inside the net.
 
     Raises:
-        TypeError, ValueError: no pair, one that does not read so, or a layer or unit that the net does not have.
+        TypeError, ValueError: no pair, one of another form, or a layer or unit that the net does not have.
     """
     if architecture.weight_variance is not None:
         raise ValueError(
             f"weight_variance is {architecture.weight_variance:g}; overlaps of pairs are followed under the fan-in "
             "rule 1/q, which conserves them: leave it out"
         )
-    found = tuple(_checked_pair(architecture, pair) for pair in pairs)
-    if not found:
+    checked = tuple(_checked_pair(architecture, pair) for pair in pairs)
+    if not checked:
         raise ValueError(
             "pairs is empty; name at least one, such as ((1, 1), (1, 2)): layer and unit of two directions"
         )
-    return found
+    return checked
 
 
 class UnitShares(NamedTuple):
-    """What a depth unit hands on of an overlap T, in mean over its weights: kept T + carried T~ / q.
+    """What a depth unit passes on of an overlap T, in mean over its weights: kept T + carried T~ / q.
 
     T~ is the overlap of the gated tangents below the unit. Where gates average to q, T grows by kept + carried.
     """
@@ -53,18 +51,20 @@ class UnitShares(NamedTuple):
 
 
 def unit_shares(architecture: Sequential) -> tuple[UnitShares, ...]:
-    """The shares of every depth unit: 0 and 1 in plain layers, 1 and a^2 f^k in blocks (P0 eq. 31, c/K = a^2 f / q).
+    """The shares of every depth unit: 0 and 1 in plain layers, 1 and a^2 f^k in blocks.
 
     Notation: a the block's multiplier, f the variance factor of the k tensors of its branch. With k > 1 gates inside
-    the branch are averaged too; where they know more than signs, what is carried has no such form and is NaN.
+    the branch are averaged too; where they depend on more than signs, what is carried has no such form and is NaN.
+
+    Source: Zhang et al. 2026, eq. 31, with c/K = a^2 f / q.
     """
-    found = []
+    shares = []
     for start, end in pairwise((0, *architecture.unit_ends)):
         *_, joint = layers = architecture.layers[start:end]
         factor = joint.multiplier**2 * prod(layer.variance_factor for layer in layers)
         is_closed = len(layers) == 1 or architecture.sigma.homogeneous
-        found.append(UnitShares(float(joint.skip is not None), factor if is_closed else nan))
-    return tuple(found)
+        shares.append(UnitShares(float(joint.skip is not None), factor if is_closed else nan))
+    return tuple(shares)
 
 
 def pair_name(pair: Pair) -> str:
@@ -83,13 +83,11 @@ def _checked_pair(architecture: Sequential, pair: Any) -> Pair:
 
 def _checked_direction(architecture: Sequential, layer: Any, unit: Any) -> Direction:
     layer = require_count("layer of a parameter direction", layer, why="layers are counted from 1")
-    ends = architecture.unit_ends
+    ends, part = architecture.unit_ends, "depth unit" if architecture.has_skips else "layer"
     if layer > len(ends):
-        parts = "depth units" if architecture.has_skips else "layers"
-        raise ValueError(f"direction ({layer}, {unit}) is outside the net: it has {parts} 1 .. {len(ends)}")
+        raise ValueError(f"direction ({layer}, {unit}) is outside the net: it has {part}s 1 .. {len(ends)}")
     width = architecture.channels_by_layer[ends[layer - 1]]
     unit = require_count("unit of a parameter direction", unit, why="units are counted from 1")
     if unit > width:
-        part = "depth unit" if architecture.has_skips else "layer"
         raise ValueError(f"direction ({layer}, {unit}) is outside the net: {part} {layer} has units 1 .. {width}")
     return layer, unit

@@ -8,8 +8,6 @@ convolution a fully-connected layer. A stencil of k_d taps along an axis visits 
 so odd stencils are centred and even ones reach one site further forward.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -37,7 +35,7 @@ def axis_offsets(taps: int) -> range:
 
 @lru_cache(maxsize=64)
 def neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1) -> Table:
-    """Site reached from every site by every offset: shape (k, S), ``OUTSIDE`` where zero padding stands.
+    """Site reached from every site by every offset: shape (k, S), with ``OUTSIDE`` for zero padding.
 
     Row Delta of the table is the site-shift matrix S_Delta: (S_Delta f)(p) = f(p + Delta); offsets are ``dilation``
     times those of the kernel's taps.
@@ -64,7 +62,7 @@ def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]
     Raises:
         ValueError: a length below 1, or grid and kernel of different dimension.
 
-    Source: P0 section 3.3 (definition), Lemma 3.
+    Source: Zhang et al. 2026, section 3.3, Lemma 3.
     """
     grid = require_counts("grid", grid)
     kernel = require_counts("kernel", kernel)
@@ -82,7 +80,7 @@ def rectangle_boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple
     Raises:
         TypeError, ValueError: as `boundary_fraction`.
 
-    Source: P0 section 3.3, rectangular grids.
+    Source: Zhang et al. 2026, section 3.3.
     """
     grid, kernel = require_counts("grid", grid), require_counts("kernel", kernel)
     require_same_dimension(grid, kernel)

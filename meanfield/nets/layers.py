@@ -1,6 +1,4 @@
-"""How the output of one weight matrix joins the net, and who joins what."""
-
-from __future__ import annotations
+"""How the output of a weight matrix joins the net, and where skip connections lead."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +23,16 @@ def joins(layers: Sequence[Layer]) -> dict[int, int]:
     """The layer that every skip connection leads to, by the layer that it starts from.
 
     Raises:
-        ValueError: two that start from one layer; what comes back through them is sent back through one alone.
+        ValueError: two skip connections start from one layer; errors would be sent back through one of them alone.
     """
-    found: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for place, layer in enumerate(layers, start=1):
         if layer.skip is None:
             continue
-        if layer.skip in found:
+        if layer.skip in ends:
             raise ValueError(
-                f"layers {found[layer.skip]} and {place} both skip from layer {layer.skip}; errors and labels are "
+                f"layers {ends[layer.skip]} and {place} both skip from layer {layer.skip}; errors and labels are "
                 "sent back through one skip connection of a layer: let every skip start from a layer of its own"
             )
-        found[layer.skip] = place
-    return found
+        ends[layer.skip] = place
+    return ends

@@ -1,10 +1,7 @@
-"""What a branch is made of: maps as frozen data. What they do stands in `simulation/maps`, what theory knows of them in
-`theory/maps`; neither looks at the other.
+"""The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their theory.
 
 Values have channels (or units), samples and sites; a map acts on every sample alike.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +10,8 @@ from typing import ClassVar
 
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.lattice import PADDINGS
 
-PADDINGS = ("circular", "zero")
 NORMALISATIONS = ("layer", "rms")
 ATTENTION_SCALES = ("inverse_sqrt", "inverse")
 POOLINGS = ("mean", "last")
@@ -22,7 +19,7 @@ POOLINGS = ("mean", "last")
 
 @dataclass(frozen=True)
 class Weight:
-    """A Gaussian tensor of i.i.d. N(0, variance) elements, by its name: what bears one name is one tensor.
+    """A Gaussian tensor of i.i.d. N(0, variance) elements, with a name; weights of one name are one tensor.
 
     ``shape`` is (channels out, channels in / groups, *kernel), or (channels,) of a bias. With several groups, group g
     of the channels out sees group g of the channels in alone.
@@ -33,13 +30,23 @@ class Weight:
     variance: float
     groups: int = 1
 
+    @property
+    def fan_in(self) -> int:
+        """Elements of a row: channels in of one group, times taps."""
+        return prod(self.shape[1:])
+
+    @property
+    def group_rows(self) -> int:
+        """Rows of one group, of which there are ``groups`` one below the other."""
+        return self.shape[0] // self.groups
+
 
 @dataclass(frozen=True)
 class Linear:
     """Z = W patches(X), for one weight or several side by side, whose outputs are stacked along the channels.
 
-    With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; outside the grid
-    stands what the padding says. Without one, sites do not mix.
+    With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; the padding says
+    what is outside the grid. Without a kernel, sites do not mix.
     """
 
     weights: tuple[Weight, ...]

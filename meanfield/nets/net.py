@@ -1,6 +1,7 @@
-"""What every net is to the library: units and a readout as data, and the shapes that follow from them."""
+"""What every net is to the library: units and a readout as data, and the shapes that follow from them.
 
-from __future__ import annotations
+Source of the reduction to the top layer: Zhang et al. 2026, Lemma 1.
+"""
 
 from collections import Counter
 from dataclasses import fields, replace
@@ -9,6 +10,7 @@ from math import prod
 from typing import Any, ClassVar, Self
 
 import meanfield
+from meanfield.common.validation import require_count, settle
 from meanfield.nets.maps import Pooling, Weight
 from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
@@ -43,12 +45,17 @@ class Net:
     @cached_property
     def weights(self) -> dict[str, Weight]:
         """All weights by name, in the order of their first use, those of the readout last."""
-        return named_weights([*self.units, *([] if self.readout_unit is None else [self.readout_unit])])
+        return named_weights(self.all_units)
+
+    @cached_property
+    def all_units(self) -> tuple[Unit, ...]:
+        """The depth units and the readout, if there is one."""
+        return self.units if self.readout_unit is None else (*self.units, self.readout_unit)
 
     def role_of(self, weight: str) -> str:
-        """Where a weight stands, by its name: "input" (in the first unit alone), "hidden" (in any other) or "output".
+        """Where the weight of this name stands: "input" (in the first unit alone), "hidden" (in any other) or "output".
 
-        Of a bias, followed by "_bias".
+        For a bias the word is followed by "_bias".
         """
         by_unit = {"hidden": self.units[1:], "input": self.units[:1]}
         role = next((role for role, units in by_unit.items() if weight in named_weights(units)), "output")
@@ -76,32 +83,38 @@ class Net:
 
     @cached_property
     def use_counts(self) -> Counter[str]:
-        """In how many places each weight acts, by name, that of the readout included."""
-        units = [*self.units, *([] if self.readout_unit is None else [self.readout_unit])]
-        return Counter(weight.name for _, _, one in uses(units) for weight in one.weights)
+        """In how many places each weight acts, by name, the readout's included."""
+        return Counter(weight.name for _, _, holder in uses(self.all_units) for weight in holder.weights)
 
     @cached_property
     def last_uses(self) -> dict[str, int]:
         """The number of the last unit, counted from 1, that uses each weight."""
-        return {weight.name: unit + 1 for unit, _, one in uses(self.units) for weight in one.weights}
+        return {weight.name: unit + 1 for unit, _, holder in uses(self.units) for weight in holder.weights}
 
     @property
     def is_pooled(self) -> bool:
         """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(isinstance(one, Pooling) for one in self.readout_unit.branch)
+        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
 
     @property
     def reduces_to_top(self) -> bool:
-        """Whether labels reach every value with the same energy, so that one column measures overlaps at all of them.
-
-        The top-layer reduction (P0 Lemma 1).
-        """
+        """Whether labels reach every value with the same energy, so that one column measures all overlaps."""
         return False
 
     @cached_property
     def sites(self) -> int:
         """S."""
         return prod(self.grid)
+
+    @cached_property
+    def places(self) -> int:
+        """Samples times sites: columns of a batch's patches."""
+        return self.inputs * self.sites
+
+    @property
+    def value_sizes(self) -> list[int]:
+        """n_1 .. n_D of the values: channels times samples times sites."""
+        return [channels * self.places for channels in self.value_channels[1:]]
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -110,11 +123,16 @@ class Net:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(samples, outputs, *grid), without the grid behind a pooling readout; of the last value, if there is none."""
+        """(samples, outputs, *grid), without the grid after a pooling readout; of the last value without a readout."""
         if self.readout_unit is None:
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
         return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+
+    def _settle_counts(self, *, minimum: int = 1, **reasons: str) -> None:
+        """Settle these fields as whole numbers; errors give the reason."""
+        for name, why in reasons.items():
+            settle(self, **{name: require_count(name, getattr(self, name), minimum=minimum, why=why)})
 
     def replace(self, **changes: Any) -> Self:
         """This net with other values of some of its fields."""

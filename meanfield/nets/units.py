@@ -5,8 +5,6 @@
 The readout, if any, is one more unit, on the value of the last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,50 +40,49 @@ def channels_by_value(units: Sequence[Unit], input_channels: int) -> tuple[int, 
         ValueError: a unit whose maps do not fit each other, whose skip does not lie below it or has other channels, or
             without a branch; a name that stands for two different weights.
     """
-    found = [input_channels]
+    channels = [input_channels]
     for number, unit in enumerate(units, start=1):
         try:
-            found.append(_channels_above(unit, number, found))
+            channels.append(_channels_above(unit, number, channels))
         except ValueError as error:
             raise ValueError(f"unit {number}: {error}") from error
     named_weights(units)
-    return tuple(found)
+    return tuple(channels)
 
 
 def named_weights(units: Sequence[Unit]) -> dict[str, Weight]:
     """All weights by name, in the order of their first use."""
-    found: dict[str, Weight] = {}
+    weights: dict[str, Weight] = {}
     stacks: dict[str, tuple[Weight, ...]] = {}
-    for one in (one for unit in units for one in unit.maps):
-        stack = one.weights
+    for stack in (holder.weights for unit in units for holder in unit.maps):
         for weight in stack:
-            if found.setdefault(weight.name, weight) != weight or stacks.setdefault(weight.name, stack) != stack:
+            if weights.setdefault(weight.name, weight) != weight or stacks.setdefault(weight.name, stack) != stack:
                 raise ValueError(
-                    f"the name {weight.name!r} stands for two weights, {found[weight.name]} and {weight}, or in two "
+                    f"the name {weight.name!r} stands for two weights, {weights[weight.name]} and {weight}, or in two "
                     "stacks; what is tied is one weight, alone or in one stack"
                 )
-    return found
+    return weights
 
 
 def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
     """(unit, place among its maps, map) of every map with weights, units counted from 0."""
     for number, unit in enumerate(units):
-        for place, one in enumerate(unit.maps):
-            if one.weights:
-                yield number, place, one
+        for place, holder in enumerate(unit.maps):
+            if holder.weights:
+                yield number, place, holder
 
 
-def _channels_above(unit: Unit, number: int, found: Sequence[int]) -> int:
+def _channels_above(unit: Unit, number: int, below: Sequence[int]) -> int:
     if not unit.branch:
         raise ValueError("its branch is empty; give it a map")
-    channels = found[-1]
-    for one in unit.branch:
-        channels = one.channels_above(channels)
+    channels = below[-1]
+    for part in unit.branch:
+        channels = part.channels_above(channels)
     if unit.skip is not None:
         if not 0 <= unit.skip < number:
             raise ValueError(f"it skips from value {unit.skip}; values 0 .. {number - 1} lie below it")
-        if found[unit.skip] != channels:
-            raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {found[unit.skip]}")
-    for one in unit.after:
-        channels = one.channels_above(channels)
+        if below[unit.skip] != channels:
+            raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {below[unit.skip]}")
+    for part in unit.after:
+        channels = part.channels_above(channels)
     return channels

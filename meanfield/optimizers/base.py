@@ -1,26 +1,24 @@
 """What all optimizers take and give: a state, the gradient of one weight and where it stands, for a direction.
 
-The direction A is meant without the learning rate and without weight decay: Delta W = -eta (A + lambda W) (P1 C.1).
-Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Those of single
-elements take stacks of matrices as well, one for each of several nets side by side; the others take one matrix.
+The direction A comes without learning rate and weight decay: Delta W = -eta (A + lambda W) (Zheng et al. 2026, C.1).
+Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Elementwise ones also
+take stacks of matrices, one for each of several nets side by side; the others take one matrix.
 """
 
-from __future__ import annotations
-
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored
 
-Array = NDArray[np.float64]
 Block = tuple[slice, ...]
 
-# Numbers that elementwise work takes at a time, few enough for what it makes in between to stay in a core's cache: in
-# matrices of 1024 x 1024 fresh memory would cost more than the arithmetic.
+# Numbers that elementwise work takes at a time: few enough for its intermediate results to stay in a core's cache. For
+# matrices of 1024 x 1024, fresh memory would cost more than the arithmetic.
 AT_A_TIME = 1 << 15
 
 
@@ -45,23 +43,20 @@ class Place:
     epsilon: float = 0.0
 
 
-class Optimizer(Protocol):
+class Optimizer(ABC):
     """One optimizer with its settings.
 
     Attributes:
-        elementwise: whether every element is stepped by itself, so that it serves biases, and stacks of matrices.
-        curved: whether it asks for the curvature of the loss.
+        elementwise: whether it steps every element by itself, and so serves biases and stacks of matrices too.
+        curved: whether it needs the curvature of the loss.
     """
 
-    @property
-    def elementwise(self) -> bool: ...
+    elementwise: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
-    @property
-    def curved(self) -> bool: ...
-
+    @abstractmethod
     def step(self, state: Any, gradient: Gradient, place: Place) -> tuple[Direction, Any]:
         """The direction A and the state after it; the state before the first step is None."""
-        ...
 
 
 def times(direction: Direction, columns: Array) -> Array:
@@ -77,8 +72,9 @@ def fresh(direction: Direction, block: Block) -> Array:
 
 
 def blocks(like: Direction) -> Iterator[Block]:
-    """Blocks of a matrix or of a stack of them, as large as elementwise work is quick with: several whole matrices of
-    a stack, or rows of one. On a device the whole is one block.
+    """Blocks of a matrix or stack, of the size at which elementwise work is quick: several matrices, or rows of one.
+
+    On a device the whole is one block.
     """
     *stack, rows, columns = like.shape
     most = AT_A_TIME

@@ -1,18 +1,13 @@
-"""Shampoo: the gradient between inverse roots of its own second moments (P1 C.9)."""
-
-from __future__ import annotations
+"""Shampoo: the gradient between inverse roots of its own second moments (Zheng et al. 2026, C.9)."""
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place
+from meanfield.common.arrays import Array
+from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,23 +21,21 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Shampoo:
-    """A = (L_hat + epsilon)^(-1/4) M (R_hat + epsilon)^(-1/4) (P1 eq. 22); U V^T without momentum and epsilon.
+class Shampoo(Optimizer):
+    """A = (L_hat + epsilon)^(-1/4) M (R_hat + epsilon)^(-1/4) (eq. 22); U V^T without momentum and epsilon.
 
-    L and R are running means of G G^T and G^T G. M, L and R live on what past gradients span, so that powers are taken
-    there and nowhere else; that is exact, not an approximation.
+    L and R are running means of G G^T and G^T G. M, L and R vanish outside the span of past gradients, so that powers
+    taken within it are exact.
     """
 
     beta1: float = 0.95
     beta2: float = 0.95
-    elementwise: ClassVar[bool] = False
-    curved: ClassVar[bool] = False
 
     def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Direction, Moments]:
-        before = (state.left, state.right, state.steps) if state else (None, None, 0)
-        left, right = second_moments(before[0], before[1], gradient.slope, self.beta2)
-        mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
-        steps = before[2] + 1
+        before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
+        left, right = second_moments(before[1], before[2], gradient.slope, self.beta2)
+        mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
+        steps = before[3] + 1
         correction = 1 - self.beta2**steps
         roots = [partial(_inverse_root, root, correction, place.epsilon) for root in (left, right)]
         if isinstance(mean, Factored):

@@ -1,18 +1,13 @@
-"""SOAP: AdamW in the eigenbasis of Shampoo's second moments (P1 C.10)."""
-
-from __future__ import annotations
+"""SOAP: AdamW in the eigenbasis of Shampoo's second moments (Zheng et al. 2026, C.10)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meanfield.optimizers.base import Gradient, Place
+from meanfield.common.arrays import Array
+from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding
 from meanfield.optimizers.shampoo import second_moments
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -27,31 +22,29 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class SOAP:
+class SOAP(Optimizer):
     """A = Q_L AdamW(Q_L^T G Q_R) Q_R^T, Q_L and Q_R the eigenvectors of L and R; U V^T without momentum and epsilon.
 
-    Outside what past gradients span the rotated gradient is zero and so is AdamW of it, so that only eigenvectors of
-    eigenvalues that are not zero are kept, in descending order. The basis is taken anew at every step; the momentum
-    turns with it, the second moment keeps its slots (as SOAP does).
+    Outside the span of past gradients the rotated gradient is zero, and so is AdamW of it: only eigenvectors of nonzero
+    eigenvalues are kept, in descending order. The basis is taken anew at every step; the momentum turns with it, and
+    the second moment keeps its slots (as SOAP does).
     """
 
     beta1: float = 0.95
     beta2: float = 0.95
     beta3: float = 0.95
-    elementwise: ClassVar[bool] = False
-    curved: ClassVar[bool] = False
 
     def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Factored, Moments]:
-        before = (state.left, state.right) if state else (None, None)
-        left, right = second_moments(before[0], before[1], gradient.slope, self.beta3)
-        mean = add_momentum(state.mean if state else None, self.beta1, gradient.slope, 1 - self.beta1)
+        before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
+        left, right = second_moments(before[1], before[2], gradient.slope, self.beta3)
+        mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
         bases = left / np.linalg.norm(left, axis=0), right / np.linalg.norm(right, axis=0)
         old = state.second if state else np.zeros((0, 0), left.dtype)
         second = self.beta2 * _padded(old, left.shape[1], right.shape[1])
         rotated = _rotated(gradient.slope, *bases)
-        second[: rotated.shape[0], : rotated.shape[1]] += (1 - self.beta2) * rotated**2
-        steps = 1 + (state.steps if state else 0)
         used = second[: rotated.shape[0], : rotated.shape[1]]
+        used += (1 - self.beta2) * rotated**2
+        steps = before[3] + 1
         size = np.sqrt(used / (1 - self.beta2**steps)) + place.epsilon
         numerator = _rotated(mean, *bases) / (1 - self.beta1**steps)
         quotient = np.divide(numerator, size, out=np.zeros_like(size), where=size > 0)
@@ -59,13 +52,13 @@ class SOAP:
 
 
 def _rotated(matrix: Direction, left: Array, right: Array) -> Array:
-    """Q_L^T matrix Q_R, with what rounding leaves of its zeros set to zero: AdamW would make ones of it."""
+    """Q_L^T matrix Q_R, with zeros in place of rounding errors: AdamW would turn those into ones."""
     if isinstance(matrix, Factored):
-        found = (left.T @ matrix.left) @ (right.T @ matrix.right).T
+        turned = (left.T @ matrix.left) @ (right.T @ matrix.right).T
     else:
-        found = left.T @ matrix @ right
-    found[np.abs(found) < rounding(found) * np.abs(found).max(initial=0.0)] = 0.0
-    return found
+        turned = left.T @ matrix @ right
+    turned[np.abs(turned) < rounding(turned) * np.abs(turned).max(initial=0.0)] = 0.0
+    return turned
 
 
 def _padded(slots: Array, rows: int, columns: int) -> Array:

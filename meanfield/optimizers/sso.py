@@ -1,20 +1,19 @@
-"""SSO: steepest descent in the spectral norm that stays on the sphere of the weights' own spectral norm (P1 C.11)."""
+"""SSO: steepest descent in the spectral norm that stays on the sphere of the weights' own spectral norm.
 
-from __future__ import annotations
+Source: Zheng et al. 2026, C.11.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from meanfield.optimizers.base import Gradient, Place
+from meanfield.common.arrays import Array
+from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding, singular
 from meanfield.optimizers.linear_algebra.ritz import SMALLEST, RitzSpace, Top
 
-Array = NDArray[np.float64]
 Family = Callable[[float], Array]
 
 # How strongly the weights' own top direction may be mixed into the gradient, in units of the gradient's norm.
@@ -54,24 +53,22 @@ class Sphere:
 
 
 @dataclass(frozen=True)
-class SSO:
+class SSO(Optimizer):
     """A = R Phi, R = sqrt(n_out / n_in), Phi = argmax <G, Phi> with |Phi|_2 = 1 and |W - eta R Phi|_2 = |W|_2.
 
-    P1 prints the second constraint with eta Phi in place of the step eta R Phi that it makes, and |W|_2 = R, which its
-    own initialisation of the output weights breaks by a factor n; here the sphere is that of the weights as they stand
-    and the step is the step that is made.
+    The paper prints the second constraint with eta Phi, though its step is eta R Phi, and with |W|_2 = R, which its own
+    initialisation of the output weights breaks by a factor n. Here the constraint is on the weights as they stand and
+    on the step as it is made.
 
     The maximiser is the polar factor of G + lambda u v^T, (u, v) the top singular pair of W and lambda such that the
-    norm stays; at lambda = 0 the part of u v^T that the gradient does not see is free, from -1 to 1, and when that is
-    enough <G, Phi> is the nuclear norm of G, the most that any Phi reaches. Otherwise Phi is the maximiser to first
-    order in eta. Where other singular values are so close to the largest that the step lifts one above it, their pairs
-    join (u, v). Both constraints hold to ``tolerance``, relative to |W|_2.
+    norm stays. At lambda = 0 the part of u v^T that the gradient does not see is free, from -1 to 1; where that is
+    enough, <G, Phi> is the nuclear norm of G, the most that any Phi reaches. Otherwise Phi is the maximiser to first
+    order in eta. If the step lifts another singular value above the largest, its pair joins (u, v). Both constraints
+    hold to ``tolerance``, relative to |W|_2.
     """
 
     momentum: float = 0.9
     tolerance: float = 1e-9
-    elementwise: ClassVar[bool] = False
-    curved: ClassVar[bool] = False
 
     def step(self, state: Running | None, gradient: Gradient, place: Place) -> tuple[Factored, Running]:
         moved = add_momentum(state.momentum if state else None, self.momentum, gradient.slope, 1.0)
@@ -86,9 +83,9 @@ class SSO:
             pairs = [np.outer(space.left.T @ top.u, space.right.T @ top.v) for top in held]
             core = _polar(np.sum(pairs, axis=0)) if len(held) > 1 else _normalised(pairs[0])
             family = _family(slope, core)
-            found = _balanced(family, core, sphere)
-            if found is not None:
-                return Factored(radius * (space.left @ found), space.right), Running(moved, space.guess)
+            member = _balanced(family, core, sphere)
+            if member is not None:
+                return Factored(radius * (space.left @ member), space.right), Running(moved, space.guess)
             held.append(sphere.top(family(1.0)))
         raise ValueError(
             "no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate"
@@ -98,14 +95,14 @@ class SSO:
 def _balanced(family: Family, held: Array, sphere: Sphere) -> Array | None:
     """The member that keeps the norm, near the one with no component along what is held; None if there is none."""
     tangent = _root(lambda mix: float(np.sum(held * family(mix))))
-    found = _by_newton(family, tangent, sphere)
+    member = _by_newton(family, tangent, sphere)
     width = 1e-3
-    while found is None and width < STRONGEST:
+    while member is None and width < STRONGEST:
         ends = tangent - width, tangent + width
         if sphere.grown(family(ends[0])) * sphere.grown(family(ends[1])) <= 0:
-            found = _between(family, sphere, *ends)
+            member = _between(family, sphere, *ends)
         width *= 10
-    return found
+    return member
 
 
 def _by_newton(family: Family, mix: float, sphere: Sphere) -> Array | None:
@@ -136,14 +133,14 @@ def _between(family: Family, sphere: Sphere, a: float, b: float, jumps: bool = T
     low, high = sphere.grown(family(a)), sphere.grown(family(b))
     while abs(b - a) > 1e-13 * max(1.0, abs(a)):
         middle = (a * high - b * low) / (high - low)
-        found = sphere.grown(family(middle))
-        if abs(found) <= sphere.tolerance:
+        growth = sphere.grown(family(middle))
+        if abs(growth) <= sphere.tolerance:
             return family(middle)
-        if found * high < 0:
+        if growth * high < 0:
             a, low = b, high
         else:
             low /= 2
-        b, high = middle, found
+        b, high = middle, growth
     sides = family(a), family(b)
     if not jumps:
         return sides[1]

@@ -2,8 +2,10 @@
 
 from .arrays.resolve import arrays_of as arrays_of
 from .measures.activation_statistics import ActivationStatistics as ActivationStatistics
-from .measures.blocks.measure import BlockTraining as BlockTraining
-from .measures.blocks.training import draw_trained_streams as draw_trained_streams
+from .measures.blocks.assumptions import TrainingAssumptions as TrainingAssumptions
+from .measures.blocks.first_updates import FirstUpdates as FirstUpdates
+from .measures.blocks.training import TrainedStreams as TrainedStreams
+from .measures.blocks.training import UpdateOrders as UpdateOrders
 from .measures.energies import Energies as Energies
 from .measures.pair_overlaps import PairOverlaps as PairOverlaps
 from .measures.residual_energy import ResidualEnergies as ResidualEnergies

@@ -8,13 +8,13 @@ from math import prod
 
 from numpy import dtype
 
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.kernels.reveal import TOGETHER
-from meanfield.simulation.measures.tangent_kernel import unit_counts
-from meanfield.simulation.measures.update_energy import error_columns, overlap_method
+from meanfield.simulation.measures.base import Cost
+from meanfield.simulation.measures.overlap_methods import overlap_method
 from meanfield.simulation.weights.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.weights.moves import own_update_operations
 
@@ -41,6 +41,12 @@ GRAM_OPERATIONS = 1.5e5
 GRAM_DRAWS_PER_BATCH = 256
 
 
+def draw_cost(net: Net, weights: str, precision: str = "float64") -> Cost:
+    """What a draw of energies costs."""
+    together = draws_per_batch(net, weights, precision)
+    return Cost(draw_operations(net, weights), draw_bytes(net, weights, precision), together)
+
+
 def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
     """The kind of weights: what was asked for, or under "auto" the cheapest: Gram process, lazy or dense.
 
@@ -50,7 +56,7 @@ def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
     """
     if weights != "auto":
         return weights
-    if overlap_method(net) == "dense":
+    if overlap_method(net).name == "dense":
         return "dense"
     if gram and has_gram_process(net):
         return "gram"
@@ -62,8 +68,8 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     """Bytes that one draw holds at its peak: weights, pre-activations, errors, and one layer's working arrays."""
     if weights == "gram":
         return NUMBER_BYTES * NUMBERS_PER_LAYER * len(net.units)
-    places = _places(net)
-    columns = error_columns(net)
+    places = net.places
+    columns = overlap_method(net).columns
     products = _products(net)
     widest = max(max(one.below, one.above) for one in products)
     taps = max(one.taps for one in products)
@@ -84,15 +90,9 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     if taps > 1 and dtype(precision).itemsize * features < REUSED_BYTES:
         # Once the forward pass is over, its patches' memory waits for the tangent's, or goes back: the middle.
         working += features // 2
-    if overlap_method(net) == "dense":
-        working += (3 + taps) * max(unit_counts(net)) ** 2
+    if overlap_method(net).name == "dense":
+        working += (3 + taps) * max(net.value_sizes) ** 2
     return dtype(precision).itemsize * (held + kept + working)
-
-
-def batch_bytes(net: Net, draws: int, weights: str, precision: str = "float64") -> int:
-    """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
-    together = min(draws, draws_per_batch(net, weights, precision))
-    return together * draw_bytes(net, weights, precision)
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ def _products(net: Net) -> list[Product]:
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """Per product, (columns asked from the right, from the left), and itself."""
-    places, products = _places(net), _products(net)
-    probed = overlap_method(net) == "probes"
+    places, products = net.places, _products(net)
+    probed = overlap_method(net).name == "probes"
     found = []
     for layer, product in enumerate(products):
         # A probe at a layer goes down and comes back up through every matrix below.
-        errors = (error_columns(net) + probed * (len(products) - layer)) * places
+        errors = (overlap_method(net).columns + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
         found.append((asked, product))
     return found
@@ -135,8 +135,8 @@ def _lazy_numbers_held(net: Net) -> int:
     The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
     their columns on both sides.
     """
-    places = _places(net)
-    errors = error_columns(net) * places
+    places = net.places
+    errors = overlap_method(net).columns * places
     held = [0]
     for (right, left), product in _matrices(net):
         answers = min(left, errors) * product.fan_in if product.taps > 1 else 0
@@ -160,9 +160,9 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * _lazy_effort(net)
     first, *others = _products(net)
-    places, columns = _places(net), error_columns(net)
+    places, columns = net.places, overlap_method(net).columns
     passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
-    method = overlap_method(net)
+    method = overlap_method(net).name
     if method == "dense":
         return passes + sum(_kernel_operations(one, places) for one in others)
     if method == "probes":
@@ -182,28 +182,17 @@ def _kernel_operations(one: Product, places: int) -> float:
     return 2 * one.above * one.fan_in * places * places * (one.below + one.above)
 
 
-def _places(net: Net) -> int:
-    """Samples x sites."""
-    return net.inputs * net.sites
-
-
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
     """How many draws to carry through the passes together; it changes speed, never a number."""
     if weights == "gram":
         return GRAM_DRAWS_PER_BATCH
-    patches = dtype(precision).itemsize * _patch_numbers(net, error_columns(net))
+    patches = dtype(precision).itemsize * _patch_numbers(net, overlap_method(net).columns)
     most = LAZY_BATCH_BYTES if weights == "lazy" else DENSE_BATCH_BYTES
     fitting = min(BATCH_BYTES // patches, most // draw_bytes(net, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 
-def require_memory(net: Net, workers: int, draws: int, weights: str, precision: str = "float64") -> None:
-    """Raise MemoryError, saying how much is needed, unless so many workers can hold their batches at once."""
-    needed = workers * batch_bytes(net, draws, weights, precision)
-    require_bytes(needed, f"drawing with {workers} worker(s)", "channels, grid, samples, depth or workers")
-
-
 def _patch_numbers(net: Net, columns: int) -> int:
     products = _products(net)
     widest = max(max(one.below, one.above) for one in products)
-    return widest * max(one.taps for one in products) * columns * _places(net)
+    return widest * max(one.taps for one in products) * columns * net.places

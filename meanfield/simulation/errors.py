@@ -3,22 +3,18 @@
     squared         L = |z_out - y|^2 / (2 M) per sample:           dL/dz_out = (z_out - y) / M
     cross_entropy   L = -sum_t y_t log p_t, mean over output sites: dL/dz_out = ((p - 1/C) - (y - 1/C)) / sites
 
-with p the softmax over the C output channels of a site and y the unit vector of a class drawn uniformly; all mean over
-samples. Either loss gives one column that is odd in the labels about their mean (up to sign) and one without labels,
-so that S = A + B for both, and every pass is the same. Labels have a stream of their own for each part of their law.
+with p the softmax over the C output channels of a site and y the unit vector of a class drawn uniformly; means are over
+samples. Either loss gives one column that is odd in the labels about their mean (up to sign) and one without labels, so
+that S = A + B for both. Every part of the labels' law has a random stream of its own.
 """
-
-from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.inputs.batches import Batch
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.inputs import Streams
-
-Array = NDArray[np.float64]
 
 
 def output_gradients(
@@ -46,7 +42,7 @@ def output_gradients(
 def error_at_output(gradient: Array, loss: str, arrays: Arrays = NUMPY) -> Array:
     """|e|^2 of z_out - y, or of p - y, from both columns of `output_gradients`: one number per draw.
 
-    The cross term of the columns is left out, as it is in S = A + B: its mean over labels is 0.
+    The cross term of the columns, whose mean over labels is 0, is left out, as in S = A + B.
     """
     places = gradient.shape[2] * gradient.shape[3] // 2
     averaged = places * (1 if loss == "cross_entropy" else gradient.shape[1])

@@ -1,18 +1,14 @@
 """Inputs of a draw: the architecture's own law, or a batch that the user gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
-
-Array = NDArray[np.float64]
 
 # The generators of all draws, by purpose.
 Streams = Callable[[str], list[Generator]]
@@ -48,7 +44,7 @@ def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:
-    """Scaled to |sigma(x)|^2 = n times the input energy, turned round where no scale reaches it (at tiny widths)."""
+    """Scaled to |sigma(x)|^2 = n times the input energy; negated first where no scale reaches it (at tiny widths)."""
     sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
 
     def energy(values: Array) -> Array:

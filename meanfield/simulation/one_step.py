@@ -1,13 +1,12 @@
 """One gradient step of a net with given weights, in the layouts of deep-learning programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import INPUT_LAYOUT
@@ -24,10 +23,8 @@ from meanfield.simulation.arrays.float_range import (
 )
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
-from meanfield.simulation.weights.matrices import Dense, named
+from meanfield.simulation.weights.matrices import given_weights
 from meanfield.simulation.weights.moves import gradient_changes
-
-Array = NDArray[np.float64]
 
 
 def one_step(
@@ -47,12 +44,12 @@ def one_step(
 
     Args:
         architecture: the net or loop.
-        weights: as `architecture.weights` names them, in its order; of layered nets W^(1) .. W^(L) and the readout, of
-            shapes `architecture.weight_shapes`: (channels out, channels in, *kernel); a pooled readout is
-            (outputs, channels). Of a tied loop W alone, once.
-        inputs: (samples, channels, *grid); of a loop h_0, for any number of samples.
+        weights: in the order of `architecture.weights`, of shapes `architecture.weight_shapes`. Layered nets have
+            W^(1) .. W^(L) and the readout, (channels out, channels in, *kernel), a pooled readout (outputs, channels);
+            a tied loop has W alone, once.
+        inputs: (samples, channels, *grid); for a loop h_0, of any number of samples.
         output_error: z_out - y, of shape `architecture.output_shape`: (samples, outputs, *grid), without the grid
-            under a pooled readout. Of a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
+            under a pooled readout. For a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
         backend, precision: where and how precisely the passes run, as in `simulate`.
 
     Returns:
@@ -60,11 +57,11 @@ def one_step(
         grows as n l^3 / M^2 times the outputs at one site.
 
     Raises:
-        TypeError, ValueError: what is no net, an array of the wrong shape, of other than real numbers or with values
-            that are not finite, or an unknown backend or precision. ModuleNotFoundError, OSError: a backend without its
-            library or its device. OverflowError: changes outside the range of floats.
+        TypeError, ValueError: what is no net, an array of the wrong shape or with values that are not finite real
+            numbers, an unknown backend or precision. ModuleNotFoundError, OSError: a backend without its library or its
+            device. OverflowError: changes outside the range of floats.
 
-    Source: P0 eq. 7; P2 Theorem 2.
+    Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
     """
     require_net(architecture, units=True)
     arrays = arrays_of(backend, precision)
@@ -75,9 +72,9 @@ def one_step(
     with overflow_silent():
         state = _checked_forward(architecture, weights, inputs, arrays)
         changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
-        found = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
-    _require_range("a change", found, precision)
-    return found
+        images = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
+    _require_range("a change", images, precision)
+    return images
 
 
 def pre_activations(
@@ -90,21 +87,23 @@ def pre_activations(
 ) -> list[Array]:
     """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `architecture.output_shape`.
 
-    Of a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`. Source: P0 eqs. 2, 3; P2 eq. 1.
+    For a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`.
+
+    Source: Zhang et al. 2026, eqs. 2, 3; Wang et al. 2026, eq. 1.
     """
     require_net(architecture, units=True)
     arrays = arrays_of(backend, precision)
     with overflow_silent():
         state = _checked_forward(architecture, weights, inputs, arrays)
-    found = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
+    images = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
     if architecture.readout_unit is not None:
-        found.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
-    _require_range("a pre-activation", found, precision)
-    return found
+        images.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
+    _require_range("a pre-activation", images, precision)
+    return images
 
 
 def _samples(architecture: Net, inputs: ArrayLike) -> int:
-    """Those of the net; a loop's spec names none, and takes what it is given."""
+    """Samples of the net; a loop's spec names none, so that the inputs decide."""
     return architecture.inputs if architecture.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
 
 
@@ -125,11 +124,11 @@ def _checked_forward(
     ]
     for index, array in enumerate(given):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
-    left = iter(given)
-    elements = (part for weight in wanted for part in np.split(next(left), weight.groups))
-    matrices = named(
-        architecture, lambda rows, *_: Dense(arrays.moved(next(elements).reshape(1, rows, -1))), arrays.xp.concatenate
-    )
+    flat = {
+        name: arrays.moved(array.reshape(1, len(array), -1))
+        for name, array in zip(architecture.weights, given, strict=True)
+    }
+    matrices = given_weights(architecture, flat, arrays.xp.concatenate)
     shape = (_samples(architecture, inputs), *architecture.input_shape[1:])
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)
@@ -141,11 +140,11 @@ def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LE
         require_followed(what, float(np.abs(given).max()), least)
 
 
-def _require_range(what: str, found: list[Array], precision: str) -> None:
+def _require_range(what: str, images: list[Array], precision: str) -> None:
     """Raise OverflowError unless the precision holds these arrays of every layer."""
     if precision == "float32":
-        require_range({what: np.array([[np.abs(values).max() for values in found]])})
-    require_finite(what, found)
+        require_range({what: np.array([[np.abs(values).max() for values in images]])})
+    require_finite(what, images)
 
 
 def _to_columns(images: Array) -> Array:

@@ -1,21 +1,19 @@
 """The three passes over any net: forward, backward, tangent.
 
-A net is a list of units (`meanfield.nets.units`); what its maps do stands in `meanfield.simulation.maps`. With D draws,
-B samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
+A net is a list of units (`meanfield.nets.units`); `meanfield.simulation.maps` has what its maps do. With D draws, B
+samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
 
     forward    value_u = after([value_skip +] a branch(value_{u-1}))
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
     tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
-               Delta W X (`meanfield.simulation.weights.moves`): a weight of several uses moves at each of them
+               Delta W X (`meanfield.simulation.weights.moves`); a tied weight moves at each of its uses
 
-so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All is of one array library and
-precision (`meanfield.simulation.arrays.Arrays`).
+so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All arrays are of one library
+and precision (`meanfield.simulation.arrays.Arrays`).
 
-Source: docs/theory.md section 2; P0 eqs. 2, 3, 7.
+Source: docs/theory.md section 2; Zhang et al. 2026, eqs. 2, 3, 7.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -37,14 +35,14 @@ Errors = MutableMapping[Place, Any]
 
 @dataclass
 class Passage:
-    """What the way through one unit leaves: inputs of its maps, None where one is made again, and what they kept."""
+    """What the forward pass through one unit keeps: the inputs of its maps, None where remade, and the maps' own."""
 
     unit: Unit
     inputs: list[Any]
     kept: list[Any]
 
     def input_of(self, place: int, setting: Setting) -> Any:
-        """The input of a map, made again by the map before it if it was not kept."""
+        """The input of a map, computed again by the map before it if it was not kept."""
         if self.inputs[place] is None:
             before = self.unit.maps[place - 1]
             return operation_of(before).forward(before, self.input_of(place - 1, setting), setting)[0]
@@ -71,10 +69,16 @@ class Forward:
         """Those of the units, numbered as places are, and of the readout, if there is one."""
         return [*self.passages, *([] if self.readout is None else [self.readout])]
 
+    def let_go(self, number: int) -> None:
+        """Drop what the tangent has left behind with unit ``number``: its passage, and weights of no later use."""
+        release(self.net, number, self.setting.weights)
+        self.passages[number - 1] = Passage(self.net.units[number - 1], [], [])
+        self.values[number - 1] = None
+
     def read(self) -> list[Any]:
-        """What the net keeps of the way up, in its order: what its maps were given, and the last value."""
-        kept = [one for passage in self.passages for one in passage.inputs if one is not None]
-        return list({id(one): one for one in [*kept, self.values[-1]]}.values())
+        """The arrays that the net keeps of the forward pass, in order: inputs of maps, and the last value."""
+        kept = [array for passage in self.passages for array in passage.inputs if array is not None]
+        return list({id(array): array for array in [*kept, self.values[-1]]}.values())
 
 
 class Moves(Protocol):
@@ -82,13 +86,6 @@ class Moves(Protocol):
 
     def of(self, place: Place) -> Any:
         """Delta W X (D, C', r B, S) at this place, a fresh array, or None where they do not."""
-
-
-class AtRest:
-    """Weights that do not move."""
-
-    def of(self, place: Place) -> None:
-        return None
 
 
 def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Forward:
@@ -126,10 +123,10 @@ def joined(unit: Unit, branch: Any, below: Any) -> Any:
 
 def _along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting) -> Any:
     remade = False
-    for one in maps:
-        operation = operation_of(one)
+    for spec in maps:
+        operation = operation_of(spec)
         passage.inputs.append(None if remade else values)
-        values, kept = operation.forward(one, values, setting)
+        values, kept = operation.forward(spec, values, setting)
         passage.kept.append(kept)
         remade = operation.remade
     return values
@@ -142,30 +139,31 @@ def through_readout(state: Forward, output_error: Any, into: Errors | None = Non
         return output_error, errors
     unit = state.readout.unit
     arriving = output_error if unit.multiplier == 1.0 else unit.multiplier * output_error
-    found = _back_along(
+    below = _back_along(
         state.readout, range(len(unit.branch)), arriving, len(state.net.units), errors, state.setting, True
     )
-    return found, errors
+    return below, errors
 
 
 def backward(state: Forward, error: Any, last: int, into: Errors | None = None) -> Errors:
     """Errors at the outputs of all maps with weights up to unit ``last``, from the error of its value alone.
 
-    They are put ``into`` what is given, from the top down, each before any below it is made.
+    They are put ``into`` the given mapping from the top down, each before the next is made.
     """
     errors: Errors = {} if into is None else into
     arriving = {last: error}
     for number in range(last, 0, -1):
         passage, unit = state.passages[number - 1], state.net.units[number - 1]
-        branch, whole = len(unit.branch), len(unit.maps)
-        one = _back_along(passage, range(branch, whole), arriving.pop(number), number - 1, errors, state.setting, True)
+        branch, after = range(len(unit.branch)), range(len(unit.branch), len(unit.maps))
+        at_join = _back_along(passage, after, arriving.pop(number), number - 1, errors, state.setting, True)
         if unit.skip:
-            arriving[unit.skip] = one if unit.skip not in arriving else arriving[unit.skip] + one
+            arriving[unit.skip] = at_join if unit.skip not in arriving else arriving[unit.skip] + at_join
         if unit.multiplier != 1.0:
-            one = unit.multiplier * one
-        below = _back_along(passage, range(branch), one, number - 1, errors, state.setting, number > 1)
+            at_join = unit.multiplier * at_join
+        below = _back_along(passage, branch, at_join, number - 1, errors, state.setting, number > 1)
         if number > 1:
-            arriving[number - 1] = below if number - 1 not in arriving else _added(below, arriving[number - 1], one)
+            waits = number - 1 in arriving
+            arriving[number - 1] = _added(below, arriving[number - 1], at_join) if waits else below
     return errors
 
 
@@ -180,17 +178,17 @@ def _added(below: Any, others: Any, above: Any) -> Any:
 def _back_along(
     passage: Passage, places: range, error: Any, number: int, errors: Errors, setting: Setting, to_input: bool
 ) -> Any:
-    """Errors through maps from the top down, kept at those with weights; to the input, or only to the lowest weight."""
-    maps, owned = passage.unit.maps, False  # whether nothing else holds the array at hand
+    """Errors through maps from the top down, kept at those with weights, to the input or to the lowest weight only."""
+    maps, owned = passage.unit.maps, False  # whether nothing else holds the current array
     for place in reversed(places):
-        one, operation = maps[place], operation_of(maps[place])
-        holds = bool(one.weights)
+        spec, operation = maps[place], operation_of(maps[place])
+        holds = bool(spec.weights)
         if holds:
             errors[number, place] = error
-        if not to_input and not any(one.weights for one in maps[places.start : place]):
+        if not to_input and not any(lower.weights for lower in maps[places.start : place]):
             return None
         values = passage.input_of(place, setting) if operation.reads else None
-        below = operation.backward(one, values, passage.kept[place], error, setting, owned)
+        below = operation.backward(spec, values, passage.kept[place], error, setting, owned)
         owned = owned and not holds if below is error else True
         error = below
     return error
@@ -199,7 +197,7 @@ def _back_along(
 def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = None) -> Iterator[Any]:
     """Yield T_1 .. T_last, each (D, C, r B, S), for moves of so many ``columns`` r; T_0 is ``start``, or 0.
 
-    Once T_u is out, unit u is not looked at again, so the caller may drop what it holds.
+    Once T_u is yielded, unit u is not looked at again, and the caller may drop what it holds.
     """
     units = state.net.units[:last]
     sources = {unit.skip for unit in units}
@@ -225,39 +223,30 @@ def carried(state: Forward, number: int, change: Any) -> Any:
     """
     passage = state.passages[number - 1]
     unit = passage.unit
-    moved = _tangent_along(unit.branch, 0, change, number - 1, passage, AtRest(), state.setting)
+    moved = _tangent_along(unit.branch, 0, change, number - 1, passage, None, state.setting)
     moved = joined(unit, moved, {number - 1: change})
-    return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, AtRest(), state.setting)
+    return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, None, state.setting)
 
 
 def _tangent_along(
-    maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves, setting: Setting
+    maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves | None, setting: Setting
 ) -> Any:
-    """A change through maps, joined by what their own weights do; None is no change."""
-    for place, one in enumerate(maps, start=first):
+    """A change through maps, plus what moves of their own weights do; None is no change."""
+    for place, spec in enumerate(maps, start=first):
         if change is not None:
-            operation = operation_of(one)
+            operation = operation_of(spec)
             values = passage.input_of(place, setting) if operation.reads else None
-            change = operation.tangent(one, values, passage.kept[place], change, setting)
-        own = moves.of((number, place)) if one.weights else None
+            change = operation.tangent(spec, values, passage.kept[place], change, setting)
+        own = moves.of((number, place)) if moves and spec.weights else None
         if own is not None and change is not None:
             own += change
         change = change if own is None else own
     return change
 
 
-def let_go(state: Forward, errors: Errors, number: int) -> None:
-    """Drop what the tangent has left behind with unit ``number``: its passage, its errors, weights of no later use."""
-    for place in range(len(state.net.units[number - 1].maps)):
-        errors.pop((number - 1, place), None)
-    release(state.net, number, state.setting.weights)
-    state.passages[number - 1] = Passage(state.net.units[number - 1], [], [])
-    state.values[number - 1] = None
-
-
 def release(net: Net, number: int, weights: Weights) -> None:
     """Drop the weights that unit ``number``, counted from 1, is the last to use."""
-    for weight in (weight for one in net.units[number - 1].maps for weight in one.weights):
+    for weight in (weight for spec in net.units[number - 1].maps for weight in spec.weights):
         if net.last_uses[weight.name] == number:
             weights.pop(weight.name, None)
 

@@ -1,15 +1,13 @@
-"""Walking up a residual stream unit by unit, holding one unit at a time and far beyond the range of floats.
+"""The forward pass of a residual stream, one unit at a time and far beyond the range of floats.
 
 A residual stream is a net without readout whose units all add to the value just below,
 
     h_u = h_{u-1} + a_u r_u,   r_u = branch_u(h_{u-1}),
 
 for D draws at once, (D, C, B, S). Streams may grow beyond the range of floats (|h|^2 ~ 2^u and more where a = 1). They
-are carried as h = 2^k g with k of a draw's own, raised between two units when g has grown; multiplication by powers of
+are carried as h = 2^k g; every draw has its own k, which is raised when g has grown large. Multiplication by powers of
 two is exact, so nothing else changes.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -82,27 +80,27 @@ def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iter
 
 
 def _along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tuple[Any, Any]:
-    """Features and increment, in the units 2^carried of the values; None stands for units of 1."""
+    """Features and increment, in the units 2^carried of the values; None means units of 1."""
     power, features = carried, (values, carried)
-    for one in unit.branch:
-        operation, features = operation_of(one), (values, power)
+    for spec in unit.branch:
+        operation, features = operation_of(spec), (values, power)
         if power is not None:
-            degree = operation.degree(one)
+            degree = operation.degree(spec)
             if degree is None:
                 values = _scaled(values, power, setting.arrays)
             power = degree * power if degree else None
-        values = operation.forward(one, values, setting)[0]
+        values = operation.forward(spec, values, setting)[0]
     if carried is None:
         return features[0], values
     first, second = (
-        _scaled(found, -carried if of is None else of - carried, setting.arrays)
-        for found, of in (features, (values, power))
+        _scaled(array, -carried if of is None else of - carried, setting.arrays)
+        for array, of in (features, (values, power))
     )
     return first, second
 
 
 def _excess(stream: Any, arrays: Arrays) -> Any:
-    """By how many powers of two each draw's stream is to be made smaller; None if none is, as usual."""
+    """By how many powers of two each draw's stream must shrink; None if no stream must, as usual."""
     if max(stream.max(), -stream.min()) < 2.0**LARGEST_EXPONENT:
         return None
     xp = arrays.xp

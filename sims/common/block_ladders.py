@@ -77,35 +77,39 @@ def attributes(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def training_run(
-    options: argparse.Namespace, measure: str, of: tuple[str, str], width: int, depth: int, **training: Any
+    options: argparse.Namespace,
+    measure: Callable[..., Any],
+    of: tuple[str, str],
+    width: int,
+    depth: int,
+    **training: Any,
 ) -> Run:
     """A net that one (optimizer, table) trains, with what the measure takes besides them."""
     from meanfield.execution import Run
-    from meanfield.simulation import BlockTraining
 
     optimizer, table = of
     given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
     shape = {"block_depth": options.block_depth, "activation": getattr(options, "activation", "linear")}
     net = block_net(given, width, depth, **shape)
-    whole = {"optimizer": optimizer, "hyperparameters": given, **training}
-    return Run(net, BlockTraining(measure, whole), options.draws, options.seed)
+    whole = measure(optimizer=optimizer, hyperparameters=given, **training)
+    return Run(net, whole, options.draws, options.seed)
 
 
 def require_rate(options: argparse.Namespace) -> None:
     """Refuse a --rate under which the smallest nets leave the range of floats within two steps."""
     import numpy as np
 
-    from meanfield.simulation import draw_trained_streams
+    from meanfield.simulation import TrainedStreams
 
     if options.rate is None:
         return
-    run = {"seed": options.seed, "draws": range(1), "momentum": False, "steps": 2}
     table = "one" if options.block_depth == 1 else "many"
     for optimizer, along in product(options.optimizers, DIRECTIONS):
         width, depth = ladder(options, along)[0]
         given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
         net = block_net(given, width, depth, block_depth=options.block_depth)
-        moved = draw_trained_streams(net, optimizer=optimizer, hyperparameters=given, **run)["feature_norm"]
+        measure = TrainedStreams(optimizer=optimizer, hyperparameters=given, momentum=False, steps=2)
+        moved = measure.draw(net, options.seed, range(1))["feature_norm"]
         if not np.isfinite(moved).all():
             raise ValueError(
                 f"--rate {options.rate:g}: with {optimizer} a net of width {width} and depth {depth} leaves the range "

@@ -90,9 +90,11 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """|h_L| and |Delta h_L| by optimizer, table, size, draw and step, over both ladders."""
 
+    from meanfield.simulation import TrainedStreams
+
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
         training = {"momentum": True, "steps": options.steps}
-        return training_run(options, "trained streams", (optimizer, table), width, depth, **training)
+        return training_run(options, TrainedStreams, (optimizer, table), width, depth, **training)
 
     axes = {"optimizer": options.optimizers, "table": options.tables}
     found = measure_ladders(options, results, run_of, axes, lambda one, net: one.isel(block=-1))

@@ -92,7 +92,7 @@ def _measure(
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]
     varied = [replace(net, depth=fixed + 1, width=(*below, width)) for width in widths]
     # Dense and lazily revealed weights of a seed are different nets: one kind for all widths above the same layers.
-    kind = PairOverlaps(pairs=pairs).kind(varied[0])
+    kind = PairOverlaps(pairs=pairs).settled(varied[0]).weights
     beyond = open_seed(varied[-1], pairs, fixed, options.seed, kind)
     # With all below fixed, overlaps spread far less: a quarter of the draws tells their means and variances.
     fewer = max(2, options.draws // 4)

@@ -73,14 +73,14 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
 
 def _run_of(options: argparse.Namespace, width: int, depth: int) -> Run:
     from meanfield.execution import Run
-    from meanfield.simulation import BlockTraining
+    from meanfield.simulation import FirstUpdates
 
     table = "one" if options.block_depth == 1 else "many"
     shared = {"rate": options.rate, "biases": options.biases}
     given = {name: hyperparameters(name, table, width, depth, **shared) for name in options.optimizers}
     shape = {"block_depth": options.block_depth, "biases": options.biases}
     net = block_net(given[options.optimizers[0]], width, depth, **shape)
-    return Run(net, BlockTraining("first updates", {"hyperparameters": given}), options.draws, options.seed)
+    return Run(net, FirstUpdates(hyperparameters=given), options.draws, options.seed)
 
 
 def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:

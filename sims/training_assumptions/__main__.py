@@ -117,7 +117,7 @@ def hyperparameters(width: int, depth: int, numbers: int, rate: float) -> dict[s
 
 def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> Run:
     from meanfield.execution import Run
-    from meanfield.simulation import BlockTraining
+    from meanfield.simulation import TrainingAssumptions
     from sims.common.block_nets import block_net
 
     inputs, labels = (values[..., : size["batch"]].copy() for values in images)
@@ -125,7 +125,7 @@ def _run_of(options: argparse.Namespace, images: Any, size: dict[str, int]) -> R
     shape = {"input_width": len(inputs), "samples": size["batch"], "activation": "relu"}
     net = block_net(given, size["width"], size["depth"], **shape)
     training = {"hyperparameters": given, "steps": looks(options.steps), "inputs": inputs, "labels": labels}
-    return Run(net, BlockTraining("training assumptions", training), options.draws, options.seed)
+    return Run(net, TrainingAssumptions(**training), options.draws, options.seed)
 
 
 def _measure(options: argparse.Namespace, results: Results, images: Any) -> xr.Dataset:

@@ -79,9 +79,11 @@ def _measure(options: argparse.Namespace, results: Results) -> xr.Dataset:
     """|epsilon_j(L)| by optimizer, table, size, draw, step and order, over both ladders."""
     steps = [1, options.steps]
 
+    from meanfield.simulation import UpdateOrders
+
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
         training = {"momentum": False, "steps": steps}
-        return training_run(options, "update orders", (optimizer, table), width, depth, **training)
+        return training_run(options, UpdateOrders, (optimizer, table), width, depth, **training)
 
     axes = {"optimizer": options.optimizers, "table": list(TABLES)}
     found = measure_ladders(options, results, run_of, axes, lambda one, net: one)

@@ -7,7 +7,8 @@ import pytest
 
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.families.block_net import BlockNet
-from meanfield.simulation.measures.blocks.measure import BlockTraining
+from meanfield.simulation.measures.blocks.first_updates import FirstUpdates
+from meanfield.simulation.measures.blocks.training import TrainedStreams, UpdateOrders
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}
@@ -17,8 +18,8 @@ SPLIT = TRAINED | {"momentum": False, "steps": [1, 2]}
 
 def test_workers_change_nothing():
     runs = [
-        Run(NET, BlockTraining("trained streams", TRAINED), 3, 0),
-        Run(NET, BlockTraining("update orders", SPLIT), 2, 1),
+        Run(NET, TrainedStreams(**TRAINED), 3, 0),
+        Run(NET, UpdateOrders(**SPLIT), 2, 1),
     ]
     alone, together = (simulate_all(runs, workers=workers) for workers in (1, 2))
     for one, other in zip(alone, together, strict=True):
@@ -31,9 +32,9 @@ def test_measures_agree_with_each_other():
     plain = TRAINED | {"momentum": False, "steps": 1}
     trained, updated, split = simulate_all(
         [
-            Run(NET, BlockTraining("trained streams", plain), 2, 0),
-            Run(NET, BlockTraining("first updates", {"hyperparameters": {"muon": RATES}}), 2, 0),
-            Run(NET, BlockTraining("update orders", SPLIT), 2, 0),
+            Run(NET, TrainedStreams(**plain), 2, 0),
+            Run(NET, FirstUpdates(hyperparameters={"muon": RATES}), 2, 0),
+            Run(NET, UpdateOrders(**SPLIT), 2, 0),
         ]
     )
     step = trained["feature_update_norm"].sel(step=1)
@@ -46,7 +47,7 @@ def test_measures_agree_with_each_other():
 def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
     """Optimizers of matrices leave biases to AdamW, whose first step is the sign at the learning rate."""
     net = dataclasses.replace(NET, biases=True, bias_variance=1.0, activation="relu")
-    found = simulate_all([Run(net, BlockTraining("first updates", {"hyperparameters": {optimizer: RATES}}), 2, 0)])[0]
+    found = simulate_all([Run(net, FirstUpdates(hyperparameters={optimizer: RATES}), 2, 0)])[0]
     assert "order_norm" not in found
     sizes = found["bias_update_norm"].isel(optimizer=0)
     assert np.all(sizes <= 0.1 + 1e-12)
@@ -58,11 +59,11 @@ def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
     [
         ({"draws": 1}, ValueError, "one draw"),
         ({"seed": -1}, ValueError, "seed"),
-        ({"measure": BlockTraining("losses", TRAINED)}, ValueError, "'trained streams'"),
+        ({"measure": TrainedStreams(**TRAINED | {"optimizer": "losses"})}, ValueError, "'sgd'"),
         ({"net": BlockNet(width=10**7, depth=1)}, MemoryError, "drawing with 1 worker"),
     ],
 )
 def test_refusals(options, error, words):
-    given = {"net": NET, "draws": 2, "seed": 0, "measure": BlockTraining("trained streams", TRAINED)}
+    given = {"net": NET, "draws": 2, "seed": 0, "measure": TrainedStreams(**TRAINED)}
     with pytest.raises(error, match=words):
         simulate_all([Run(**(given | options))])

@@ -10,7 +10,7 @@ import meanfield as mf
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
-from meanfield.simulation.measures.blocks.measure import BlockTraining
+from meanfield.simulation.measures.blocks.training import TrainedStreams
 from sims.identities import __main__ as identities
 from sims.looped_update import __main__ as looped_update
 from tests.sims.commands import finished_run
@@ -30,9 +30,9 @@ MEASURES = {
     "simulate_overlaps": lambda **how: mf.simulate_overlaps(mf.MLP(depth=2, width=9), pairs=[((1, 1), (1, 1))], **how),
     "simulate_loop_update": lambda **how: mf.simulate_loop_update(mf.TiedLoop(depth=2, width=4), **how),
     "ActivationStatistics": _run(mf.MLP(depth=2, width=4, activation="gelu"), ActivationStatistics()),
-    "BlockTraining": _run(
+    "TrainedStreams": _run(
         BlockNet(width=4, depth=2),
-        BlockTraining("trained streams", {"optimizer": "sgd", "hyperparameters": RATES, "momentum": False, "steps": 1}),
+        TrainedStreams(optimizer="sgd", hyperparameters=RATES, momentum=False, steps=1),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""First directions against their definitions in P1, on full matrices."""
+"""First directions against the definitions of Zheng et al. 2026, on full matrices."""
 
 import numpy as np
 import pytest

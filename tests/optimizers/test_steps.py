@@ -31,7 +31,7 @@ def inverse_fourth_root(matrix):
 
 
 def written_out(name, shape):
-    """The same steps by P1's formulas."""
+    """The same steps by the paper's formulas (Zheng et al. 2026)."""
     m = v = np.zeros(shape)
     left, right = np.zeros((shape[0],) * 2), np.zeros((shape[1],) * 2)
     for t, gradient in enumerate(gradients(shape), start=1):

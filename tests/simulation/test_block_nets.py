@@ -1,4 +1,4 @@
-"""Nets of blocks in the passes, against P1's formulas and central differences, and the split of updates by order."""
+"""Nets of blocks: passes against the formulas of Zheng et al. 2026 and central differences, the split of updates."""
 
 from itertools import pairwise
 

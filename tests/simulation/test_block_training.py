@@ -8,7 +8,7 @@ import pytest
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
 from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.measures.blocks.training import begin, copied, draw_trained_streams
+from meanfield.simulation.measures.blocks.training import TrainedStreams, copied
 from meanfield.simulation.training.gradients import gradients
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
@@ -22,8 +22,14 @@ def rates(rate, **more):
     return {role: {"learning_rate": rate, **more} for role in roles}
 
 
+def begun(net, seed, optimizer, table, momentum):
+    """Two draws before their first step."""
+    measure = TrainedStreams(optimizer=optimizer, hyperparameters=table, momentum=momentum, steps=1)
+    return measure.begun(net, seed, range(2))
+
+
 def test_a_step_is_the_gradient_and_the_decay():
-    training = begin(NET, 0, range(2), "sgd", rates(0.3, weight_decay=0.2), False)
+    training = begun(NET, 0, "sgd", rates(0.3, weight_decay=0.2), False)
     before = copied(training.weights)
     slopes = gradients(training.look(), training.slope())
     training.step()
@@ -31,10 +37,10 @@ def test_a_step_is_the_gradient_and_the_decay():
         np.testing.assert_allclose(training.weights[name], old - 0.3 * (dense(slopes[name].slope) + 0.2 * old))
 
 
-@pytest.mark.parametrize("net", [NET, FULL], ids=["P1's", "full rank"])
+@pytest.mark.parametrize("net", [NET, FULL], ids=["as the paper's", "full rank"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_small_steps_of_every_optimizer_lower_the_loss(optimizer, net):
-    training = begin(net, 1, range(2), optimizer, rates(1e-3), True)
+    training = begun(net, 1, optimizer, rates(1e-3), True)
     losses = []
     for _ in range(6):
         losses.append(training.losses())
@@ -42,21 +48,22 @@ def test_small_steps_of_every_optimizer_lower_the_loss(optimizer, net):
     assert np.all(np.diff(losses, axis=0) < 0)
 
 
-@pytest.mark.parametrize("net", [NET, FULL], ids=["P1's", "full rank"])
+@pytest.mark.parametrize("net", [NET, FULL], ids=["as the paper's", "full rank"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_draws_side_by_side_are_those_one_by_one(optimizer, net):
-    options = {"optimizer": optimizer, "hyperparameters": rates(1e-2), "momentum": True, "steps": 3}
-    both = draw_trained_streams(net, seed=0, draws=range(2), **options)
-    alone = draw_trained_streams(net, seed=0, draws=range(1, 2), **options)
+    measure = TrainedStreams(optimizer=optimizer, hyperparameters=rates(1e-2), momentum=True, steps=3)
+    both, alone = measure.draw(net, 0, range(2)), measure.draw(net, 0, range(1, 2))
     for name, values in alone.items():
         np.testing.assert_array_equal(both[name][1:], values)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon", "shampoo", "soap"])
 def test_nets_that_leave_the_floats_are_nan_from_there_on(optimizer):
-    options = {"seed": 0, "draws": range(2), "momentum": True, "steps": 4}
-    found = draw_trained_streams(NET, optimizer=optimizer, hyperparameters=rates(1e90), **options)
+    def trained(rate):
+        measure = TrainedStreams(optimizer=optimizer, hyperparameters=rates(rate), momentum=True, steps=4)
+        return measure.draw(NET, 0, range(2))
+
+    found = trained(1e90)
     assert np.isfinite(found["feature_norm"][:, 0]).all()
     assert not np.isfinite(found["feature_norm"][:, -1]).any()
-    calm = draw_trained_streams(NET, optimizer=optimizer, hyperparameters=rates(1e-2), **options)
-    assert all(np.isfinite(values).all() for values in calm.values())
+    assert all(np.isfinite(values).all() for values in trained(1e-2).values())

@@ -12,13 +12,15 @@ import pytest
 import meanfield as mf
 from meanfield.simulation import cost
 from meanfield.simulation.cost import draws_per_batch
+from meanfield.simulation.measures.overlap_methods import LABELS
 
 # A child that has compiled its kernels on a small net, and given back what that took, draws a large one: bytes that its
 # peak is above before.
 CHILD = """
 import ctypes
+from functools import partial
 import meanfield as mf
-from meanfield.simulation.measures.residual_energy import draw_residual_energies
+from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.update_energy import draw_energies
 
 def resident(field):
@@ -26,13 +28,14 @@ def resident(field):
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
 
 small, net, kind, draws = SMALL, NET, "KIND", DRAWS
-draw = draw_residual_energies if isinstance(net, mf.TiedLoop) else draw_energies
-draw(small, 0, range(2), weights=kind)
+energies = ResidualEnergies(weights=kind).draw
+draw = energies if isinstance(net, mf.TiedLoop) else partial(draw_energies, weights=kind)
+draw(small, 0, range(2))
 ctypes.CDLL(None).malloc_trim(0)
 with open("/proc/self/clear_refs", "w") as reset:  # compiling may have taken more than drawing will
     reset.write("5")
 before = resident("VmRSS")
-draw(net, 0, range(draws), weights=kind)
+draw(net, 0, range(draws))
 print(resident("VmHWM") - before)
 """
 PLANAR = 'kernel=(3, 3), readout="convolution"'
@@ -121,7 +124,7 @@ def test_a_part_that_is_left_out_is_seen(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(cost, "_patch_numbers", lambda net, columns: patches(net, columns) // net.taps)
         assert not _agrees("2d, dense")
-    monkeypatch.setattr(cost, "overlap_method", lambda _: "reduction")
+    monkeypatch.setattr(cost, "overlap_method", lambda _: LABELS)
     assert not _agrees("mlp, lazy, probes")
 
 

@@ -5,10 +5,13 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import stream
-from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates, random_signs
+from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates, random_signs
 from tests import naive
+from tests.draws import drawn_by
 from tests.simulation.test_residual_energy import _given_draw
 from tests.statistics import consistent
+
+draw_stream_updates = drawn_by(StreamUpdates)
 
 
 def _loop(**spec):
@@ -53,7 +56,7 @@ def test_the_tangent_pass_is_a_central_difference(update, tied, activation):
     )
     changes = [(first - second) / (2 * size) for first, second in zip(up, down, strict=True)]
     expected = [change @ change / loop.width for change in changes]
-    found = draw_stream_updates(loop, 0, range(1), update)["stream_update_energy"][0]
+    found = draw_stream_updates(loop, 0, range(1), update=update)["stream_update_energy"][0]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -63,7 +66,9 @@ def test_lazy_updates_have_the_mean_of_dense_ones(update):
     loop, draws = _loop(depth=6, width=16, activation="gelu"), 3000
 
     def logs(kind, which, seed):
-        return np.log(draw_stream_updates(which, seed, range(draws), update, weights=kind)["stream_update_energy"])
+        return np.log(
+            draw_stream_updates(which, seed, range(draws), update=update, weights=kind)["stream_update_energy"]
+        )
 
     dense, lazy, other = logs("dense", loop, 1), logs("lazy", loop, 2), logs("lazy", _more_variance(loop), 2)
     error = np.sqrt((dense.var(axis=0) + lazy.var(axis=0)) / draws)
@@ -90,8 +95,8 @@ def test_isotropic_updates_of_one_linear_step_have_the_energy_of_the_start():
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_draw_does_not_depend_on_its_company(update, kind, tied):
     loop = _loop(width=70, tied=tied)
-    together = draw_stream_updates(loop, 9, range(8), update, weights=kind)["stream_update_energy"]
-    alone = [draw_stream_updates(loop, 9, range(i, i + 1), update, weights=kind) for i in range(8)]
+    together = draw_stream_updates(loop, 9, range(8), update=update, weights=kind)["stream_update_energy"]
+    alone = [draw_stream_updates(loop, 9, range(i, i + 1), update=update, weights=kind) for i in range(8)]
     np.testing.assert_array_equal(together, np.concatenate([found["stream_update_energy"] for found in alone]))
 
 

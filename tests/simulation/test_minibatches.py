@@ -18,7 +18,7 @@ def _gap(samples, moment, *, replacement, counted=None):
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("samples", [1, 2, 3, 4])
 def test_all_batches_obey_the_identity(samples, replacement):
-    """P0 eq. 25, to rounding; of another batch size it fails."""
+    """Zhang et al. 2026, eq. 25, to rounding; of another batch size it fails."""
     moment = POPULATION.second_moment(all_batches(4, samples, replacement=replacement))
     assert _gap(samples, moment, replacement=replacement) < 1e-13
     assert _gap(samples, moment, replacement=replacement, counted=samples + 1) > 0.01

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.simulation import passes
+from meanfield.simulation.measures import overlap_methods, update_energy
 from meanfield.simulation.measures import tangent_kernel as overlap
-from meanfield.simulation.measures import update_energy
 from meanfield.simulation.weights.matrices import Dense
 from tests import naive
 from tests.draws import given_draw
@@ -66,8 +66,8 @@ def test_gates_that_know_more_than_the_sign_need_their_own_columns(monkeypatch):
 
 def _both_ways(monkeypatch, net, method):
     exact = _overlap_energies(net)
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
-    assert update_energy.overlap_method(net) == method
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
+    assert overlap_methods.overlap_method(net).name == method
     return exact, _overlap_energies(net)
 
 

@@ -19,7 +19,7 @@ def both_roads(net, seed):
     """Theta of every value, ours and theirs."""
     weights, inputs, _ = given_draw(net, seed)
     parts = iter(part for w, one in zip(weights, net.weights.values(), strict=True) for part in _groups(w, one))
-    drawn = named(net, lambda rows, columns, _: Dense(next(parts).reshape(1, rows, columns)), np.concatenate)
+    drawn = named(net, lambda weight, _: Dense(next(parts).reshape(1, weight.group_rows, weight.fan_in)))
     columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
     ours = tangent_kernels(passes.forward(net, drawn, columns))
     with by_jax.jax.enable_x64(True):

@@ -26,7 +26,7 @@ STEP = 1e-6
     ids=lambda net: f"{type(net).__name__}-{net.scaling}",
 )
 def test_overlaps_are_those_of_finite_differences(net):
-    found = pair_overlaps.draw_overlaps(net, PAIRS, 5, range(1), "dense", 0)["overlap"][0]
+    found = pair_overlaps.PairOverlaps(pairs=PAIRS, weights="dense").draw(net, 5, range(1))["overlap"][0]
     weights = [
         one.matrix[0].reshape(shape)
         for one, shape in zip(
@@ -75,7 +75,7 @@ NETS = [
 @pytest.mark.parametrize("net", NETS, ids=lambda net: f"{net.activation}-{net.scaling}-{net.block_depth}")
 @pytest.mark.parametrize(("fixed", "kept"), [(2, 1), (4, 0)], ids=["block above block", "tail above block"])
 def test_mean_of_the_next_unit_given_all_below_is_the_gated_overlap(net, fixed, kept):
-    """P0 Lemma 6, eq. 31, and Lemma 1 in the tail; in the same draws half as much again must be seen."""
+    """Zhang et al. 2026, eq. 31, and Lemma 1 in the tail; in the same draws half as much again must be seen."""
 
     def followed(seed, draws):
         return mf.simulate_overlaps(net, pairs=PAIRS, draws=draws, seed=seed, fixed_layers=fixed)
@@ -97,7 +97,7 @@ def test_innovations_have_mean_zero_in_every_unit(weights):
 
 
 def test_linear_means_grow_by_a_factor_per_block():
-    """P0 eq. 35 without epsilon: exact, in paired differences; a net without a multiplier must be seen to differ."""
+    """Zhang et al. 2026, eq. 35 without epsilon: exact in paired differences; without a multiplier nets must differ."""
     net = mf.ResidualMLP(depth=4, width=8, stem=1, activation="linear", scaling="multiplier_sqrt")
     found = mf.simulate_overlaps(net, pairs=PAIRS, draws=DRAWS, seed=4)
     np.testing.assert_allclose(found.gate_deviation.values[0], 0.0, atol=1e-12)

@@ -12,7 +12,8 @@ from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import LinearOperation, patches_of
-from meanfield.simulation.weights.matrices import Dense, draw_weights, moves
+from meanfield.simulation.weights import moves
+from meanfield.simulation.weights.matrices import Dense, draw_weights
 from tests.strategies import architectures
 
 

@@ -9,25 +9,25 @@ from scipy import stats
 import meanfield as mf
 from meanfield.common.seeds import stream
 from meanfield.simulation import walk
-from meanfield.simulation.measures.residual_energy import draw_residual_energies
-from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
+from meanfield.simulation.measures.residual_energy import ResidualEnergies
+from meanfield.simulation.measures.stream_update import StreamUpdates
 from meanfield.simulation.weights.matrices import draw_dense
 from tests import naive
+from tests.draws import drawn_by
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import loops
 
 DRAWS = 4096
 KINDS = ("dense", "lazy")
 
+draw_residual_energies = drawn_by(ResidualEnergies)
+
 
 def _given_draw(loop, seed=0, draw=0):
     """Every step's matrix, and h_0, of one dense draw."""
     generators = [stream(seed, "weights", draw)]
-    matrices = [draw_dense(loop.width, loop.width, loop.element_variance, generators).matrix[0]]
-    for _ in range(loop.depth - 1):
-        again = matrices[0] if loop.tied else draw_dense(loop.width, loop.width, loop.element_variance, generators)
-        matrices.append(again if loop.tied else again.matrix[0])
-    return matrices, stream(seed, "inputs", draw).standard_normal(loop.width)
+    drawn = [draw_dense(weight, generators).matrix[0] for weight in loop.weights.values()]
+    return drawn * loop.depth if loop.tied else drawn, stream(seed, "inputs", draw).standard_normal(loop.width)
 
 
 @given(loops(), st.sampled_from(KINDS), st.integers(0, 99))
@@ -137,12 +137,8 @@ def test_the_scale_of_a_stream_changes_no_number(kind, activation, monkeypatch):
 def test_auto_picks_by_cost():
     def kinds(**spec):
         loop = mf.TiedLoop(**spec)
-        return [cost.chosen_weights("auto") for cost in (residual_energy_cost(loop, False), _gradient_cost(loop))]
+        return [measure.settled(loop).weights for measure in (ResidualEnergies(), StreamUpdates(update="gradient"))]
 
     assert kinds(depth=64, width=1024) == ["lazy", "lazy"]
     assert kinds(depth=1024, width=1024) == ["dense", "dense"]
     assert kinds(depth=1024, width=1024, tied=False) == ["lazy", "lazy"]
-
-
-def _gradient_cost(loop):
-    return stream_update_cost(loop, "gradient")

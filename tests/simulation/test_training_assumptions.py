@@ -8,7 +8,7 @@ import pytest
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.optimizers.linear_algebra.factored import dense
 from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.measures.blocks.assumptions import draw_training_assumptions
+from meanfield.simulation.measures.blocks.assumptions import TrainingAssumptions
 from meanfield.simulation.passes import forward
 from meanfield.simulation.training.data import given_data
 from meanfield.simulation.training.draws import drawn_weights
@@ -26,8 +26,8 @@ INPUTS, LABELS = SOURCE.standard_normal((5, 4)), np.array([1.0, -1.0, 1.0, -1.0]
 
 
 def drawn(net=NET, inputs=INPUTS, labels=LABELS, steps=(1, 3)):
-    options = {"seed": 0, "draws": range(2), "hyperparameters": RATES, "steps": steps}
-    return draw_training_assumptions(net, inputs=inputs, labels=labels, **options)
+    measure = TrainingAssumptions(hyperparameters=RATES, steps=steps, inputs=inputs, labels=labels)
+    return measure.draw(net, 0, range(2))
 
 
 def norm(matrix):

@@ -14,7 +14,7 @@ from tests.strategies import architectures
 
 @given(architectures(), st.integers(0, 2**31))
 def test_update_energy_is_output_plus_label_term_over_the_sign_of_the_labels(net, seed):
-    """Lemma 2 of P0, per draw and to rounding: the cross term is odd in y."""
+    """Lemma 2 of Zhang et al. 2026, per draw and to rounding: the cross term is odd in y."""
     weights, inputs, labels = given_draw(net, seed)
     outputs = mf.pre_activations(net, weights, inputs)[-1]
 
@@ -26,7 +26,7 @@ def test_update_energy_is_output_plus_label_term_over_the_sign_of_the_labels(net
 
 
 def test_label_term_has_the_factor_one_over_outputs_squared():
-    """B_l = sigma_y^2 / M^2 mean_a sum_t Theta_at^2, by enumeration of unit labels; P0 eq. 19 lacks one 1/M."""
+    """B_l = sigma_y^2 / M^2 mean_a sum_t Theta_at^2, by enumeration of unit labels; eq. 19 there lacks one 1/M."""
     net = mf.MLP(depth=3, width=5, outputs=4)
     weights, inputs, _ = given_draw(net, 11)
     by_unit = [mf.one_step(net, weights, inputs, unit[None]) for unit in np.eye(4)]
@@ -56,11 +56,11 @@ def test_a_draw_does_not_depend_on_its_company(net):
 
 def test_adding_a_quantity_shifts_no_other(monkeypatch):
     """The probe column has its own stream: label and output terms are the same with and without it."""
-    from meanfield.simulation.measures import update_energy
+    from meanfield.simulation.measures import overlap_methods
 
     net = mf.ConvNet(depth=3, channels=4, grid=(6,))
     dense = draw_energies(net, 1, range(4))
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
     probed = draw_energies(net, 1, range(4))
     for name in ("label_term", "output_term"):
         np.testing.assert_allclose(dense[name], probed[name], rtol=1e-12)

@@ -9,11 +9,11 @@ from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Weight
 from meanfield.nets.units import Unit
 from meanfield.simulation import passes, walk
-from meanfield.simulation.measures.residual_energy import POWERS, draw_residual_energies
-from meanfield.simulation.measures.stream_cost import residual_energy_cost, stream_update_cost
-from meanfield.simulation.measures.stream_update import UPDATES, draw_stream_updates
+from meanfield.simulation.measures.residual_energy import POWERS, ResidualEnergies
+from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 from tests import naive
+from tests.draws import drawn_by
 
 DRAWS = 3
 
@@ -47,6 +47,7 @@ STREAMS = {
     "gated": _chain(*[(Linear((_weight("u", 6, 4),)), Gate("relu"), Linear((_weight("d", 4, 3),)))] * 4),
 }
 each_stream = pytest.mark.parametrize("net", STREAMS.values(), ids=STREAMS.keys())
+draw_residual_energies, draw_stream_updates = drawn_by(ResidualEnergies), drawn_by(StreamUpdates)
 each_kind = pytest.mark.parametrize("kind", ["dense", "lazy"])
 
 
@@ -125,8 +126,8 @@ def test_the_split_adds_up_on_every_stream(net, kind):
 @each_kind
 @pytest.mark.parametrize("update", UPDATES)
 def test_draws_of_a_stream_do_not_depend_on_their_company(net, kind, update):
-    together = draw_stream_updates(net, 9, range(4), update, weights=kind)["stream_update_energy"]
-    alone = [draw_stream_updates(net, 9, range(i, i + 1), update, weights=kind) for i in range(4)]
+    together = draw_stream_updates(net, 9, range(4), update=update, weights=kind)["stream_update_energy"]
+    alone = [draw_stream_updates(net, 9, range(i, i + 1), update=update, weights=kind) for i in range(4)]
     np.testing.assert_allclose(together, np.concatenate([one["stream_update_energy"] for one in alone]), rtol=1e-7)
     assert (together > 0).all()
 
@@ -155,7 +156,7 @@ def test_features_of_several_sizes_have_no_overlaps():
     ],
 )
 def test_what_is_no_residual_stream_is_refused(net, message):
-    for draw in (draw_residual_energies, lambda *given: draw_stream_updates(*given, "gradient")):
+    for draw in (draw_residual_energies, drawn_by(StreamUpdates)):
         with pytest.raises(ValueError, match=message):
             draw(net, 0, range(2))
 
@@ -164,7 +165,7 @@ def test_what_is_no_residual_stream_is_refused(net, message):
 def test_the_cost_of_a_loop_counts_what_its_draws_hold(tied):
     """By hand: the matrices, or the known vectors, of the weights that live at once."""
     loop = mf.TiedLoop(depth=10, width=100, tied=tied)
-    walked, updated = residual_energy_cost(loop, False), stream_update_cost(loop, "gradient")
+    walked, updated = (one.stream_cost(loop) for one in (ResidualEnergies(), StreamUpdates(update="gradient")))
     assert walked.draw_bytes("dense") == 8 * (100**2 + 10 * 100)
     known = 10 * 200 if tied else 200
     assert walked.draw_bytes("lazy") == 8 * (known + 10 * 100 + 10 * 100)

@@ -11,11 +11,12 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.common.seeds import stream
+from meanfield.nets.maps import Weight
 from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
 from meanfield.simulation.kernels.normals import fill_normal
-from meanfield.simulation.measures import update_energy
+from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import matrices as weights
 from meanfield.simulation.weights.matrices import Dense, Lazy, NormalSource, draw_weights
@@ -29,7 +30,7 @@ DRAWS = 4096
 
 def _lazy(rows, columns, variance=0.3, draws=2, room=(0, 0)):
     normals = NormalSource([stream(0, "weights", draw) for draw in range(draws)])
-    return Lazy(rows, columns, variance, normals, Slabs(), room)
+    return Lazy(Weight("W", (rows, columns), variance), normals, Slabs(), room)
 
 
 @given(
@@ -146,12 +147,12 @@ NETS = {
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
 def test_lazy_draws_have_the_law_of_dense_ones(net, monkeypatch):
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
     assert min(p for p in _disagreements(net) if p == p) > 1e-6 / COMPARISONS
 
 
 def test_another_width_is_seen(monkeypatch):
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
     """Negative control: one channel in twelve more changes every distribution that is compared above."""
     assert min(_disagreements(mf.MLP(depth=4, width=24), mf.MLP(depth=4, width=32))) < 1e-6 / COMPARISONS
 
@@ -193,7 +194,7 @@ def test_normals_are_those_of_each_generator_in_order():
 
 
 def test_only_the_stream_that_is_made_here_is_taken():
-    with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.seeds"):
+    with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.common\.seeds"):
         fill_normal(np.random.default_rng(0), np.empty(3), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Residual nets of blocks of k transformations, all matrices trained (P1 eq. 2, 28, appendices B.1 - B.3).
+"""Residual nets of blocks of k transformations, all matrices trained (Zheng et al. 2026).
 
     h_0 = a_0 phi(W_0 x + b_0)
     h_l = h_{l-1} + a_l phi(W_l^(k) ... phi(W_l^(1) h_{l-1} + b_l^(1)) ... + b_l^(k)),   l = 1 .. L
@@ -6,9 +6,9 @@
 
 Unlike in `meanfield.nets.families.residual`, the activation follows each matrix, multipliers and variances are free for
 input, hidden and output weights, and nets are meant to be trained for several steps by any optimizer.
-"""
 
-from __future__ import annotations
+Source: eqs. 2, 28, appendices B.1 - B.3 of the paper.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +26,7 @@ BLOCK_ACTIVATIONS = ("linear", "relu")
 
 @dataclass(frozen=True, kw_only=True)
 class BlockNet(Net):
-    """L residual blocks of k transformations between an input and an output matrix (P1 eq. 2, 28).
+    """L residual blocks of k transformations between an input and an output matrix.
 
     Args:
         width: n, units of the stream.
@@ -38,7 +38,7 @@ class BlockNet(Net):
             logistic one, averaged over the batch.
         outputs: of the readout; with several, labels are random classes and the loss is the cross-entropy.
         activation: phi, "linear" or "relu".
-        biases: whether input and hidden matrices have biases (P1 B.3).
+        biases: whether input and hidden matrices have biases (B.3).
         multipliers: a_0, a_l, a_{L+1}.
         variances: of an element of W_0, W_l and W_{L+1}.
         bias_variance: of an element of the biases.
@@ -47,7 +47,7 @@ class BlockNet(Net):
         TypeError, ValueError: a count that is not whole or below 1, an unknown activation, numbers that are not finite
             or variances below zero.
 
-    Source: P1 section 3.1, appendices B and G.2.
+    Source: Zheng et al. 2026, section 3.1, appendices B and G.2.
     """
 
     width: int
@@ -68,20 +68,19 @@ class BlockNet(Net):
     input_law: ClassVar[str] = "sphere"
 
     def __post_init__(self) -> None:
-        for name, why in (
-            ("width", "units of the stream"),
-            ("block_depth", "transformations of a block"),
-            ("input_width", "numbers of an input"),
-            ("samples", "inputs of a batch"),
-            ("outputs", "coordinates of the readout"),
-        ):
-            settle(self, **{name: require_count(name, getattr(self, name), why=why)})
-        settle(self, depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="blocks of the stream"))
+        self._settle_counts(
+            width="units of the stream",
+            block_depth="transformations of a block",
+            input_width="numbers of an input",
+            samples="inputs of a batch",
+            outputs="coordinates of the readout",
+        )
         if self.block_width is not None:
-            settle(self, block_width=require_count("block_width", self.block_width, why="units inside a block"))
+            self._settle_counts(block_width="units inside a block")
         require_choice("activation", self.activation, BLOCK_ACTIVATIONS)
         settle(
             self,
+            depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="blocks of the stream"),
             biases=require_flag("biases", self.biases),
             multipliers=_three("multipliers", self.multipliers),
             variances=_three("variances", self.variances),
@@ -117,14 +116,14 @@ class BlockNet(Net):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
-        """The input's matrix, then the blocks on the stream; W0, b0, and W3.2, b3.2 for block 3's second matrix."""
-        shapes = iter(self.shapes)
-        found = [Unit(self._maps("0", "input", next(shapes)), None, self.multipliers[0])]
+        """The input's matrix, then the blocks on the stream: W0, b0, and W3.2, b3.2 for block 3's second matrix."""
+        first, *shapes = self.shapes
+        units = [Unit(self._maps("0", "input", first), None, self.multipliers[0])]
         for block in range(1, self.depth + 1):
-            names = (f"{block}.{place}" for place in range(1, self.block_depth + 1))
-            branch = tuple(chain(*(self._maps(name, "hidden", next(shapes)) for name in names)))
-            found.append(Unit(branch, block, self.multipliers[1]))
-        return tuple(found)
+            inside = enumerate(shapes[: self.block_depth], start=1)  # the same in every block
+            branch = tuple(chain(*(self._maps(f"{block}.{place}", "hidden", shape) for place, shape in inside)))
+            units.append(Unit(branch, block, self.multipliers[1]))
+        return tuple(units)
 
     def _maps(self, name: str, role: str, shape: tuple[int, int]) -> tuple[Map, ...]:
         """phi(W x [+ b])."""

@@ -1,18 +1,15 @@
 """Convolutional nets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from functools import cached_property
 
 from meanfield.common.validation import require_choice, require_counts, settle
-from meanfield.nets.families.layered import READOUTS, Sequential, with_input
+from meanfield.nets.families.layered import READOUTS, Sequential
 from meanfield.nets.lattice import PADDINGS, require_same_dimension
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvNet(Sequential):
-    """Convolutional net of stride 1 on a 1D or 2D grid (P0 eq. 3).
+    """Convolutional net of stride 1 on a 1D or 2D grid (Zhang et al. 2026, eq. 3).
 
     z_j(p) = sum_i sum_Delta W_{j,i,Delta} sigma(z_i(p + Delta)), with the offsets of `meanfield.nets.lattice`.
 
@@ -49,10 +46,10 @@ class ConvNet(Sequential):
     inputs: int = 1
     weight_variance: float | None = None
 
+    WIDTH, INPUT = "channels", "input_channels"
+
     def __post_init__(self) -> None:
-        self._check_counts_and_names()
-        self._check_width("channels")
-        self._check_input_width("input_channels")
+        super().__post_init__()
         require_choice("padding", self.padding, PADDINGS)
         require_choice("readout", self.readout, READOUTS)
         self._check_lattice()
@@ -71,7 +68,3 @@ class ConvNet(Sequential):
                 f"kernel {self.kernel} is larger than the circular grid {self.grid}: it would visit a site twice; "
                 "shrink the kernel, enlarge the grid, or use padding 'zero'"
             )
-
-    @cached_property
-    def channels_by_layer(self) -> tuple[int, ...]:
-        return with_input(self.channels, self.depth, self.input_channels)

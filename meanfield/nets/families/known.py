@@ -1,6 +1,4 @@
-"""What stands for a net in this library, and the refusal of whatever else is given for one."""
-
-from __future__ import annotations
+"""What counts as a net in this library, and the refusal of anything else."""
 
 from typing import Any
 
@@ -12,7 +10,7 @@ NETS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 
 
 def require_net(architecture: Any, *, loops: bool = False, units: bool = False) -> None:
-    """Raise TypeError unless this is a net of layers or, where they are served, a loop, or any list of ``units``."""
+    """Raise TypeError unless this is a net of layers or, if these are served, a loop or any net of ``units``."""
     if isinstance(architecture, Net if units else (Sequential, Loop) if loops else Sequential):
         return
     kind = architecture if isinstance(architecture, type) else type(architecture)

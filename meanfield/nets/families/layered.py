@@ -1,36 +1,48 @@
-"""What nets of layers share: one layer map repeated, of one activation and one stencil, as numbers from a spec.
+"""What nets of layers share: one kind of layer, of one activation and one stencil, again and again.
 
 A fully-connected net is a convolutional net on the empty grid: one site, one tap.
 """
 
-from __future__ import annotations
-
-from abc import abstractmethod
 from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
+from typing import ClassVar
 
-from meanfield.common.validation import MOST_LAYERS, require_choice, require_count, require_counts, settle
-from meanfield.nets.activations import ACTIVATIONS
+from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
+from meanfield.common.validation import (
+    MOST_LAYERS,
+    require_choice,
+    require_count,
+    require_counts,
+    require_positive,
+    settle,
+)
+from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.nets.layers import Layer
 from meanfield.nets.maps import Linear, Map, Pointwise, Pooling, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
-from meanfield.nets.weight_scale import WeightScale
 
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution")
 INPUT_LAYOUT = "(samples, channels, *grid)"
 
 
-class Sequential(WeightScale, Net):
-    """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout, as numbers from a spec.
+class Sequential(Net):
+    """A chain of layers z_l = [z_skip +] a W patches(sigma(z_{l-1})) and a linear readout.
 
     Notation: N layers with weights of their own, gathered in L depth units (in plain nets every layer is one), C_l
     channels of layer l (C_0 those of the input), S sites of one sample, k taps of the stencil, q the activation's gain,
-    M output coordinates of one sample.
+    M output coordinates of one sample. Weights have variance sigma_W^2/fan_in; a ``weight_variance`` of None is the
+    fan-in rule, sigma_W^2 = 1/q (Zhang et al. 2026, eq. 1). ``WIDTH`` and ``INPUT`` name the fields that
+    hold the channels of the layers and of the input.
     """
 
+    WIDTH: ClassVar[str]
+    INPUT: ClassVar[str]
+
+    activation: str
+    weight_variance: float | None
     depth: int
     outputs: int
     head: str
@@ -40,10 +52,37 @@ class Sequential(WeightScale, Net):
     padding: str
     readout: str
 
-    @property
-    @abstractmethod
+    def __post_init__(self) -> None:
+        depth = require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers")
+        settle(self, depth=depth)
+        self._settle_counts(outputs="coordinates of the readout", inputs="samples in the batch")
+        require_choice("activation", self.activation, ACTIVATIONS)
+        require_choice("head", self.head, HEADS)
+        self._check_weight_variance()
+        self._check_width()
+        if getattr(self, self.INPUT) is not None:
+            self._settle_counts(**{self.INPUT: "channels of the input"})  # type: ignore[arg-type]
+
+    @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
         """C_0 .. C_N."""
+        width = getattr(self, self.WIDTH)
+        hidden = width if isinstance(width, tuple) else (width,) * self.depth
+        return (getattr(self, self.INPUT) or hidden[0], *hidden)
+
+    @cached_property
+    def sigma(self) -> Activation:
+        return activation_named(self.activation)
+
+    @property
+    def variance_factor(self) -> float:
+        """Variance of the weights over that of the fan-in rule: q sigma_W^2, or 1 under the rule."""
+        return 1.0 if self.weight_variance is None else self.weight_variance * self.sigma.gain
+
+    @property
+    def input_energy(self) -> float:
+        """E[sigma(x)^2] of normalised inputs, at which z^(1) has variance 1: 1/sigma_W^2, q under the fan-in rule."""
+        return self.sigma.gain / self.variance_factor
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -52,7 +91,7 @@ class Sequential(WeightScale, Net):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
-        """Every depth unit: its layers sigma and W one after the other, joined as its last layer is."""
+        """Every depth unit: its layers, sigma and W one after the other, with the join of the last."""
         ends, maps = (0, *self.unit_ends), list(map(self._layer_maps, self.hidden_weights))
         joins = [self.layers[end - 1] for end in ends[1:]]
         return tuple(
@@ -63,15 +102,19 @@ class Sequential(WeightScale, Net):
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
         """One more layer, or the mean over sites of the features and a linear map."""
-        weight = Weight("readout", self.weight_shapes[-1], self.head_variance)
-        activation, *linear = self._layer_maps(weight)
+        shape = (self.outputs, self.channels_by_layer[-1], *(() if self.is_pooled else self.kernel))
+        activation, *linear = self._layer_maps(Weight("readout", shape, self.head_variance))
         return Unit((activation, *([Pooling()] if self.is_pooled else []), *linear))
 
     @cached_property
     def hidden_weights(self) -> list[Weight]:
-        """W1 .. WN."""
-        sizes = zip(self.weight_shapes[:-1], self.weight_variances[:-1], strict=True)
-        return [Weight(f"W{number}", shape, variance) for number, (shape, variance) in enumerate(sizes, start=1)]
+        """W1 .. WN, of variance s = 1/(q fan_in) times the layer's factor."""
+        weights = []
+        sizes = zip(self.layers, pairwise(self.channels_by_layer), strict=True)
+        for number, (layer, (below, above)) in enumerate(sizes, start=1):
+            variance = layer.variance_factor / (self.sigma.gain * self.taps * below)
+            weights.append(Weight(f"W{number}", (above, below, *self.kernel), variance))
+        return weights
 
     def _layer_maps(self, weight: Weight) -> tuple[Map, ...]:
         return Pointwise(self.activation), Linear((weight,), self.padding)
@@ -82,12 +125,12 @@ class Sequential(WeightScale, Net):
 
     @property
     def reduces_to_top(self) -> bool:
-        """Where no signal is lost at edges, gates keep their mean square at any variance, and weights restore it."""
+        """Where edges lose no signal, gates have one mean square at any variance, and weights follow 1/q."""
         return self.covers_evenly and self.sigma.homogeneous and self.weight_variance is None
 
     @cached_property
     def unit_ends(self) -> tuple[int, ...]:
-        """The layer at which each depth unit ends; what datasets hold by ``layer`` is read off there."""
+        """The layer at which each depth unit ends, and at which datasets over ``layer`` are read off."""
         return tuple(range(1, len(self.layers) + 1))
 
     @cached_property
@@ -116,50 +159,31 @@ class Sequential(WeightScale, Net):
 
     @property
     def head_variance(self) -> float:
-        """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (P0 sections 3.1, 3.3)."""
+        """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (Zhang et al. 2026, 3.1, 3.3)."""
         fan_in = self.head_fan_in
         if self.head == "he":
             return self.variance_factor / (self.sigma.gain * fan_in)
         return 1.0 / {"fan_in": fan_in, "mup": fan_in**2}[self.head]
 
-    @property
-    def weight_variances(self) -> list[float]:
-        """s = 1/(q fan_in) of W^(1) .. W^(N) (P0 eq. 1), times the layer's factor, then the readout's."""
-        below = zip(self.layers, self.channels_by_layer, strict=False)
-        hidden = [layer.variance_factor / (self.sigma.gain * self.taps * width) for layer, width in below]
-        return [*hidden, self.head_variance]
+    def _check_weight_variance(self) -> None:
+        """Settle sigma_W^2: it is positive and, where inputs are normalised, some input gives z^(1) variance 1."""
+        if self.weight_variance is None:
+            return
+        why = "it is sigma_W^2, the variance of the weights times fan-in"
+        given = require_positive("weight_variance", self.weight_variance, why=why)
+        settle(self, weight_variance=given)
+        reached = mean_square(self.sigma.function, LARGEST_VARIANCE)
+        if self.input_law == "normalised" and not self.sigma.homogeneous and self.input_energy >= reached:
+            raise ValueError(
+                f"weight_variance is {given:g}: inputs are scaled so that z^(1) has variance 1, which takes "
+                f"E[sigma(x)^2] = {self.input_energy:g}, and {self.activation} reaches {reached:.4g}; "
+                f"give more than {1 / reached:.4g}"
+            )
 
-    @property
-    def weight_shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of W^(1) .. W^(N), then the readout's: (channels out, channels in, *kernel)."""
-        channels = self.channels_by_layer
-        hidden = [(above, below, *self.kernel) for below, above in pairwise(channels)]
-        return [*hidden, (self.outputs, channels[-1], *(() if self.is_pooled else self.kernel))]
-
-    def _check_counts_and_names(self) -> None:
-        settle(
-            self,
-            depth=require_count("depth", self.depth, maximum=MOST_LAYERS, why="depth counts the hidden layers"),
-            outputs=require_count("outputs", self.outputs, why="coordinates of the readout"),
-            inputs=require_count("inputs", self.inputs, why="samples in the batch"),
-        )
-        require_choice("activation", self.activation, ACTIVATIONS)
-        require_choice("head", self.head, HEADS)
-        self._check_weight_variance()
-
-    def _check_width(self, name: str) -> None:
-        counts = require_counts(name, getattr(self, name), why="one number, or one per layer")
+    def _check_width(self) -> None:
+        counts = require_counts(self.WIDTH, getattr(self, self.WIDTH), why="one number, or one per layer")
         if len(counts) not in (1, self.depth):
             raise ValueError(
-                f"{name} has {len(counts)} entries for depth {self.depth}; give one number, or one per layer"
+                f"{self.WIDTH} has {len(counts)} entries for depth {self.depth}; give one number, or one per layer"
             )
-        settle(self, **{name: counts[0] if len(set(counts)) == 1 else counts})
-
-    def _check_input_width(self, name: str) -> None:
-        if getattr(self, name) is not None:
-            settle(self, **{name: require_count(name, getattr(self, name), why="channels of the input")})
-
-
-def with_input(width: int | tuple[int, ...], depth: int, input_width: int | None) -> tuple[int, ...]:
-    hidden = width if isinstance(width, tuple) else (width,) * depth
-    return (input_width or hidden[0], *hidden)
+        settle(self, **{self.WIDTH: counts[0] if len(set(counts)) == 1 else counts})

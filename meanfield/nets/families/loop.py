@@ -1,33 +1,61 @@
-"""What loops are to the library: one residual layer on a stream, over and over (P2 eq. 1).
+"""What all loops share: one residual layer on a stream, again and again (Wang et al. 2026, eq. 1).
 
-h_{l+1} = h_l + eps W phi(h_l),   eps = L^(-alpha),   W_ij ~ N(0, sigma_W^2 / N)
+h_{l+1} = h_l + eps W phi(h_l),   eps = L^(-alpha),   W_ij ~ N(0, sigma_W^2 / N),   h_0 ~ N(0, I)
 """
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from functools import cached_property
+from math import log
 from typing import ClassVar
 
-from meanfield.nets.activations import Activation, activation_named
+from meanfield.common.validation import require_choice, require_finite, require_flag, require_positive, settle
+from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 
+# Names of residual scalings, by their exponent alpha.
+NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
 
+# |ln eps| at most, as energies hold eps^2 and their squares are summed.
+LARGEST_LOG_STEP = 100.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Loop(Net):
-    """L steps of width N, with the same weights at every step or with weights of their own, as numbers from a spec."""
+    """L steps of width N, with the same weights at every step or with weights of their own."""
 
     depth: int
     width: int
-    alpha: float | str
-    weight_variance: float
-    activation: str
-    tied: bool
+    alpha: float | str = 1.0
+    weight_variance: float = 2.0
+    activation: str = "relu"
+    tied: bool = True
 
     # One vector on one site, and the stream itself as the output. Fixed for the family, not fields.
     inputs: ClassVar[int] = 1  # type: ignore[misc]
     grid: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
     readout_unit: ClassVar[None] = None  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        alpha = self.alpha
+        if isinstance(alpha, str):
+            require_choice("alpha", alpha, NAMED_SCALINGS)
+            alpha = NAMED_SCALINGS[alpha]
+        exponent = require_finite("alpha", alpha, "a real number, or 'none', 'sqrt', 'linear'")
+        self._settle_counts(depth="depth counts the steps of the loop", width="units of the stream")
+        settle(
+            self,
+            alpha=exponent,
+            weight_variance=require_positive("weight_variance", self.weight_variance, why="it is sigma_W^2"),
+            tied=require_flag("tied", self.tied, why="one matrix, or one for every step"),
+        )
+        require_choice("activation", self.activation, ACTIVATIONS)
+        if abs(exponent) * log(self.depth) > LARGEST_LOG_STEP:
+            raise ValueError(
+                f"alpha is {exponent:g}, and the step size {self.depth}^({-exponent:g}) leaves the range of floats; at "
+                f"depth {self.depth} give an alpha within +-{LARGEST_LOG_STEP / log(self.depth):.3g}"
+            )
 
     @property
     def sigma(self) -> Activation:

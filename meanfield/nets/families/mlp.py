@@ -1,17 +1,16 @@
 """Fully-connected nets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from meanfield.nets.families.layered import Sequential, with_input
+from meanfield.nets.families.layered import Sequential
 
 
 @dataclass(frozen=True, kw_only=True)
 class MLP(Sequential):
-    """Fully-connected net: z^(l) = W^(l) sigma(z^(l-1)), readout W sigma(z^(L)) (P0 eq. 2).
+    """Fully-connected net: z^(l) = W^(l) sigma(z^(l-1)), readout W sigma(z^(L)).
+
+    Source: Zhang et al. 2026, eq. 2.
 
     Args:
         depth: hidden layers L, at least 1.
@@ -19,8 +18,8 @@ class MLP(Sequential):
         activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
         outputs: M.
         head: "he", "fan_in" or "mup".
-        inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n, or n/sigma_W^2: z^(1) has
-            variance 1.
+        inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n, or n/sigma_W^2, and z^(1)
+            has variance 1.
         input_width: channels of x; as the first layer's width if not given.
         weight_variance: sigma_W^2 where weights have variance sigma_W^2/fan_in, such as 2 (He) for any activation;
             1/q, the fan-in rule, if not given. A "he" head follows it.
@@ -45,12 +44,4 @@ class MLP(Sequential):
     padding: ClassVar[str] = "circular"  # type: ignore[misc]
     readout: ClassVar[str] = "convolution"  # type: ignore[misc]
     input_law: ClassVar[str] = "normalised"
-
-    def __post_init__(self) -> None:
-        self._check_counts_and_names()
-        self._check_width("width")
-        self._check_input_width("input_width")
-
-    @cached_property
-    def channels_by_layer(self) -> tuple[int, ...]:
-        return with_input(self.width, self.depth, self.input_width)
+    WIDTH, INPUT = "width", "input_width"

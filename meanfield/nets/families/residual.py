@@ -1,23 +1,23 @@
 """Residual nets: K blocks z + a branch(z) on a stream, with plain layers below and above.
 
 A branch is a chain of k layers Z = W patches(sigma(z)), the first of which reads the stream, so that with k = 1 a block
-is z + a W sigma(z) (P0 eqs. 4, 28). The scaling says how a branch is kept small as K grows:
+is z + a W sigma(z). The scaling says how a branch is kept small as K grows:
 
-    "init"               every branch tensor has variance 1/(q K fan_in), and a = 1  (P0 eq. 5)
-    "multiplier_sqrt"    a = K^(-1/2), variance 1/(q fan_in)  (P0's "equivalently"; P1, k = 1)
-    "multiplier_linear"  a = 1/K, variance 1/(q fan_in)  (P1, k >= 2)
+    "init"               every branch tensor has variance 1/(q K fan_in), and a = 1
+    "multiplier_sqrt"    a = K^(-1/2), variance 1/(q fan_in)
+    "multiplier_linear"  a = 1/K, variance 1/(q fan_in)
     "none"               a = 1, variance 1/(q fan_in)
 
 Depth units are the stem's layers, the blocks and the tail's layers; parameters outside branches follow the fan-in rule.
-"""
 
-from __future__ import annotations
+Source: Zhang et al. 2026, eqs. 4, 28, with "init" (eq. 5) and, as its equivalent, "multiplier_sqrt"; Zheng et al. 2026
+take "multiplier_sqrt" for k = 1 and "multiplier_linear" for k >= 2.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
-from meanfield.common.validation import require_choice, require_count, settle
+from meanfield.common.validation import require_choice
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
@@ -28,13 +28,7 @@ SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class Residual(Sequential):
-    """What residual nets share: where their layers lie, and how branches are scaled.
-
-    ``STREAM`` and ``INPUT`` name the fields with the channels of the stream and of the input.
-    """
-
-    STREAM: ClassVar[str]
-    INPUT: ClassVar[str]
+    """What residual nets share: where their layers lie, and how branches are scaled."""
 
     block_depth: int = 1
     scaling: str = "init"
@@ -42,7 +36,7 @@ class Residual(Sequential):
     tail: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
+        super().__post_init__()
         self._check_blocks()
 
     @property
@@ -62,43 +56,36 @@ class Residual(Sequential):
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        inner, found = Layer(variance_factor=self.branch_variance_factor), [Layer()] * self.stem
+        inner, layers = Layer(variance_factor=self.branch_variance_factor), [Layer()] * self.stem
         for _ in range(self.blocks):
-            joint = Layer(len(found), self.multiplier, self.branch_variance_factor)
-            found += [inner] * (self.block_depth - 1) + [joint]
-        return (*found, *[Layer()] * self.tail)
+            joint = Layer(len(layers), self.multiplier, self.branch_variance_factor)
+            layers += [inner] * (self.block_depth - 1) + [joint]
+        return (*layers, *[Layer()] * self.tail)
 
     @cached_property
     def unit_ends(self) -> tuple[int, ...]:
-        inside = {
-            place
-            for start in range(self.stem, self.stem + self.blocks * self.block_depth, self.block_depth)
-            for place in range(start + 1, start + self.block_depth)
-        }
-        return tuple(place for place in range(1, len(self.layers) + 1) if place not in inside)
+        stem, last = range(1, self.stem + 1), self.stem + self.blocks * self.block_depth
+        blocks = range(self.stem + self.block_depth, last + 1, self.block_depth)
+        return (*stem, *blocks, *range(last + 1, last + self.tail + 1))
 
     @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
-        stream = getattr(self, self.STREAM)
+        stream = getattr(self, self.WIDTH)
         return (getattr(self, self.INPUT) or stream, *(stream,) * len(self.layers))
 
     def _check_blocks(self) -> None:
-        """Counts of blocks, and a stream that can be added to: one width, which the input has too without a stem."""
-        for count, minimum, why in (
-            ("block_depth", 1, "layers of a branch"),
-            ("stem", 0, "plain layers below the blocks"),
-            ("tail", 0, "plain layers above the blocks"),
-        ):
-            settle(self, **{count: require_count(count, getattr(self, count), minimum=minimum, why=why)})
+        """Counts of blocks, and a stream of one width, which is also that of the input if there is no stem."""
+        self._settle_counts(block_depth="layers of a branch")
+        self._settle_counts(minimum=0, stem="plain layers below the blocks", tail="plain layers above the blocks")
         require_choice("scaling", self.scaling, SCALINGS)
         if self.weight_variance is not None:
             raise ValueError(
                 f"weight_variance is {self.weight_variance:g}; residual nets keep to the fan-in rule 1/q, which "
                 "their scalings refer to: leave it out, or take a plain net"
             )
-        stream, given = getattr(self, self.STREAM), getattr(self, self.INPUT)
+        stream, given = getattr(self, self.WIDTH), getattr(self, self.INPUT)
         if isinstance(stream, tuple):
-            raise ValueError(f"{self.STREAM} is {stream}; blocks add to one stream, so give one number")
+            raise ValueError(f"{self.WIDTH} is {stream}; blocks add to one stream, so give one number")
         if self.stem == 0 and given not in (None, stream):
             raise ValueError(
                 f"the input has {given} channels and the stream {stream}: blocks cannot add to it; give stem=1 or more"
@@ -107,7 +94,7 @@ class Residual(Sequential):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualMLP(Residual, MLP):
-    """Fully-connected residual net: stem, K blocks z + a branch(z), tail, and a linear readout (P0 eqs. 4, 5, 28).
+    """Fully-connected residual net: stem, K blocks z + a branch(z), tail, and a linear readout.
 
     Datasets are indexed by depth units: the stem's layers, the blocks, the tail's layers.
 
@@ -122,15 +109,14 @@ class ResidualMLP(Residual, MLP):
     Raises:
         TypeError, ValueError: a count that is not whole or too small, an unknown name, several widths, an input of
             another width than the stream without a stem.
-    """
 
-    STREAM = "width"
-    INPUT = "input_width"
+    Source: Zhang et al. 2026, eqs. 4, 5, 28.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualConvNet(Residual, ConvNet):
-    """Convolutional residual net of stride 1: the blocks of `ResidualMLP` with convolutional layers (P0 section 4.3).
+    """Convolutional residual net of stride 1: the blocks of `ResidualMLP` with convolutional layers.
 
     Args:
         depth: blocks K, at least 1.
@@ -140,7 +126,6 @@ class ResidualConvNet(Residual, ConvNet):
 
     Raises:
         TypeError, ValueError: as for `ConvNet` and `ResidualMLP`.
-    """
 
-    STREAM = "channels"
-    INPUT = "input_channels"
+    Source: Zhang et al. 2026, section 4.3.
+    """

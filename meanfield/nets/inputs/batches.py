@@ -1,6 +1,4 @@
-"""How the samples of one batch hang together, and the losses under which a batch makes its step."""
-
-from __future__ import annotations
+"""How the samples of one batch correlate, and the losses under which a batch makes its step."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,7 +29,7 @@ class Batch:
     Raises:
         TypeError, ValueError: a correlation outside 0 .. 1, a mean below 0, numbers that are not real, unknown labels.
 
-    Source: P0 Lemma 4 and its remark, section B.2 (m = 0).
+    Source: Zhang et al. 2026, Lemma 4 and its remark, section B.2 (m = 0).
     """
 
     input_correlation: float = 0.0

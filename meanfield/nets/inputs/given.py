@@ -1,18 +1,15 @@
 """Inputs that a user gives in place of a net's own law."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 
-Array = NDArray[np.float64]
-
-# Of the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and their
-# squares are summed over draws.
+# Bounds on the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and
+# their squares are summed over draws.
 LARGEST, SMALLEST = 1e20, 1e-20
 
 
@@ -20,8 +17,8 @@ def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
     """A given batch as floats, (samples, channels, *grid), or None.
 
     Raises:
-        TypeError, ValueError: no real numbers, another shape, values that are not finite, or a batch that leaves the
-            first layer nothing to see, or nothing that floats can carry to the energies.
+        TypeError, ValueError: values that are not finite real numbers, another shape, or a batch that is 0 at the first
+            layer or of a size whose energies leave the range of floats.
     """
     if inputs is None:
         return None

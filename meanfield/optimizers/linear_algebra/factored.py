@@ -1,8 +1,8 @@
 """Matrices of low rank by their factors: what gradients of a few samples are, and what many updates are made of.
 
 A gradient of B samples is left @ right.T with B columns on each side, and so are momenta and preconditioners built
-from it: t steps have rank t B at most. By factors an n x n update costs n (t B)^2 instead of n^3, and is exact. Once
-factors are as many numbers as the matrix they are multiplied out, for good.
+from it: after t steps their rank is t B at most. With factors an n x n update costs n (t B)^2 instead of n^3, and is
+exact. Once factors have as many numbers as the matrix, they are multiplied out for good.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 # Columns that LAPACK's factorisations take together, for which they want room.
 BLOCK = 32
 
 
 def rounding(values: Array) -> float:
-    """Singular values below this share of the largest are what rounding leaves of zeros, at this precision."""
+    """At this precision, singular values below this share of the largest are zeros up to rounding."""
     return 1e-10 if values.dtype == np.float64 else 1e-5
 
 
@@ -85,7 +84,7 @@ def is_worth_factors(shape: tuple[int, ...], rank: int) -> bool:
 
 
 def scaled(direction: Direction, factor: float) -> Direction:
-    """factor times a matrix, kept as it is kept."""
+    """factor times a matrix, in the same form."""
     return direction.times(factor) if isinstance(direction, Factored) else factor * direction
 
 
@@ -112,7 +111,7 @@ def _rank(values: Array) -> int:
 def thin_qr(columns: Array) -> tuple[Array, Array]:
     """Orthonormal columns Q and the upper triangle R of a matrix Q R.
 
-    By LAPACK itself: of a few columns, what NumPy does around it takes longer than the work.
+    By LAPACK directly: for few columns NumPy's overhead takes longer than the work.
     """
     if not isinstance(columns, np.ndarray):
         return tuple(np.linalg.qr(columns))
@@ -134,7 +133,7 @@ def _upper(rows: int, columns: int) -> Array:
 
 
 def add_momentum(momentum: Direction | None, decay: float, gradient: Direction, share: float) -> Direction:
-    """decay momentum + share gradient, by factors while these are worth it; a decay of zero forgets the columns."""
+    """decay momentum + share gradient, as factors while these are worth it; a decay of zero forgets the momentum."""
     new = scaled(gradient, share)
     if momentum is None or decay == 0:
         return new

@@ -1,20 +1,16 @@
 """The polar factor U V^T of a gradient U S V^T, by singular values and by Newton-Schulz iterations."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, singular
-
-Array = NDArray[np.float64]
 
 # Jordan's quintic: it brings singular values in (0.003, 1] to about 0.7 .. 1.2 in five steps, not to 1.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
 def polar_factor(matrix: Direction) -> Factored:
-    """U V^T on the support of the matrix, exactly (P1 C.4)."""
+    """U V^T on the support of the matrix, exactly (Zheng et al. 2026, C.4)."""
     left, _, right = singular(matrix)
     return Factored(left, right)
 
@@ -34,7 +30,7 @@ def newton_schulz(matrix: Direction, steps: int) -> Direction:
 
 
 def _iterated(x: Array, steps: int) -> Array:
-    """The iteration on a matrix, best of no more rows than columns."""
+    """The iteration on a matrix, which is cheapest with no more rows than columns."""
     a, b, c = QUINTIC
     smallest = float(np.finfo(x.dtype).tiny)
     x = x / max(float(np.abs(x).max(initial=0.0)), smallest)  # squares of the smallest numbers would vanish

@@ -1,18 +1,14 @@
 """Largest singular values of W + L C R^T for one matrix W and many small C, out of one growing space of vectors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
+from meanfield.common.arrays import Array
 from meanfield.optimizers.linear_algebra.factored import thin_qr
 
-Array = NDArray[np.float64]
-
-# Vectors that a space starts from and hands on: near the edge of a wide matrix several may take turns as the largest.
+# Vectors that a space starts from and passes on: near the edge of a wide matrix several may take turns as the largest.
 KEPT = 6
 # Ritz vectors whose residuals join the space at a time, the largest and its nearest rival: of
 # the largest alone the space could stop short of a singular value that a step has lifted above it.
@@ -38,9 +34,9 @@ class Top:
 class RitzSpace:
     """Right vectors V with W V, in which the top of W + L C R^T is sought for one small C after another.
 
-    What L C R^T adds is small algebra. The residual of what is found visits the matrix, and joins the space where this
-    does not hold the top to the tolerance. The next C, near the last, needs hardly more. A guess must come close to all
-    that may be the top: what is orthogonal to it and to L and R is not looked for.
+    L C R^T adds algebra of small matrices only. The residual of a candidate takes a product with W; it joins the space
+    as long as the top is not known to the tolerance. The next C, near the last, needs few vectors more. A guess must
+    come close to every vector that may become the top: directions orthogonal to it, to L and to R are not searched.
 
     Attributes:
         left, right: L (n_out, a) and R (n_in, b), orthonormal columns; `admit` adds to them.
@@ -68,7 +64,7 @@ class RitzSpace:
             turned = core @ self._seen_right
             cross = self._seen_left.T @ turned
             squares, vectors = eigen(self._squares + cross + cross.T + turned.T @ turned)
-            found, residual = self._found(vectors[:, -1], squares[-1], turned, core)
+            top, residual = self._found(vectors[:, -1], squares[-1], turned, core)
             settled = _settled(squares, _length(residual), tolerance)
             if not settled:
                 others = range(2, 1 + min(JOINING, len(squares)))
@@ -76,10 +72,10 @@ class RitzSpace:
                 settled = not self._grow(np.stack([residual, *rest]))
             if settled:
                 self._vectors = vectors[:, -KEPT:]
-                return found
+                return top
 
     def _found(self, chosen: Array, square: float, turned: Array, core: Array) -> tuple[Top, Array]:
-        """One Ritz vector, and (W + L C R^T)^T of its image less what the eigenvalue makes of it."""
+        """One Ritz vector, and its residual: (W + L C R^T)^T of its image minus the eigenvalue times the vector."""
         moved, known = turned @ chosen, slice(self._known)
         image, v = chosen @ self._images[known] + self.left @ moved, chosen @ self._basis[known]
         seen = self._seen_left @ chosen + moved
@@ -89,7 +85,7 @@ class RitzSpace:
         return Top(value, image / size, v, seen / size, self._seen_right @ chosen), residual
 
     def admit(self, u: Array, v: Array, least: float) -> None:
-        """Let L and R see these vectors: what of each is outside of them becomes a column, unless below ``least``."""
+        """Add to L and R what of these vectors is outside of them, as a column each, unless it is below ``least``."""
         new, known = (_outside(self.left.T, u), _outside(self.right.T, v)), slice(self._known)
         if _length(new[0]) > least:
             column = _unit(self.left.T, new[0])
@@ -101,7 +97,7 @@ class RitzSpace:
             self._seen_right = np.vstack([self._seen_right, self._basis[known] @ column])
 
     def _grow(self, vectors: Array) -> bool:
-        """Take vectors, as rows, the most wanted first, into the space; False if it holds them already."""
+        """Add vectors, as rows, the most important first, to the space; False if it holds them already."""
         vectors = vectors / np.maximum(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), SMALLEST)[:, None]
         held = self._basis[: self._known]
         columns, lengths = thin_qr(_outside(held, _outside(held, vectors)).T)
@@ -111,10 +107,10 @@ class RitzSpace:
         return bool(len(rows))
 
     def _keep(self, rows: Array, images: Array) -> None:
-        """Write down new vectors and what is known of them."""
+        """Keep new vectors, their images and their products with what is known."""
         before, self._known = self._known, self._known + len(rows)
         if self._known > len(self._basis):
-            self._basis, self._images = (np.vstack([one, np.empty_like(one)]) for one in (self._basis, self._images))
+            self._basis, self._images = (np.vstack([rows, np.empty_like(rows)]) for rows in (self._basis, self._images))
         self._basis[before : self._known], self._images[before : self._known] = rows, images
         squares = np.empty((self._known, self._known))
         squares[:before, :before] = self._squares
@@ -136,8 +132,8 @@ def eigen(matrix: Array) -> tuple[Array, Array]:
 def _settled(squares: Array, residual: float, tolerance: float) -> bool:
     """Whether the largest of these Ritz values is an eigenvalue to the relative tolerance.
 
-    Its error is below the residual, and below the residual's square over the distance to the next (Kato and Temple),
-    of which a quarter is granted, as the next Ritz value may still rise.
+    Its error is below the residual, and below the residual's square over the distance to the next eigenvalue (Kato and
+    Temple); a quarter of the distance is granted, as the next Ritz value may still rise.
     """
     granted = tolerance * squares[-1]
     gap = squares[-1] - squares[-2] if len(squares) > 1 else 0.0

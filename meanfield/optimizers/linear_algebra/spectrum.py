@@ -1,15 +1,11 @@
 """The largest singular value of a matrix, and the vectors that go with it."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from meanfield.common.arrays import Array
 from meanfield.optimizers.linear_algebra.factored import Factored
-
-Array = NDArray[np.float64]
 
 # Up to this size LAPACK is cheaper than Lanczos, whose steps each visit the whole matrix twice.
 DIRECT = 192
@@ -32,7 +28,10 @@ def spectral_norm(matrix: Array | Factored, tolerance: float = 1e-7) -> float:
 
 
 def rms_operator_norm(matrix: Array | Factored, tolerance: float = 1e-7) -> float:
-    """sqrt(n_in / n_out) times the spectral norm: the most that a root mean square over units can grow by (P1 2.1)."""
+    """sqrt(n_in / n_out) times the spectral norm: by how much a root mean square over units can grow at most.
+
+    Source: Zheng et al. 2026, section 2.1.
+    """
     outputs, inputs = matrix.shape
     return float(np.sqrt(inputs / outputs)) * spectral_norm(matrix, tolerance)
 

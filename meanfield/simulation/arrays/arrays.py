@@ -20,19 +20,19 @@ BACKENDS = ("numpy", "cupy")
 
 @dataclass(frozen=True)
 class Arrays:
-    """One array library at one precision. Two libraries never meet in one operation, nor do two precisions.
+    """One array library at one precision; no operation mixes two of either.
 
     Attributes:
         backend: its name.
-        precision: "float64" or "float32", that of weights, pre-activations, errors and tangents. Norms and energies are
+        precision: "float64" or "float32", of weights, pre-activations, errors and tangents. Norms and energies are
             summed in double precision in either case.
         xp: the library's namespace.
-        pointwise: of what activations are made.
+        pointwise: the functions that activations are made of.
         softmax: over an axis.
         gather, gather_transpose, sum_over_shifts: as in `meanfield.simulation.kernels.patches`; tables are NumPy's.
         normals: (seed, purpose, group of draws, precision) -> source of standard normals on a device; None on the host,
             where every draw has a generator of its own.
-        convolution: convolutions without patches, where they are asked for and this library has them.
+        convolution: convolutions without patches, if they are wanted and the library has them.
     """
 
     backend: str
@@ -52,7 +52,7 @@ class Arrays:
         return "F" if self.convolution else "C"
 
     def for_training(self) -> Arrays:
-        """With convolutions that do without patches: to rounding the same numbers."""
+        """The same with convolutions that need no patches: the same numbers to rounding."""
         return self if self.normals else replace(self, convolution=DirectConvolution())
 
     def moved(self, values: NDArray[np.float64]) -> Any:
@@ -65,7 +65,7 @@ class Arrays:
         return np.asarray(on_host, dtype=np.float64)
 
     def einsum(self, subscripts: str, *operands: Any) -> Any:
-        """Contractions of two arrays, by matrix products where they are some."""
+        """Contractions of two arrays, by matrix products where possible."""
         return self.xp.einsum(subscripts, *operands, optimize=True)
 
     def squared_norms(self, vectors: Any) -> Any:

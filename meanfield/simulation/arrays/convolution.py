@@ -1,33 +1,27 @@
 """Convolutions of whole groups of draws on the host, by the compiled tiles of `kernels.convolution`.
 
-Arrays are those of the passes: weights (D, n', n k), values and errors (D, n, R, S), in any order of memory. Results
-lie in Fortran order, draws innermost. What lies so already, of as many draws as fit side by side, is not copied.
+Arrays are those of the passes: weights (D, n', n k), values and errors (D, n, R, S), in any memory order. Results are
+in Fortran order, draws innermost. Arguments in that order, of as many draws as fit side by side, are not copied.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.lattice import Table
 from meanfield.simulation.kernels import convolution as kernels
 
-Array = NDArray[Any]
-
 
 class DirectConvolution:
-    """W patches(X), its transpose and the gradient of W, without patches.
+    """W patches(X), its transpose and the gradient of W, without patches; results differ from theirs by rounding.
 
-    Taps are summed first, then channels, in an order of their own: results are those of patches to rounding.
-    ``rectified``: of max(X, 0) in place of X, as ReLU gives it.
+    ``rectified`` takes max(X, 0) in place of X, as ReLU gives it.
     """
 
     def convolve(self, weights: Array, values: Array, table: Table, rectified: bool = False) -> Array:
-        """W patches(X): (D, n', n k), (D, n, R, S) -> (D, n', R, S); one X serves all draws, if it is one."""
+        """W patches(X): (D, n', n k), (D, n, R, S) -> (D, n', R, S); a single X serves all draws."""
         return _by_groups(_convolved, weights, values, table, rectified)
 
     def convolve_transpose(self, weights: Array, errors: Array, table: Table, gate: Array | None = None) -> Array:
@@ -41,12 +35,12 @@ class DirectConvolution:
         return _by_groups(_convolved, turned.T, errors, table, False, gate)
 
     def weight_gradient(self, errors: Array, values: Array, table: Table, rectified: bool = False) -> Array:
-        """U patches(X)^T: (D, n', R, S), (D, n, R, S) -> (D, n', n k); one X serves all draws, if it is one."""
+        """U patches(X)^T: (D, n', R, S), (D, n, R, S) -> (D, n', n k); a single X serves all draws."""
         return _by_groups(_gradient, errors, values, table, rectified)
 
 
 def draws_side_by_side(channels: int, itemsize: int) -> int:
-    """The fewest draws of so many channels that fill the vectors of a tile, as far as they fit into one of them."""
+    """The fewest draws that fill the vectors of a tile with so many channels, at most as many as fit into a vector."""
     numbers = kernels.MOST_VECTORS * kernels.VECTOR // itemsize
     return min(kernels.most_draws(itemsize), numbers // gcd(channels, numbers))
 
@@ -54,7 +48,7 @@ def draws_side_by_side(channels: int, itemsize: int) -> int:
 def _by_groups(
     work: Callable[..., Array], first: Array, values: Array, table: Table, rectified: bool, gate: Array | None = None
 ) -> Array:
-    """Of all draws at once where they fit side by side, else of as many as divide them."""
+    """The work on all draws at once where they fit side by side, else on groups of as many as divide them."""
     draws, most = len(first), kernels.most_draws(values.itemsize)
     if len(values) != draws:
         values = np.broadcast_to(values, (draws, *values.shape[1:]))
@@ -64,7 +58,9 @@ def _by_groups(
         return work(first, values, table, rectified, gate)
     size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
     groups = [slice(d, d + size) for d in range(0, draws, size)]
-    parts = [work(first[one], values[one], table, rectified, None if gate is None else gate[one]) for one in groups]
+    parts = [
+        work(first[group], values[group], table, rectified, None if gate is None else gate[group]) for group in groups
+    ]
     return np.concatenate(parts)
 
 

@@ -1,28 +1,25 @@
-"""Where floats end: draws whose numbers leave their range are refused, not averaged.
+"""Draws whose numbers leave the range of floats are refused, not averaged.
 
-Sizes change from layer to layer by a factor, so numbers that fade pass close to the smallest before they are lost, and
-those that grow end as infinity: it is enough that no single matrix changes sizes by very much, and to look at every
-layer's pre-activations and at its change.
+Sizes change by a factor from layer to layer: fading numbers come close to the smallest float before they are lost, and
+growing ones end as infinity. So it is enough to check that no single matrix changes sizes by too much, and to look at
+the pre-activations of every layer and at their change.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 
-Array = NDArray[np.float64]
-
-# Below this the errors behind a change, smaller by up to the fan-in, near the smallest number that single precision
-# keeps in full, 1.2e-38.
+# Below this, the errors behind a change, which are smaller by up to the fan-in, near the smallest number that single
+# precision keeps in full, 1.2e-38.
 LEAST = 1e-30
-# The least size of weights there: what they make smaller in one step than can be kept has been seen below LEAST before.
+# The least size of weights in single precision: numbers that they shrink too far in one step were below LEAST before.
 JUMP = 1e-15
 # Energies are squared and summed over draws.
 LARGEST_ENERGY = 1e150
@@ -30,7 +27,7 @@ LOG_RANGE = 300.0
 
 
 def overflow_silent() -> AbstractContextManager[None]:
-    """No warnings of what is refused here."""
+    """No warnings about what is refused here."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
@@ -47,7 +44,7 @@ def require_range(sizes: Mapping[str, Array]) -> None:
 
 
 def require_followed(what: str, size: float, least: float = LEAST) -> None:
-    """Raise OverflowError unless what has elements of this size is 0, or can be followed in single precision."""
+    """Raise OverflowError unless elements of this size are 0, or can be followed in single precision."""
     if size and not least <= size <= 1 / least:
         raise OverflowError(
             f"{what} has size {size:.2g}; float32 would lose in one step what passes through it (of sizes from "
@@ -58,8 +55,8 @@ def require_followed(what: str, size: float, least: float = LEAST) -> None:
 def require_reach(architecture: Net) -> None:
     """Raise OverflowError where weights off the fan-in rule make energies that double precision cannot hold.
 
-    Label terms go as f^(2L), f the variance over the rule's, and output terms as f^(3L), where activations are
-    homogeneous; others, and nets of other maps, are seen when drawn.
+    With homogeneous activations label terms go as f^(2L) and output terms as f^(3L), f the variance over the rule's.
+    Other nets are checked when they are drawn.
     """
     if not isinstance(architecture, Sequential):
         return
@@ -76,12 +73,12 @@ def require_reach(architecture: Net) -> None:
         )
 
 
-def require_energies(found: Mapping[str, Array], may_vanish: bool) -> None:
+def require_energies(energies: Mapping[str, Array], may_vanish: bool) -> None:
     """Raise OverflowError unless double precision holds all energies, (D, ...) by name, and their squares.
 
-    Unless they ``may_vanish``, as behind units that are all off, label terms of 0 have been lost.
+    A label term of 0 has been lost, unless terms ``may_vanish``, as behind units that are all off.
     """
-    for name, values in found.items():
+    for name, values in energies.items():
         bad = ~(np.abs(values) < LARGEST_ENERGY)
         if name == "label_term" and not may_vanish:
             bad |= values == 0

@@ -1,19 +1,16 @@
-"""Draws on a device go in groups of fixed size and place, whatever was asked for.
+"""Draws on a device are made in groups of fixed size and place, whichever draws were asked for.
 
-The libraries that multiply matrices on a device choose their algorithm by the number of matrices, so a draw made with
-other company would differ in rounding; and one stream of random numbers for many draws costs far less than one for
-each. So a group is always made whole, and what is not wanted of it is cut off: a draw's numbers depend on its group
-alone.
+A device's library chooses its algorithm for matrix products by their number, so that a draw in other company would
+differ in rounding; and one stream of random numbers for many draws costs far less than one for each. So every group is
+made whole, and draws that are not wanted are cut off: a draw's numbers depend on its group alone.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Pointwise
@@ -23,14 +20,12 @@ from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.measures.update_energy import LARGEST, draw_energies
 
-Array = NDArray[np.float64]
-
-# Of device memory: a card of 8 GB holds a group with what its library keeps beside it. To change this number or the
-# next is to change which draws share a stream.
+# Device memory of a group: a card of 8 GB holds it and what its library needs besides. These two numbers decide which
+# draws share a stream.
 GROUP_BYTES = 4 << 30
 MOST_DRAWS_PER_GROUP = 1024
 
-# A device does the work of a core in this part of the time, roughly: so that chunks take about a second there, too.
+# How many times faster than a core a device works, roughly, so that chunks take about a second there too.
 DEVICE_SPEED = 100
 
 
@@ -43,7 +38,7 @@ def draw_energies_on(
     precision: str = "float64",
     **options: Any,
 ) -> dict[str, Array]:
-    """`draw_energies` by the arrays of that name: of these draws alone on the host, by whole groups on a device.
+    """`draw_energies` with the arrays of a backend: these draws alone on the host, whole groups on a device.
 
     Raises OverflowError where the precision does not reach.
     """
@@ -54,25 +49,25 @@ def draw_energies_on(
             return draw_energies(net, seed, wanted, weights=weights, arrays=arrays, **options)
 
     if arrays.normals is None:
-        found = energies(draws)
+        numbers = energies(draws)
     else:
-        found = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
+        numbers = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
     if precision == "float32":
-        changes = {name: np.sqrt(found[name]) for name in ("label_term", "output_term")}
-        require_range({"a pre-activation": found.pop(LARGEST)[:, 1:], **changes})
-    # Gates that are shut on one side can all be so at once.
-    used = {one.activation for unit in net.units for one in unit.maps if isinstance(one, Pointwise)}
-    require_energies(found, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
-    return found
+        changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
+        require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
+    # All gates that can be shut may be shut at once.
+    used = {part.activation for unit in net.units for part in unit.maps if isinstance(part, Pointwise)}
+    require_energies(numbers, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
+    return numbers
 
 
 def draws_per_group(net: Net, weights: str, precision: str) -> int:
-    """Draws of a group: a matter of the net, its weights and the precision, never of the device or of the run."""
+    """Draws of a group; it depends on the net, its weights and the precision, never on the device or the run."""
     return int(max(1, min(MOST_DRAWS_PER_GROUP, GROUP_BYTES // draw_bytes(net, weights, precision))))
 
 
 def require_device_memory(net: Net, workers: int, weights: str, precision: str) -> None:
-    """Raise MemoryError unless so many workers can hold a group on the device, and as `arrays_of` without one."""
+    """Raise MemoryError unless so many workers can hold a group on the device; raises as `arrays_of` without one."""
     present = arrays_of("cupy", precision).xp.cuda.Device().mem_info[1]
     draws = draws_per_group(net, weights, precision)
     needed = workers * draws * draw_bytes(net, weights, precision)
@@ -81,7 +76,7 @@ def require_device_memory(net: Net, workers: int, weights: str, precision: str) 
 
 
 def in_whole_groups(measure: Callable[[range], dict[str, Array]], draws: range, size: int) -> dict[str, Array]:
-    """What ``measure`` finds of these draws, by name, made in all the groups that hold one of them."""
+    """What ``measure`` gives for these draws, by name, from all groups that hold one of them."""
     first = draws.start // size * size
     groups = [measure(range(start, start + size)) for start in range(first, draws.stop, size)]
     wanted = slice(draws.start - first, draws.stop - first)

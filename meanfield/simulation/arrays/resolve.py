@@ -1,6 +1,4 @@
-"""From the names of a backend and a precision to its arrays, or one line that says what is missing."""
-
-from __future__ import annotations
+"""The arrays of a backend and a precision by name, or one line that says what is missing."""
 
 from functools import lru_cache, partial
 from importlib import import_module
@@ -9,8 +7,7 @@ from typing import Any
 from meanfield.common.validation import require_choice
 from meanfield.nets.activations import Pointwise
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS, Arrays, on_numpy
-from meanfield.simulation.arrays.normals import GroupNormals
-from meanfield.simulation.arrays.stencils import Stencils
+from meanfield.simulation.arrays.device import GroupNormals, Stencils
 
 INSTALL = 'python -m pip install -e ".[cuda12]" (or ".[cuda13]", as the driver has it)'
 
@@ -37,7 +34,7 @@ def on_device(xp: Any, special: Any, precision: str) -> Arrays:
 
 
 def device_described(backend: str) -> dict[str, str]:
-    """The device of this process and the library that drives it, if the backend has them here."""
+    """The device of this process and the library that drives it, if there are any."""
     if backend == "numpy":
         return {}
     try:

@@ -8,21 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.kernels.reveal import ROUNDING_POWER
-from meanfield.simulation.weights.matrices import Dense, Weights, named
+from meanfield.simulation.weights.matrices import Dense, WeightMatrix, Weights, named
 
 
 class Revealed:
     """`meanfield.simulation.weights.matrices.Lazy` by operations on whole arrays: the same mathematics and numbers.
 
-    All draws take every step together, so a step that one of them needs is made for all: every new direction is
-    projected out twice, and one that depends on those before it is kept as zeros.
+    All draws take every step together, so that a step that one of them needs is made for all: every new direction is
+    projected twice, and a direction that depends on earlier ones is kept as zeros.
     """
 
-    def __init__(self, rows: int, columns: int, variance: float, normals: Any, arrays: Arrays, draws: int) -> None:
-        self._deviation, self._normals, self._arrays = sqrt(variance), normals, arrays
+    def __init__(self, weight: Weight, normals: Any, arrays: Arrays, draws: int) -> None:
+        rows, columns = weight.group_rows, weight.fan_in
+        self._deviation, self._normals, self._arrays = sqrt(weight.variance), normals, arrays
         self._right = _Side.empty(arrays, draws, columns, rows)
         self._left = _Side.empty(arrays, draws, rows, columns)
 
@@ -62,7 +64,7 @@ class _Side:
 
 
 def extended(arrays: Arrays, basis: Any, queries: Any) -> tuple[Any, Any, Any]:
-    """The basis with the queries' new directions, the queries' parts along all, and which directions are new.
+    """The basis with the queries' new directions, the queries' parts along all of it, and which directions are new.
 
     (D, known, size), (D, r, size) -> (D, known + r, size), (D, r, known + r) and (D, r, 1), of zeros and ones. Queries
     meet the known directions in one matrix product, and each other one by one.
@@ -90,20 +92,19 @@ def extended(arrays: Arrays, basis: Any, queries: Any) -> tuple[Any, Any, Any]:
 def _subtract(vectors: Any, rows: Any, parts: Any) -> None:
     """Take from the vectors (D, r, size) their components along orthonormal rows, and add these to their ``parts``."""
     if rows.shape[1]:
-        found = vectors @ rows.swapaxes(1, 2)
-        vectors -= found @ rows
-        parts += found
+        products = vectors @ rows.swapaxes(1, 2)
+        vectors -= products @ rows
+        parts += products
 
 
 def draw_device_weights(net: Net, normals: Any, kind: str, arrays: Arrays, draws: int) -> Weights:
     """All weights of a net by name for a group of draws, "dense" or "lazy"."""
 
-    def dense(rows: int, columns: int, variance: float) -> Dense:
-        matrix = normals.standard_normal((draws, rows, columns))
-        matrix *= sqrt(variance)
+    def group(weight: Weight, _: slice) -> WeightMatrix:
+        if kind == "lazy":
+            return Revealed(weight, normals, arrays, draws)
+        matrix = normals.standard_normal((draws, weight.group_rows, weight.fan_in))
+        matrix *= sqrt(weight.variance)
         return Dense(matrix)
 
-    def lazy(rows: int, columns: int, variance: float) -> Revealed:
-        return Revealed(rows, columns, variance, normals, arrays, draws)
-
-    return named(net, lazy if kind == "lazy" else dense, arrays.xp.concatenate)
+    return named(net, group, arrays.xp.concatenate)

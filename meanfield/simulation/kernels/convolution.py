@@ -6,11 +6,11 @@ being neighbours along the channels and draws:
 
     c[m, v] = sum over the sites that a list reaches, sum_k, of a[site, m, k] b[place in the list, k, v]
 
-A convolution has rows of samples, k the channels below, and the list of a site's taps. The gradient of a weight has
-rows of channels below, k the samples, and the list of one tap over a block of sites. Every k loads the vectors of b
-and one number of a for each row, and multiplies each with each: 8 x 2 or 4 x 4 run at the rate of the arithmetic. The
-number is one of every draw, where several lie side by side, repeated along the vector. Widths that whole vectors do not
-divide take narrower ones: right, and slower.
+In a convolution rows are samples, k runs over the channels below, and the list is that of a site's taps. In the
+gradient of a weight rows are channels below, k runs over the samples, and the list is that of one tap over a block of
+sites. Every k loads the vectors of b and one number of a per row, and multiplies each with each: 8 x 2 or 4 x 4 run at
+the rate of the arithmetic. Where several draws lie side by side, their numbers are repeated along the vector. Widths
+that are no multiple of whole vectors take narrower ones, which is right but slower.
 
 (A cached kernel and everything it calls stay in this one file: Numba does not notice an edited callee elsewhere.)
 """
@@ -25,11 +25,9 @@ from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.lattice import Table
-
-Array = NDArray[Any]
 
 # Vectors side by side in a tile, and draws within one of them, at most.
 MOST_VECTORS, MOST_DRAWS = 4, 8
@@ -66,7 +64,7 @@ def most_draws(itemsize: int) -> int:
 
 
 def tile_shape(rows: int, columns: int, draws: int, itemsize: int) -> Shape:
-    """The tile for so many rows, and columns of channels and draws: the widest that divides both, in half of registers.
+    """The widest tile that divides the rows and the columns of channels and draws, in half of the registers.
 
     Vectors side by side come first: each is loaded once for all rows.
     """
@@ -147,7 +145,7 @@ def _loops(shape, rectified, gated):
 
 
 class _Tile(NamedTuple):
-    """A tile as it is compiled: its shape; whether a is rectified, sums are gated, or added to what stands there."""
+    """A compiled tile: its shape; whether a is rectified, sums are gated, or added to what c holds."""
 
     rows: int
     vectors: int
@@ -160,7 +158,7 @@ class _Tile(NamedTuple):
 
 @intrinsic
 def _fetch(typing, array, start, count):
-    """Ask for so many numbers of a flat array, which are wanted soon, from farther caches."""
+    """Prefetch so many numbers of a flat array, which are needed soon."""
 
     def generate(context, builder, signature, arguments):
         kind, (array, start, count) = signature.args[0], arguments
@@ -189,12 +187,12 @@ def _tiles(typing, tile, arrays, starts, sums, extent):
     sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
     extent: rows; steps of a and of c from row to row.
     """
-    tile_ = _Tile(*(one.literal_value for one in tile))
+    tile_ = _Tile(*(number.literal_value for number in tile))
 
     def generate(context, builder, signature, arguments):
         given = zip(signature.args[1], cgutils.unpack_tuple(builder, arguments[1]), strict=True)
-        bases = [context.make_array(kind)(context, builder, one).data for kind, one in given]
-        starts, sums, extent = (cgutils.unpack_tuple(builder, one) for one in arguments[2:])
+        bases = [context.make_array(kind)(context, builder, array).data for kind, array in given]
+        starts, sums, extent = (cgutils.unpack_tuple(builder, argument) for argument in arguments[2:])
         with cgutils.for_range_slice(builder, LONG(0), extent[0], LONG(tile_.rows), LONG) as (row, _):
             a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
             places = (starts[0], a, starts[2], c, c)
@@ -202,7 +200,7 @@ def _tiles(typing, tile, arrays, starts, sums, extent):
             _emit(builder, tile_, pointers, sums, extent)
         return context.get_dummy_value()
 
-    numbers = [types.UniTuple(types.int64, len(one)) for one in (starts, sums, extent)]
+    numbers = [types.UniTuple(types.int64, len(group)) for group in (starts, sums, extent)]
     return types.void(tile, arrays, *numbers), generate
 
 
@@ -224,10 +222,10 @@ def _emit(builder, tile, pointers, sums, extent):
                 step = _moved(builder, x, k.index, a_k), _moved(builder, y, k.index, b_k), extent[1]
                 _add_products(builder, tile, kind, step, totals)
     for total, target, open_ in zip(totals, targets, gates, strict=True):
-        found = builder.load(total)
+        result = builder.load(total)
         if tile.gates:
-            found = _where_positive(builder, _load(builder, open_, kind), found)
-        builder.store(found, builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
+            result = _where_positive(builder, _load(builder, open_, kind), result)
+        builder.store(result, builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
 
 
 def _add_products(builder, tile, kind, step, totals):

@@ -4,14 +4,14 @@ Arrays carry a leading axis of draws. ``table`` is a neighbour table of `meanfie
 zero outside the grid. (A cached kernel and everything it calls stay in this one file: Numba does not notice an
 edited callee elsewhere.)
 
-A tap shifts whole stretches of sites alike. Moved run by run, values pass through vector registers; site by site, each
+A tap shifts whole runs of sites by the same step. Run by run, values pass through vector registers; site by site, each
 is looked up in the table. On a grid of 32 x 32 runs take two thirds of the time; on small grids they are too short.
 """
 
 import numpy as np
 from numba import njit
 
-# Sites, and sites in a run of the average, from which on gathering goes run by run.
+# Gathering goes run by run from so many sites on, if runs have so many sites on average.
 MANY_SITES, LONG_RUN = 256, 8
 
 
@@ -95,7 +95,7 @@ def _runs(table):
     Places in them are made unsigned where they are used: else every one could count from the end.
     """
     taps, sites = table.shape
-    found, ends, count = np.empty((taps * sites, 3), np.int64), np.zeros(taps + 1, np.int64), 0
+    stretches, ends, count = np.empty((taps * sites, 3), np.int64), np.zeros(taps + 1, np.int64), 0
     for t in range(taps):
         first = 0
         while first < sites:
@@ -103,11 +103,11 @@ def _runs(table):
             last = first + 1
             while last < sites and table[t, last] == table[t, first] + stride * (last - first):
                 last += 1
-            found[count, 0], found[count, 1], found[count, 2] = first, table[t, first], last - first
+            stretches[count, 0], stretches[count, 1], stretches[count, 2] = first, table[t, first], last - first
             count += 1
             first = last
         ends[t + 1] = count
-    return found[:count], ends
+    return stretches[:count], ends
 
 
 @njit(cache=True, nogil=True)

@@ -10,18 +10,18 @@ from numba import njit
 # power, 2e-12 in double precision and 6e-6 in single.
 ROUNDING_POWER = 0.75
 
-# A projection that leaves this part of a vector's length or more has cancelled one digit at most, and need not be
-# repeated: so directions stay orthogonal to rounding however long the sequence of queries.
+# A projection that leaves this share of a vector's length or more has cancelled at most one digit and need not be
+# repeated, so that directions stay orthogonal to rounding in any sequence of queries.
 ENOUGH = 0.1
 
-# The first of all rows, as a number and not a literal, for which Numba would compile everything once more.
+# The first of all rows: not a literal, for which Numba would compile everything once more.
 ALL = np.int64(0)
 
 # Elements of a vector that stay in the first cache while every known row passes by.
 TILE = 1024
 
-# So many queries meet known rows in one matrix product, two to three times as fast as one by one; among themselves they
-# are orthogonalised one by one. Fewer are served by loops, which start at once.
+# So many queries meet the known rows in one matrix product, two to three times as fast as one by one; they are
+# orthogonalised against each other one by one. Fewer queries are served by loops, which need no start-up time.
 TOGETHER = 4
 
 
@@ -89,8 +89,8 @@ def _outside(vectors, rows, parts):
 def _append(vector, length, basis, first, part):
     """Make the last row the direction of a vector without its components along the rows from ``first`` on.
 
-    These are added to ``part``. The vector has none along the rows before, but those of rounding, and ``length`` is
-    that of the query it is left of.
+    These are added to ``part``. Along earlier rows the vector has rounding errors only; ``length`` is that of the query
+    that it is the rest of.
     """
     own = len(basis) - 1
     left = _project(vector, basis, first, part)
@@ -107,10 +107,10 @@ def _append(vector, length, basis, first, part):
 def _project(vector, basis, first, part):
     """Write the vector without its components along the rows from ``first`` on to the last; its length."""
     own = len(basis) - 1
-    rows, found = basis[first:own], np.empty((1, own - first), basis.dtype)
-    _dots(rows, vector.reshape(1, -1), found)
-    part[first:own] += found[0]
-    _blend(basis[own : own + 1], 1.0, vector.reshape(1, -1), -found, rows)
+    rows, components = basis[first:own], np.empty((1, own - first), basis.dtype)
+    _dots(rows, vector.reshape(1, -1), components)
+    part[first:own] += components[0]
+    _blend(basis[own : own + 1], 1.0, vector.reshape(1, -1), -components, rows)
     return _length(basis[own])
 
 

@@ -1,12 +1,9 @@
-"""What every map does: one file each, found by the map's type."""
-
-from __future__ import annotations
+"""What every map does, found by the map's type."""
 
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling
 from meanfield.simulation.maps.attention import AttentionOperation
 from meanfield.simulation.maps.base import Operation
-from meanfield.simulation.maps.bias import BiasOperation
-from meanfield.simulation.maps.linear import LinearOperation
+from meanfield.simulation.maps.linear import BiasOperation, LinearOperation
 from meanfield.simulation.maps.normalisation import NormalisationOperation
 from meanfield.simulation.maps.pointwise import GateOperation, PointwiseOperation
 from meanfield.simulation.maps.pooling import PoolingOperation
@@ -24,6 +21,6 @@ OPERATIONS: dict[type, Operation] = {
 }
 
 
-def operation_of(one: Map) -> Operation:
+def operation_of(spec: Map) -> Operation:
     """What this map does."""
-    return OPERATIONS[type(one)]
+    return OPERATIONS[type(spec)]

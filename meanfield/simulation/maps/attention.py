@@ -1,7 +1,5 @@
 """Softmax attention over the sites of a sample."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 
@@ -19,44 +17,44 @@ class AttentionOperation(Operation):
     A change of the logits a changes P by P (da - sum_j P da); backwards likewise, as softmax has a symmetric Jacobian.
     """
 
-    def forward(self, one: Attention, values: Any, setting: Setting) -> tuple[Any, tuple[Any, ...]]:
-        queries, keys, items = _heads(one, values, setting)
-        logits = _scale(one, queries) * setting.arrays.einsum("dhcbi,dhcbj->dhbij", queries, keys)
-        if one.causal:
+    def forward(self, spec: Attention, values: Any, setting: Setting) -> tuple[Any, tuple[Any, ...]]:
+        queries, keys, items = _heads(spec, values, setting)
+        logits = _scale(spec, queries) * setting.arrays.einsum("dhcbi,dhcbj->dhbij", queries, keys)
+        if spec.causal:
             logits = logits + setting.arrays.moved(_mask(values.shape[3]))
         shares = setting.arrays.softmax(logits, axis=-1)
         out = setting.arrays.einsum("dhbij,dhcbj->dhcbi", shares, items)
         return out.reshape(len(values), -1, *values.shape[2:]), (queries, keys, items, shares)
 
-    def backward(self, one: Attention, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+    def backward(self, spec: Attention, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
         queries, keys, items, shares = kept
-        einsum, columns = setting.arrays.einsum, _columns(one, setting.by_sample(errors))
+        einsum, columns = setting.arrays.einsum, _columns(spec, setting.by_sample(errors))
         of_logits = _through_softmax(shares, einsum("dhcrbi,dhcbj->dhrbij", columns, items), setting)
-        of_logits = _scale(one, queries) * of_logits
+        of_logits = _scale(spec, queries) * of_logits
         back = [
-            _turned(one, einsum("dhrbij,dhcbj->dhcrbi", of_logits, keys), setting, -1),
-            _turned(one, einsum("dhrbij,dhcbi->dhcrbj", of_logits, queries), setting, -1),
+            _turned(spec, einsum("dhrbij,dhcbj->dhcrbi", of_logits, keys), setting, -1),
+            _turned(spec, einsum("dhrbij,dhcbi->dhcrbj", of_logits, queries), setting, -1),
             einsum("dhbij,dhcrbi->dhcrbj", shares, columns),
         ]
         flat = [part.reshape(len(errors), -1, *errors.shape[2:]) for part in back]
         return setting.arrays.xp.concatenate(flat, axis=1)
 
-    def tangent(self, one: Attention, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+    def tangent(self, spec: Attention, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         queries, keys, items, shares = kept
         einsum = setting.arrays.einsum
         thirds = _thirds(setting.by_sample(moved))
-        dq, dk = (_turned(one, _columns(one, part), setting, 1) for part in thirds[:2])
-        dv = _columns(one, thirds[2])
+        dq, dk = (_turned(spec, _columns(spec, part), setting, 1) for part in thirds[:2])
+        dv = _columns(spec, thirds[2])
         d_logits = einsum("dhcrbi,dhcbj->dhrbij", dq, keys) + einsum("dhcbi,dhcrbj->dhrbij", queries, dk)
-        d_shares = _through_softmax(shares, _scale(one, queries) * d_logits, setting)
+        d_shares = _through_softmax(shares, _scale(spec, queries) * d_logits, setting)
         out = einsum("dhrbij,dhcbj->dhcrbi", d_shares, items) + einsum("dhbij,dhcrbj->dhcrbi", shares, dv)
         return out.reshape(len(moved), -1, *moved.shape[2:])
 
 
-def _heads(one: Attention, values: Any, setting: Setting) -> tuple[Any, Any, Any]:
+def _heads(spec: Attention, values: Any, setting: Setting) -> tuple[Any, Any, Any]:
     """Queries and keys with their positions, and items (values), each (D, heads, size, B, S)."""
-    parts = [part.reshape(len(part), one.heads, -1, *part.shape[2:]) for part in _thirds(values)]
-    queries, keys = (_turned(one, part[:, :, :, None], setting, 1)[:, :, :, 0] for part in parts[:2])
+    parts = [part.reshape(len(part), spec.heads, -1, *part.shape[2:]) for part in _thirds(values)]
+    queries, keys = (_turned(spec, part[:, :, :, None], setting, 1)[:, :, :, 0] for part in parts[:2])
     return queries, keys, parts[2]
 
 
@@ -65,14 +63,14 @@ def _thirds(values: Any) -> tuple[Any, Any, Any]:
     return values[:, :size], values[:, size : 2 * size], values[:, 2 * size :]
 
 
-def _columns(one: Attention, columns: Any) -> Any:
+def _columns(spec: Attention, columns: Any) -> Any:
     """(D, n, r, B, S) -> (D, heads, size, r, B, S)."""
-    return columns.reshape(len(columns), one.heads, -1, *columns.shape[2:])
+    return columns.reshape(len(columns), spec.heads, -1, *columns.shape[2:])
 
 
-def _scale(one: Attention, queries: Any) -> float:
+def _scale(spec: Attention, queries: Any) -> float:
     """size^(-1/2) or size^-1."""
-    return float(queries.shape[2] ** (-0.5 if one.scale == "inverse_sqrt" else -1.0))
+    return float(queries.shape[2] ** (-0.5 if spec.scale == "inverse_sqrt" else -1.0))
 
 
 def _through_softmax(shares: Any, change: Any, setting: Setting) -> Any:
@@ -81,9 +79,9 @@ def _through_softmax(shares: Any, change: Any, setting: Setting) -> Any:
     return weighted - shares[:, :, None] * weighted.sum(axis=-1)[..., None]
 
 
-def _turned(one: Attention, parts: Any, setting: Setting, direction: int) -> Any:
+def _turned(spec: Attention, parts: Any, setting: Setting, direction: int) -> Any:
     """(D, heads, size, r, B, S) turned by the rotary angle of every site, or back."""
-    if not one.rotary:
+    if not spec.rotary:
         return parts
     xp, middle = setting.arrays.xp, parts.shape[2] // 2
     cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, parts.shape[5]))

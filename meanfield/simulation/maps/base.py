@@ -4,8 +4,6 @@ Arrays are (D, C, R, S): D draws, channels, rows, sites. Values have a row for e
 have r columns of them, R = r B, columns outermost.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -32,30 +30,34 @@ class Setting:
 class Operation(ABC):
     """One map's side of the simulation: its three passes.
 
-    ``remade``: an output is made again from its input where it is needed, rather than kept. ``reads``: the way back and
-    the tangent look at the input. ``lends``: the output is also among what is kept, so that nobody may write to it.
+    Attributes:
+        remade: whether an output is computed again from its input where it is needed, rather than kept.
+        reads: whether the backward pass and the tangent look at the input.
+        lends: whether the output is also among what is kept, so that nobody may write to it.
+        rectifies: whether a ReLU stands between the input and the map's own weights.
     """
 
     remade = False
     reads = False
     lends = False
+    rectifies = False
 
-    def degree(self, one: Any) -> int | None:
+    def degree(self, spec: Any) -> int | None:
         """d, where the output of t X is t^d times that of X for all t > 0; None where there is no such number."""
         return None
 
     @abstractmethod
-    def forward(self, one: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
+    def forward(self, spec: Any, values: Any, setting: Setting) -> tuple[Any, Any]:
         """The output (D, C', B, S), and what the other passes want kept of it besides the input."""
 
-    def seen(self, one: Any, values: Any, setting: Setting) -> Any:
-        """What the map's own weights are multiplied by, before patches are taken of it."""
+    def seen(self, spec: Any, values: Any, setting: Setting) -> Any:
+        """What the map's own weights are multiplied by, before its patches are taken."""
         return values
 
     @abstractmethod
-    def backward(self, one: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+    def backward(self, spec: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
         """Errors (D, C, r B, S) at the input from those at the output, which may be written to if ``in_place``."""
 
     @abstractmethod
-    def tangent(self, one: Any, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+    def tangent(self, spec: Any, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         """The first-order change of the output for a change of the input, weights being as they are."""

@@ -1,7 +1,5 @@
 """Normalisation over the channels of every sample and site."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.maps import Normalisation
@@ -9,32 +7,32 @@ from meanfield.simulation.maps.base import Operation, Setting
 
 
 class NormalisationOperation(Operation):
-    """y = (x - m) / s ("layer") or x / s ("rms"), with the Jacobian (P - y y' / C) / s (P0 eq. 38).
+    """y = (x - m) / s ("layer") or x / s ("rms"), with the Jacobian (P - y y' / C) / s (Zhang et al. 2026).
 
     P takes the mean out ("layer") or nothing ("rms"). The Jacobian is symmetric: errors go back as tangents go up.
     """
 
     lends = True
 
-    def degree(self, one: Normalisation) -> int | None:
-        return None if one.epsilon else 0
+    def degree(self, spec: Normalisation) -> int | None:
+        return None if spec.epsilon else 0
 
-    def forward(self, one: Normalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
+    def forward(self, spec: Normalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
         xp = setting.arrays.xp
-        centred = values - _mean(values) if one.kind == "layer" else values
-        inverse = 1 / xp.sqrt(_mean(centred * centred) + one.epsilon)
+        centred = values - _mean(values) if spec.kind == "layer" else values
+        inverse = 1 / xp.sqrt(_mean(centred * centred) + spec.epsilon)
         normalised = centred * inverse
         return normalised, (normalised, inverse)
 
     def backward(
-        self, one: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
+        self, spec: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
     ) -> Any:
-        return self.tangent(one, values, kept, errors, setting)
+        return self.tangent(spec, values, kept, errors, setting)
 
-    def tangent(self, one: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+    def tangent(self, spec: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         normalised, inverse = (side[:, :, None] for side in kept)
         columns = setting.by_sample(moved)
-        across = columns - _mean(columns) if one.kind == "layer" else columns
+        across = columns - _mean(columns) if spec.kind == "layer" else columns
         return (inverse * (across - normalised * _mean(normalised * columns))).reshape(moved.shape)
 
 

@@ -1,7 +1,5 @@
 """Activations and gates, element by element."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meanfield.nets.activations import ACTIVATIONS
@@ -15,22 +13,22 @@ class PointwiseOperation(Operation):
     remade = True
     reads = True
 
-    def degree(self, one: Pointwise) -> int | None:
-        return 1 if ACTIVATIONS[one.activation].homogeneous else None
+    def degree(self, spec: Pointwise) -> int | None:
+        return 1 if ACTIVATIONS[spec.activation].homogeneous else None
 
-    def forward(self, one: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
-        return ACTIVATIONS[one.activation].function(values, setting.arrays.pointwise), None
+    def forward(self, spec: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
+        return ACTIVATIONS[spec.activation].function(values, setting.arrays.pointwise), None
 
-    def backward(self, one: Pointwise, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        return _gated(one, values, errors, setting, errors if in_place else None)
+    def backward(self, spec: Pointwise, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        return _gated(spec, values, errors, setting, errors if in_place else None)
 
-    def tangent(self, one: Pointwise, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
-        return _gated(one, values, moved, setting)
+    def tangent(self, spec: Pointwise, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        return _gated(spec, values, moved, setting)
 
 
-def _gated(one: Pointwise, values: Any, columns: Any, setting: Setting, out: Any = None) -> Any:
+def _gated(spec: Pointwise, values: Any, columns: Any, setting: Setting, out: Any = None) -> Any:
     """sigma'(X) times every column, written to ``out``, if given."""
-    gate = ACTIVATIONS[one.activation].gate(values, setting.arrays.pointwise)
+    gate = ACTIVATIONS[spec.activation].gate(values, setting.arrays.pointwise)
     if columns.shape == values.shape:
         return setting.arrays.xp.multiply(gate, columns, out=out)
     target = None if out is None else setting.by_sample(out)
@@ -42,21 +40,21 @@ class GateOperation(Operation):
 
     reads = True
 
-    def degree(self, one: Gate) -> int | None:
-        return 2 if ACTIVATIONS[one.activation].homogeneous else None
+    def degree(self, spec: Gate) -> int | None:
+        return 2 if ACTIVATIONS[spec.activation].homogeneous else None
 
-    def forward(self, one: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
+    def forward(self, spec: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
         gating, gated = _halves(values)
-        return ACTIVATIONS[one.activation].function(gating, setting.arrays.pointwise) * gated, None
+        return ACTIVATIONS[spec.activation].function(gating, setting.arrays.pointwise) * gated, None
 
-    def backward(self, one: Gate, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        of_gating, of_gated = _slopes(one, values, setting)
+    def backward(self, spec: Gate, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        of_gating, of_gated = _slopes(spec, values, setting)
         columns = setting.by_sample(errors)
         both = setting.arrays.xp.concatenate([columns * of_gating, columns * of_gated], axis=1)
         return both.reshape(len(errors), -1, *errors.shape[2:])
 
-    def tangent(self, one: Gate, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
-        of_gating, of_gated = _slopes(one, values, setting)
+    def tangent(self, spec: Gate, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        of_gating, of_gated = _slopes(spec, values, setting)
         first, second = _halves(setting.by_sample(moved))
         return (first * of_gating + second * of_gated).reshape(len(moved), -1, *moved.shape[2:])
 
@@ -66,8 +64,8 @@ def _halves(values: Any) -> tuple[Any, Any]:
     return values[:, :middle], values[:, middle:]
 
 
-def _slopes(one: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
+def _slopes(spec: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
     """Derivatives of the product by its two halves, with an axis for columns: sigma'(X_1) X_2 and sigma(X_1)."""
-    sigma, on = ACTIVATIONS[one.activation], setting.arrays.pointwise
+    sigma, on = ACTIVATIONS[spec.activation], setting.arrays.pointwise
     gating, gated = _halves(values)
     return (sigma.gate(gating, on) * gated)[:, :, None], sigma.function(gating, on)[:, :, None]

@@ -1,7 +1,5 @@
 """ReLU and a linear map as one, where both are done without arrays between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +12,6 @@ from meanfield.simulation.maps.linear import (
     direct_convolution,
     matrix_of,
     reversed_stencil,
-    stencil,
 )
 from meanfield.simulation.maps.pointwise import PointwiseOperation
 
@@ -31,52 +28,37 @@ class RectifiedLinearOperation(LinearOperation):
     """W patches(relu(X)), and back relu'(X) patches^T(W^T U): the two maps one after the other, or at once."""
 
     reads = True
+    rectifies = True
 
-    def forward(self, one: Linear, values: Any, setting: Setting) -> tuple[Any, None]:
-        if direct := direct_convolution(one, setting):
-            return direct.convolve(matrix_of(one, setting), values, stencil(one, setting), rectified=True), None
-        return super().forward(one, rectify(values, setting), setting)
+    def seen(self, spec: Linear, values: Any, setting: Setting) -> Any:
+        return GATED.forward(RELU, values, setting)[0]
 
-    def seen(self, one: Linear, values: Any, setting: Setting) -> Any:
-        return rectify(values, setting)
-
-    def backward(self, one: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        direct = direct_convolution(one, setting)
+    def backward(self, spec: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        direct = direct_convolution(spec, setting)
         if direct and errors.shape[2:] == values.shape[2:]:
             return direct.convolve_transpose(
-                matrix_of(one, setting), errors, reversed_stencil(one, setting), gate=values
+                matrix_of(spec, setting), errors, reversed_stencil(spec, setting), gate=values
             )
-        below = super().backward(one, values, kept, errors, setting, in_place)
+        below = super().backward(spec, values, kept, errors, setting, in_place)
         return GATED.backward(RELU, values, None, below, setting, True)
 
-    def tangent(self, one: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
-        return super().tangent(one, values, kept, GATED.tangent(RELU, values, None, moved, setting), setting)
-
-
-def rectify(values: Any, setting: Setting) -> Any:
-    """max(X, 0), as the joined map takes it."""
-    return GATED.forward(RELU, values, setting)[0]
+    def tangent(self, spec: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        return super().tangent(spec, values, kept, GATED.tangent(RELU, values, None, moved, setting), setting)
 
 
 def rectified(net: Net) -> Chain:
     """The same net with every ReLU that a stencil of weights follows joined to it."""
     units = tuple(replace(unit, branch=_joined(unit.branch), after=_joined(unit.after)) for unit in net.units)
-    top = net.readout_unit
-    return Chain(
-        units=units,
-        readout_unit=None if top is None else replace(top, branch=_joined(top.branch)),
-        input_channels=net.first_channels,
-        grid=net.grid,
-        inputs=net.inputs,
-        input_law=net.input_law,
-    )
+    top = None if net.readout_unit is None else replace(net.readout_unit, branch=_joined(net.readout_unit.branch))
+    inputs = {"input_channels": net.first_channels, "grid": net.grid, "inputs": net.inputs, "input_law": net.input_law}
+    return Chain(units=units, readout_unit=top, **inputs)  # type: ignore[arg-type]
 
 
 def _joined(maps: tuple[Map, ...]) -> tuple[Map, ...]:
-    found: list[Map] = []
-    for one in maps:
-        if isinstance(one, Linear) and one.is_one_stencil and found and found[-1] == RELU:
-            found[-1] = RectifiedLinear(one.weights, one.padding, one.dilation)
+    joined: list[Map] = []
+    for spec in maps:
+        if isinstance(spec, Linear) and spec.is_one_stencil and joined and joined[-1] == RELU:
+            joined[-1] = RectifiedLinear(spec.weights, spec.padding, spec.dilation)
         else:
-            found.append(one)
-    return tuple(found)
+            joined.append(spec)
+    return tuple(joined)

@@ -1,11 +1,8 @@
 """The energy of every layer's pre-activations and gates, beside that of the update.
 
-The update energies are those of `meanfield.simulation.measures.update_energy`, of the very same draws. The overlap
-energy is left out: away from homogeneous activations no single column measures it, and one for every layer costs far
-more.
+The update energies are those of `meanfield.simulation.measures.update_energy`, from the same draws. The overlap energy
+is left out: without homogeneous activations no single column measures it, and one for every layer costs far more.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,19 +10,17 @@ from typing import Any, Self, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from meanfield.nets.families.known import require_net
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
-from meanfield.simulation.cost import batch_bytes, chosen_weights, draw_operations, draws_per_batch
-from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.cost import chosen_weights, draw_cost
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.energy_estimates import energy_estimates
-from meanfield.simulation.measures.update_energy import column_energies, drawn_passes
+from meanfield.simulation.measures.overlap_methods import column_energies
+from meanfield.simulation.measures.update_energy import Conditions, drawn_passes, terms
 from meanfield.simulation.passes import through_readout
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,40 +36,32 @@ class ActivationStatistics(Measure):
     Source: Zhang et al. 2026, appendix F; docs/theory.md section 6.
     """
 
+    weights: str = "auto"
+
     def settled(self, net: Net) -> Self:
         require_net(net)
-        return self
+        return replace(self, weights=chosen_weights(_priced(net), self.weights))
 
-    def kind(self, net: Net) -> str:
-        return chosen_weights(_priced(net), "auto")
-
-    def operations(self, net: Net) -> float:
-        return draw_operations(_priced(net), self.kind(net))
-
-    def together(self, net: Net) -> int:
-        return draws_per_batch(_priced(net), self.kind(net))
-
-    def bytes(self, net: Net, draws: int) -> int:
-        return batch_bytes(_priced(net), draws, self.kind(net))
+    def cost(self, net: Net) -> Cost:
+        return draw_cost(_priced(net), self.weights)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """pre_activation_energy, gate_energy, label_term and output_term of every draw, each (D, L)."""
-        state, gradient = drawn_passes(net, seed, draws, weights=self.kind(net))
+        state, gradient = drawn_passes(net, seed, draws, Conditions(weights=self.weights))
         gate = cast(Sequential, net).sigma.gate
-        found = {
+        squares = {
             "pre_activation_energy": np.stack([_mean_square(values) for values in state.values[1:]], axis=1),
             "gate_energy": np.stack([_mean_square(gate(values)) for values in state.values[1:]], axis=1),
         }
         top, _ = through_readout(state, gradient)
-        energies, _ = column_energies(state, top, by_site=False)
-        return found | {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1]}
+        return squares | terms(column_energies(state, top))
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        return measured_dataset(net, energy_estimates(values), {"weights": self.kind(net)} | dict(attrs))
+        return measured_dataset(net, energy_estimates(values), {"weights": self.weights} | dict(attrs))
 
 
 def _priced(net: Any) -> Net:
-    """The net whose draws cost as much: ReLU's, whose overlap energy takes no pass of its own."""
+    """A net whose draws cost the same: with ReLU, the overlap energy takes no pass of its own."""
     return cast(Net, replace(net, activation="relu", weight_variance=None))
 
 

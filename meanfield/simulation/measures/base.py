@@ -1,58 +1,81 @@
-"""What a measure is: what is read off the draws of a net, what that costs, and what a dataset says of it."""
-
-from __future__ import annotations
+"""What a measure is: what is read off the draws of a net, what that costs, and the dataset of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.net import Net
 
-Array = NDArray[np.float64]
 # Numbers of every draw by name, each (draws, ...).
 Pieces = dict[str, Array]
 
 
-class Measure(ABC):
-    """What is read off every draw of a net, as frozen data: passing a measure asks for what it gives.
+class Cost(NamedTuple):
+    """What one draw costs.
 
-    A draw's numbers depend on the net, the measure, the seed and the draw alone.
+    Attributes:
+        operations: floating-point operations; other work counts as the operations that take the same time.
+        bytes: held at the peak.
+        together: draws to carry at once, which changes speed and never a number.
     """
 
+    operations: float
+    bytes: int
+    together: int
+
+
+class Measure(ABC):
+    """What is read off every draw of a net, as frozen data: to ask for numbers is to pass the measure that gives them.
+
+    A draw's numbers depend on the net, the measure, the seed and the draw alone. Measures cost and draw once they are
+    settled.
+
+    Attributes:
+        weights: the kind of weights that is drawn; "auto" leaves the choice to `settled`.
+        remedy: what to lower where memory does not suffice.
+    """
+
+    weights: str
+    remedy: ClassVar[str] = "width, channels, grid, samples, depth or workers"
+
     def settled(self, net: Net) -> Self:
-        """This measure, checked against the net and with its choices made; TypeError, ValueError if it has no place."""
+        """This measure, checked against the net and with its choices made; TypeError, ValueError if it does not fit."""
         return self
 
     @abstractmethod
-    def kind(self, net: Net) -> str:
-        """The kind of weights that is drawn."""
+    def cost(self, net: Net) -> Cost:
+        """Of one draw."""
 
-    @abstractmethod
     def operations(self, net: Net) -> float:
-        """Floating-point operations of a draw, all else counted as those that take the same time."""
+        """As of `cost`."""
+        return self.cost(net).operations
 
-    @abstractmethod
     def together(self, net: Net) -> int:
-        """How many draws to carry at once; it changes speed, never a number."""
+        """As of `cost`."""
+        return self.cost(net).together
 
     def multiple(self, net: Net) -> int:
         """Draws that are made whole: chunks hold a multiple of so many."""
         return 1
 
-    @abstractmethod
     def bytes(self, net: Net, draws: int) -> int:
-        """Bytes at the peak of so many draws in one process."""
+        """At the peak of so many draws in one process, which carries some of them at a time."""
+        cost = self.cost(net)
+        return min(draws, cost.together) * cost.bytes
+
+    def result_bytes(self, net: Net, draws: int) -> int:
+        """What all draws find together, where that is much."""
+        return 0
 
     def require_memory(self, net: Net, draws: int, workers: int) -> None:
         """Raise MemoryError, saying how much is needed, unless so many workers can draw at once."""
-        needed = workers * self.bytes(net, draws)
-        require_bytes(needed, f"drawing with {workers} worker(s)", "width, channels, grid, samples, depth or workers")
+        needed = workers * self.bytes(net, draws) + self.result_bytes(net, draws)
+        require_bytes(needed, f"drawing with {workers} worker(s)", self.remedy)
 
     @abstractmethod
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
@@ -68,4 +91,9 @@ class Measure(ABC):
 
     def describe(self) -> dict[str, Any]:
         """The measure as plain values."""
-        return {"measure": type(self).__name__, **{one.name: getattr(self, one.name) for one in fields(self)}}  # type: ignore[arg-type]
+        return {"measure": type(self).__name__, **self.options}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """The update energy of every layer and its parts, by site if asked for: what `meanfield.simulate` measures on a net."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +10,7 @@ import xarray as xr
 
 from meanfield.common.arrays import inputs_described
 from meanfield.common.validation import require_choice, require_flag
-from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
+from meanfield.nets.inputs.batches import PLAIN, require_batch
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
@@ -25,16 +23,16 @@ from meanfield.simulation.arrays.groups import (
     require_device_memory,
 )
 from meanfield.simulation.arrays.resolve import device_described
-from meanfield.simulation.cost import batch_bytes, chosen_weights, draw_operations, draws_per_batch
-from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.cost import chosen_weights, draw_cost
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.energy_estimates import energy_estimates
-from meanfield.simulation.measures.update_energy import overlap_method_under
+from meanfield.simulation.measures.update_energy import Conditions
 from meanfield.simulation.weights.gram_process import require_gram_process
 from meanfield.simulation.weights.matrices import ENERGY_KINDS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Energies(Measure):
+class Energies(Conditions, Measure):
     """Label term, output term, overlap energy and update energy of every layer, and the learning-rate scale they set.
 
     Every draw takes new weights, labels (y ~ N(0, 1) unless ``batch`` or ``loss`` say otherwise) and (unless given)
@@ -67,11 +65,7 @@ class Energies(Measure):
     Source: Zhang et al. 2026, eqs. 7-9, 18-20.
     """
 
-    inputs: Any = None
     weights: str = "auto"
-    batch: Batch = PLAIN
-    loss: str = "squared"
-    by_site: bool = False
     backend: str = "numpy"
     precision: str = "float64"
 
@@ -91,10 +85,8 @@ class Energies(Measure):
             for place, variance in enumerate(net.weight_variances, start=1):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
-        return replace(self, inputs=inputs, by_site=by_site, weights=self.kind(net))
-
-    def kind(self, net: Net) -> str:
-        return chosen_weights(net, self.weights, gram=not self._beyond_gram())
+        weights = chosen_weights(net, self.weights, gram=not self._beyond_gram())
+        return replace(self, inputs=inputs, by_site=by_site, weights=weights)
 
     def _beyond_gram(self) -> dict[str, Any]:
         """What is asked for that the Gram process does not serve."""
@@ -102,39 +94,32 @@ class Energies(Measure):
         plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN, "loss": "squared"}
         return {name: value for name, value in asked.items() if value != plain[name]}
 
-    def operations(self, net: Net) -> float:
-        return draw_operations(net, self.kind(net)) / (1 if self.backend == "numpy" else DEVICE_SPEED)
-
-    def together(self, net: Net) -> int:
+    def cost(self, net: Net) -> Cost:
+        cost = draw_cost(net, self.weights, self.precision)
         if self.backend == "numpy":
-            return draws_per_batch(net, self.kind(net), self.precision)
-        return draws_per_group(net, self.kind(net), self.precision)
+            return cost
+        together = draws_per_group(net, self.weights, self.precision)
+        return Cost(cost.operations / DEVICE_SPEED, cost.bytes, together)
 
     def multiple(self, net: Net) -> int:
         return 1 if self.backend == "numpy" else self.together(net)
-
-    def bytes(self, net: Net, draws: int) -> int:
-        return batch_bytes(net, draws, self.kind(net), self.precision)
 
     def require_memory(self, net: Net, draws: int, workers: int) -> None:
         """As every measure, and as `arrays_of` does where this cannot be on a device."""
         if self.backend == "numpy":
             super().require_memory(net, draws, workers)
         elif workers:  # not those of a scheduler, whose machines are theirs
-            require_device_memory(net, workers, self.kind(net), self.precision)
+            require_device_memory(net, workers, self.weights, self.precision)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        named = ("inputs", "batch", "loss", "by_site", "backend", "precision")
-        options = {name: getattr(self, name) for name in named}
-        return draw_energies_on(net, seed, draws, weights=self.kind(net), **options)
+        return draw_energies_on(net, seed, draws, **self.options)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        kind = self.kind(net)
         own = {
-            "weights": kind,
+            "weights": self.weights,
             "backend": self.backend,
             "precision": self.precision,
-            "overlap_method": overlap_method_under(net, self.batch, self.loss, kind),
+            "overlap_method": self.overlap_method(net).name,
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
         }

@@ -1,14 +1,10 @@
-"""From the numbers of every draw to what a dataset says: means with errors, and how single draws lie about them."""
-
-from __future__ import annotations
+"""What a dataset says of the energies of all draws: means with errors, and how single draws scatter about them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
 from meanfield.quantities.registry import SHARES
-
-Array = NDArray[np.float64]
 
 
 def energy_estimates(values: dict[str, Array]) -> dict[str, Estimate | Means | DrawStatistic]:
@@ -25,14 +21,14 @@ def energy_estimates(values: dict[str, Array]) -> dict[str, Estimate | Means | D
 def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
     means = {name: values[name].mean(axis=1, keepdims=True) for name in ("update_energy", "label_term")}
     per_draw = {**values, "mean_update_energy": means["update_energy"]}
-    found = {name: summarise(value) for name, value in per_draw.items()}
-    found["learning_rate_scale"] = _inverse_root(found["mean_update_energy"])
-    found["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
-    return found
+    estimates = {name: summarise(value) for name, value in per_draw.items()}
+    estimates["learning_rate_scale"] = _inverse_root(estimates["mean_update_energy"])
+    estimates["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
+    return estimates
 
 
 def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
-    """How single draws of the update energy (N, L) lie about their mean."""
+    """How single draws of the update energy (N, L) scatter about their mean."""
     spread, skewness = log_moments(energy)
     with np.errstate(divide="ignore"):
         scales = energy.mean(axis=1) ** -0.5
@@ -45,7 +41,7 @@ def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
 
 
 def _inverse_root(estimate: Estimate) -> Estimate:
-    """S -> S^(-1/2), the error carried to first order; where no draw moves, infinite and without an error."""
+    """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = estimate.mean**-0.5
         slope = 0.5 * scale[0] / estimate.mean[0]

@@ -6,8 +6,6 @@ u <- [u_skip +] m W patches(sigma'(z) u). Overlaps T_h = <u, v> / n_h are read o
 n_h = channels x samples x sites.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +14,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_choice, require_count
@@ -28,13 +26,11 @@ from meanfield.nets.net import Net
 from meanfield.nets.units import named_weights
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation import passes
-from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, batch_bytes, draws_per_batch
+from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, draw_cost
 from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.base import Measure, Pieces
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.weights.matrices import KINDS, draw_weights
 from meanfield.simulation.weights.moves import site_gram
-
-Array = NDArray[np.float64]
 
 # Columns that a lazily revealed matrix may be asked for before filling it is the cheaper way.
 LAZY_SHARE = 1 / 8
@@ -74,76 +70,60 @@ class PairOverlaps(Measure):
         if fixed > (units := len(net.units)):
             raise ValueError(f"fixed_layers is {fixed}; the net has {units} depth units to fix")
         checked = replace(self, pairs=checked_pairs(cast(Sequential, net), self.pairs), fixed_layers=fixed)
-        return replace(checked, weights=checked.kind(net))
+        return replace(checked, weights=checked._cheaper_weights(cast(Sequential, net)))
 
-    def kind(self, net: Net) -> str:
-        return cheaper_weights(cast(Sequential, net), self.pairs) if self.weights == "auto" else self.weights
+    def _cheaper_weights(self, net: Sequential) -> str:
+        """The kind that was asked for, or the one that costs less for so many directions."""
+        smallest = min(net.channels_by_layer) * net.taps
+        cheaper = "lazy" if self._columns(net) <= LAZY_SHARE * smallest else "dense"
+        return cheaper if self.weights == "auto" else self.weights
 
-    def operations(self, net: Net) -> float:
-        return overlap_operations(cast(Sequential, net), self.pairs, self.kind(net))
+    def _columns(self, net: Net) -> int:
+        """Columns that every matrix multiplies: pre-activations and tangents."""
+        return (1 + len(_directions(self.pairs))) * net.places
 
-    def together(self, net: Net) -> int:
-        return draws_per_batch(net, self.kind(net))
-
-    def bytes(self, net: Net, draws: int) -> int:
-        return batch_bytes(net, draws, self.kind(net))
+    def cost(self, net: Net) -> Cost:
+        columns, shapes = self._columns(net), net.weight_shapes[:-1]
+        operations: float = (OPERATIONS_PER_NUMBER + 2 * columns) * sum(prod(shape) for shape in shapes)
+        if self.weights == "lazy":
+            operations = OPERATIONS_PER_NUMBER * LAZY_EFFORT * columns * sum(shape[0] for shape in shapes)
+        return draw_cost(net, self.weights)._replace(operations=operations)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        return draw_overlaps(cast(Sequential, net), self.pairs, seed, draws, self.kind(net), self.fixed_layers)
+        """Per draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
+
+        ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to unit
+        h; ``overlap_innovation``, T_h minus that mean, and its square ``overlap_variance``; ``gate_deviation``
+        T~ - q T; ``overlap_excess`` T_h - r T_l, r the growth since the overlap began at unit l if gates average to q.
+        Inputs and the weights of the first ``fixed_layers`` depth units are those of draw 0 in every draw.
+        """
+        sigma, state = cast(Sequential, net).sigma, self._forward(net, seed, draws)
+        directions = _directions(self.pairs)
+        places = [(directions.index(first), directions.index(second)) for first, second in self.pairs]
+        overlap, through_gates = np.full((2, len(draws), len(places), len(net.units)), np.nan)
+        for unit, tangents in enumerate(_tangents(state, directions)):
+            gates = np.square(sigma.gate(state.values[unit + 1])) / sigma.gain
+            for pair, ends in enumerate(places):
+                if max(ends) < len(tangents):
+                    product = tangents[ends[0]] * tangents[ends[1]]
+                    overlap[:, pair, unit] = product.mean(axis=(1, 2, 3))
+                    through_gates[:, pair, unit] = (gates * product).mean(axis=(1, 2, 3))
+        return _read_off(cast(Sequential, net), overlap, through_gates)
+
+    def _forward(self, net: Net, seed: int, draws: range) -> passes.Forward:
+        """The forward pass of the draws, which share their inputs and lowest depth units if some are fixed."""
+        fixed = self.fixed_layers
+        matrices = draw_weights(net, [stream(seed, "weights", draw) for draw in draws], self.weights)
+        inputs = draw_inputs(net, [stream(seed, "inputs", 0 if fixed else draw) for draw in draws])
+        if fixed:
+            shared = draw_weights(net, [stream(seed, "weights below", 0) for _ in draws], self.weights)
+            matrices |= {name: shared[name] for name in named_weights(net.units[:fixed])}
+        return passes.forward(net, matrices, inputs)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        own = {"weights": self.kind(net), "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
+        own = {"weights": self.weights, "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
         estimates = {name: summarise_each(value) for name, value in values.items()}
         return measured_dataset(net, estimates, dict(attrs) | own, {"pair": [pair_name(pair) for pair in self.pairs]})
-
-
-def cheaper_weights(architecture: Sequential, pairs: tuple[Pair, ...]) -> str:
-    """The kind of weights, dense or lazy, that costs less for so many directions."""
-    smallest = min(architecture.channels_by_layer) * architecture.taps
-    return "lazy" if _columns(architecture, pairs) <= LAZY_SHARE * smallest else "dense"
-
-
-def overlap_operations(architecture: Sequential, pairs: tuple[Pair, ...], weights: str) -> float:
-    """Operations of one draw, random numbers counted as the operations that take the same time."""
-    columns = _columns(architecture, pairs)
-    shapes = architecture.weight_shapes[:-1]
-    if weights == "lazy":
-        return OPERATIONS_PER_NUMBER * LAZY_EFFORT * columns * sum(shape[0] for shape in shapes)
-    return (OPERATIONS_PER_NUMBER + 2 * columns) * sum(prod(shape) for shape in shapes)
-
-
-def draw_overlaps(
-    architecture: Sequential, pairs: tuple[Pair, ...], seed: int, draws: range, weights: str, fixed_layers: int
-) -> dict[str, Array]:
-    """Per draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
-
-    ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to unit h;
-    ``overlap_innovation``, T_h minus that mean, and its square ``overlap_variance``; ``gate_deviation`` T~ - q T;
-    ``overlap_excess`` T_h - r T_l, r the growth since the overlap began at unit l if gates average to q. Inputs and the
-    weights of the first ``fixed_layers`` depth units are those of draw 0 in every draw.
-    """
-    state = _drawn(architecture, seed, draws, weights, fixed_layers)
-    directions = _directions(pairs)
-    places = [(directions.index(first), directions.index(second)) for first, second in pairs]
-    overlap, through_gates = np.full((2, len(draws), len(pairs), len(state.net.units)), np.nan)
-    for unit, tangents in enumerate(_tangents(state, directions)):
-        gates = np.square(architecture.sigma.gate(state.values[unit + 1])) / architecture.sigma.gain
-        for pair, ends in enumerate(places):
-            if max(ends) < len(tangents):
-                product = tangents[ends[0]] * tangents[ends[1]]
-                overlap[:, pair, unit] = product.mean(axis=(1, 2, 3))
-                through_gates[:, pair, unit] = (gates * product).mean(axis=(1, 2, 3))
-    return _read_off(architecture, overlap, through_gates)
-
-
-def _drawn(architecture: Sequential, seed: int, draws: range, weights: str, fixed_layers: int) -> passes.Forward:
-    """The forward pass of the draws, inputs and the weights of the lowest depth units shared if asked for."""
-    matrices = draw_weights(architecture, [stream(seed, "weights", draw) for draw in draws], weights)
-    inputs = draw_inputs(architecture, [stream(seed, "inputs", 0 if fixed_layers else draw) for draw in draws])
-    if fixed_layers:
-        same = draw_weights(architecture, [stream(seed, "weights below", 0) for _ in draws], weights)
-        matrices |= {name: same[name] for name in named_weights(architecture.units[:fixed_layers])}
-    return passes.forward(architecture, matrices, inputs)
 
 
 def _tangents(state: passes.Forward, directions: list[Direction]) -> Iterator[list[Array]]:
@@ -179,17 +159,12 @@ def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) ->
     }
 
 
-def _columns(architecture: Sequential, pairs: tuple[Pair, ...]) -> int:
-    """Columns that every matrix multiplies: pre-activations and tangents."""
-    return (1 + len(_directions(pairs))) * architecture.inputs * architecture.sites
-
-
 def _directions(pairs: tuple[Pair, ...]) -> list[Direction]:
     return sorted({direction for pair in pairs for direction in pair})
 
 
 def _begun(state: passes.Forward, unit: int, row: int) -> Array:
-    """A direction's tangent at value ``unit``, its own: (D, C, B, S), only its row moving; 0 if its features vanish."""
+    """A direction's tangent at its own value, (D, C, B, S): only its row moves; 0 if its features vanish."""
     passage, here = state.passages[unit - 1], state.values[unit]
     last = len(passage.unit.branch) - 1
     linear: Any = passage.unit.branch[last]

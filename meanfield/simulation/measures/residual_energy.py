@@ -1,4 +1,4 @@
-"""What one draw of a residual stream says about its residual energy, H_l = H_0 + B_l + C_l (P2 eq. 2).
+"""What one draw of a residual stream says about its residual energy, H_l = H_0 + B_l + C_l (Wang et al. 2026, eq. 2).
 
 With R_l = h_l - h_0 = sum_{s <= l} eps r_s, summed from the increments r_s and the multipliers eps of the units, and N
 the numbers of a stream,
@@ -9,9 +9,7 @@ Both are read off R_l, never off a difference of energies, so that the split is 
 stream is served (`meanfield.simulation.walk`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,19 +17,18 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.common.arrays import inputs_described
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import Means, summarise_each
+from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_flag
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.inputs import stream_starts
 from meanfield.simulation.measures.base import Pieces
-from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, residual_energy_cost
+from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure
 from meanfield.simulation.walk import Step, walk
 from meanfield.simulation.weights.in_turn import DrawnInTurn
-
-Array = NDArray[np.float64]
 
 # The powers of 2^k in which a draw's numbers are given, k being its ``binary_exponent`` at that step.
 POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}
@@ -66,74 +63,66 @@ class ResidualEnergies(StreamMeasure):
         require_flag("correlations", self.correlations)
         return super().settled(net)
 
-    def cost(self, net: Net) -> StreamCost:
-        return residual_energy_cost(net, self.correlations)
+    def stream_cost(self, net: Net) -> StreamCost:
+        steps, numbers = len(net.units), net.value_channels[0] * net.places
+        rows, pairs = 2 * steps * numbers, 2 * steps**2
+        extra = self.correlations * (rows + pairs), self.correlations * 2.0 * pairs * numbers
+        return StreamCost(net, 1, 0, False, *extra)
 
-    def require_memory(self, net: Net, draws: int, workers: int) -> None:
-        """As every measure, and unless this process can hold all that they find."""
-        matrices = 3 * self.correlations * 2 * len(net.units) ** 2  # as drawn, with their exponents, and scaled
-        self.cost(net).require_memory(workers, draws, self.kind(net), draws * matrices)
+    def result_bytes(self, net: Net, draws: int) -> int:
+        """Of the matrices of correlations: as drawn, with their exponents, and scaled."""
+        return NUMBER_BYTES * draws * 3 * self.correlations * 2 * len(net.units) ** 2
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        return draw_residual_energies(net, seed, draws, self.inputs, self.kind(net), self.correlations)
+        """initial_energy (D,), and residual_energy, cross_term and correlation_term (D, L) of every draw, L units.
+
+        In units of 2^(p k) with k = ``binary_exponent`` (D, L) and p from `POWERS`: k is 0 unless a stream nears the
+        end of the floats. With ``correlations``, also increment_correlation and feature_overlap (D, L, L), in units of
+        2^(k_s + k_t): all increments, and all features, must be of one size.
+
+        Raises:
+            ValueError: a net that is no residual stream. OverflowError: a single step, or a smooth activation, leaves
+                the range of floats all the same.
+        """
+        start = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], self.inputs)
+        matrices = DrawnInTurn(net, [stream(seed, "weights", draw) for draw in draws], self.weights, right=1, left=0)
+        numbers = {name: np.empty((len(draws), len(net.units))) for name in (*POWERS, "binary_exponent")}
+        numbers["initial_energy"] = energy(start)
+        kept: list[tuple[Array, Array]] = []
+        with np.errstate(over="ignore", invalid="ignore"):  # seen below
+            for index, step in enumerate(walk(net, matrices, start)):
+                for name, values in _energies_at(step, start).items():
+                    numbers[name][:, index] = values
+                if self.correlations:
+                    kept.append((_flat(step.increment), _flat(step.features)))
+            if self.correlations:
+                increments, features = zip(*kept, strict=True)
+                numbers |= {"increment_correlation": _overlaps(increments), "feature_overlap": _overlaps(features)}
+        require_finite(numbers)
+        return numbers
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        exponent, found = values["binary_exponent"].astype(np.int64), {}
+        exponent, means = values["binary_exponent"].astype(np.int64), {}
         for name, value in values.items():
             if name == "binary_exponent":
                 continue
-            found[name], logarithm = _scaled_means(value, _units(name, value, exponent))
+            means[name], logarithm = _scaled_means(value, _units(name, value, exponent))
             if name == "residual_energy":
-                found["log_residual_energy"] = logarithm
-        own = inputs_described(self.inputs) | {"weights": self.kind(net)}
-        return measured_dataset(net, found, dict(attrs) | own)
+                means["log_residual_energy"] = logarithm
+        return measured_dataset(net, means, dict(attrs) | self.record())
 
 
-def draw_residual_energies(
-    net: Net,
-    seed: int,
-    draws: range,
-    inputs: Array | None = None,
-    weights: str = "dense",
-    correlations: bool = False,
-) -> dict[str, Array]:
-    """initial_energy (D,), and residual_energy, cross_term and correlation_term (D, L) of every draw, L units.
-
-    In units of 2^(p k) with k = ``binary_exponent`` (D, L) and p from `POWERS`: k is 0 unless a stream nears the end of
-    the floats. With ``correlations``, also increment_correlation and feature_overlap (D, L, L), in units of
-    2^(k_s + k_t): all increments, and all features, of one size.
-
-    Raises:
-        ValueError: a net that is no residual stream. OverflowError: a single step, or a smooth activation, leaves the
-            range of floats all the same.
-    """
-    start = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], inputs)
-    matrices = DrawnInTurn(net, [stream(seed, "weights", draw) for draw in draws], weights, right=1, left=0)
-    found = {name: np.empty((len(draws), len(net.units))) for name in (*POWERS, "binary_exponent")}
-    found["initial_energy"] = energy(start)
-    increments: list[Array] = []
-    features: list[Array] = []
-    with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        for index, step in enumerate(walk(net, matrices, start)):
-            _read_off(start, step, found, index)
-            if correlations:
-                increments.append(_flat(step.increment))
-                features.append(_flat(step.features))
-        if correlations:
-            found |= {"increment_correlation": _overlaps(increments), "feature_overlap": _overlaps(features)}
-    require_finite(found)
-    return found
-
-
-def _read_off(start: Array, step: Step, found: dict[str, Array], index: int) -> None:
+def _energies_at(step: Step, start: Array) -> dict[str, Array]:
     total = _flat(step.total)
-    found["residual_energy"][:, index] = energy(step.stream)
-    found["cross_term"][:, index] = 2 * np.vecdot(_flat(start), total) / total.shape[1]
-    found["correlation_term"][:, index] = energy(total)
-    found["binary_exponent"][:, index] = step.exponent
+    return {
+        "residual_energy": energy(step.stream),
+        "cross_term": 2 * np.vecdot(_flat(start), total) / total.shape[1],
+        "correlation_term": energy(total),
+        "binary_exponent": step.exponent,
+    }
 
 
-def _overlaps(vectors: list[Array]) -> Array:
+def _overlaps(vectors: Sequence[Array]) -> Array:
     """<v_s, v_t> / N of all pairs of steps, (D, L, L)."""
     if len(sizes := {vector.shape[1] for vector in vectors}) > 1:
         raise ValueError(f"correlations overlap increments, and features, of one size; sizes here are {sorted(sizes)}")
@@ -141,9 +130,9 @@ def _overlaps(vectors: list[Array]) -> Array:
     return np.asarray(rows @ rows.swapaxes(1, 2) / rows.shape[2])
 
 
-def require_finite(found: dict[str, Array]) -> None:
+def require_finite(numbers: Mapping[str, Array]) -> None:
     """Raise OverflowError rather than hand on a number that left the range of floats."""
-    for name, values in found.items():
+    for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise OverflowError(
                 f"{name} leaves the range of floats; take a larger alpha, a smaller depth or a smaller weight_variance"

@@ -1,6 +1,4 @@
-"""What a draw of a residual stream costs, before it is made: memory, arithmetic, how many draws to carry together."""
-
-from __future__ import annotations
+"""What a draw of a residual stream costs, before it is made, and what all measures of such streams share."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -9,14 +7,15 @@ from itertools import accumulate
 from math import prod
 from typing import Any, Self
 
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.arrays import inputs_described
+from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.common.validation import require_choice
 from meanfield.nets.inputs.given import checked_start
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import uses
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
-from meanfield.simulation.measures.base import Measure
+from meanfield.simulation.measures.base import Cost, Measure
 from meanfield.simulation.walk import require_residual_stream
 from meanfield.simulation.weights.in_turn import numbers_revealed
 from meanfield.simulation.weights.matrices import KINDS, NormalSource
@@ -39,7 +38,7 @@ class StreamCost:
         net: the residual stream.
         right: columns, for every sample and site, that each use of a weight multiplies by it from the right.
         left: columns that it multiplies from the left.
-        keeps_all: whether all weights live at once, or each from its first use to its last alone.
+        keeps_all: whether all weights live at once, or each only from its first use to its last.
         extra_numbers: what the measure itself holds.
         extra_operations: what it does beside the products with the weights.
     """
@@ -66,8 +65,8 @@ class StreamCost:
         numbers = prod(weight.shape)
         visits = numbers * (right + left)
         if kind == "lazy":
-            # A question meets the known vectors of its own side some four times, half of which are yet to come, and
-            # those of the other side some two times.
+            # A query meets the known vectors of its own side about four times, on average half of them, and those of
+            # the other side about twice.
             numbers = numbers_revealed(weight, right, left)
             visits = _ends(weight) * (right**2 + left**2 + right * left)
         return OPERATIONS_PER_NUMBER * numbers + OPERATIONS_PER_VISIT * visits
@@ -77,27 +76,19 @@ class StreamCost:
         held = self._most_at_once({weight: prod(weight.shape) for weight in self._asked})
         if kind == "lazy":
             held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
-            held += min(NormalSource.BLOCK, sum(numbers_revealed(one, *asked) for one, asked in self._asked.items()))
+            revealed = sum(numbers_revealed(weight, *asked) for weight, asked in self._asked.items())
+            held += min(NormalSource.BLOCK, revealed)
         widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
-        return NUMBER_BYTES * (held + VECTORS * widest * _places(self.net) + self.extra_numbers)
+        return NUMBER_BYTES * (held + VECTORS * widest * self.net.places + self.extra_numbers)
 
     def draws_per_batch(self, kind: str) -> int:
         """How many draws to carry together; it changes speed, never a number."""
         return max(1, min(MOST_DRAWS_PER_BATCH, BATCH_BYTES // self.draw_bytes(kind)))
 
-    def batch_bytes(self, draws: int, kind: str) -> int:
-        """Bytes at the peak of so many draws in one process, which carries a batch of them at a time."""
-        return min(draws, self.draws_per_batch(kind)) * self.draw_bytes(kind)
-
-    def require_memory(self, workers: int, draws: int, kind: str, results: int = 0) -> None:
-        """Raise MemoryError unless so many workers can hold a batch of draws, and this process all the results."""
-        needed = workers * self.batch_bytes(draws, kind) + NUMBER_BYTES * results
-        require_bytes(needed, f"drawing with {workers} worker(s)", "width, depth, draws or workers")
-
     @cached_property
     def _asked(self) -> dict[Weight, tuple[int, int]]:
-        """What all uses of each weight ask it from the right and from the left."""
-        places = _places(self.net)
+        """Columns that all uses of each weight multiply by it from the right and from the left."""
+        places = self.net.places
         counts = self.net.use_counts
         return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
 
@@ -106,8 +97,8 @@ class StreamCost:
         if self.keeps_all:
             return sum(numbers.values())
         spans: dict[Weight, list[int]] = {}
-        for unit, _, one in uses(self.net.units):
-            for weight in one.weights:
+        for unit, _, holder in uses(self.net.units):
+            for weight in holder.weights:
                 spans.setdefault(weight, []).append(unit)
         change = [0] * (len(self.net.units) + 1)
         for weight, units in spans.items():
@@ -116,38 +107,9 @@ class StreamCost:
         return max(accumulate(change))
 
 
-def residual_energy_cost(net: Net, correlations: bool) -> StreamCost:
-    """The cost of `meanfield.simulation.measures.residual_energy.draw_residual_energies`."""
-    steps, numbers = len(net.units), net.value_channels[0] * _places(net)
-    rows, pairs = 2 * steps * numbers, 2 * steps**2
-    return StreamCost(net, 1, 0, False, correlations * (rows + pairs), correlations * 2.0 * pairs * numbers)
-
-
-def stream_update_cost(net: Net, update: str) -> StreamCost:
-    """The cost of `meanfield.simulation.measures.stream_update.draw_stream_updates`.
-
-    Updates by signs hold every element of one weight's update, and of its gradient.
-    """
-    places = _places(net)
-    rows = 6 * len(net.units) * net.value_channels[0] * places
-    by_signs = update != "gradient"
-    operations = 0.0
-    for name, count in net.use_counts.items():
-        elements, columns = by_signs * prod(net.weights[name].shape), count * places
-        operations += 4.0 * columns * max(elements, columns * net.weights[name].shape[0])
-        operations += OPERATIONS_PER_NUMBER * elements
-    largest = by_signs * max((prod(weight.shape) for weight in net.weights.values()), default=0)
-    return StreamCost(net, 2, 1, True, rows + 2 * largest, operations)
-
-
 def _ends(weight: Weight) -> int:
     """Numbers of a vector below and of one above a weight, together."""
-    return weight.shape[0] + prod(weight.shape[1:]) * weight.groups
-
-
-def _places(net: Net) -> int:
-    """Samples and sites."""
-    return net.inputs * net.sites
+    return weight.shape[0] + weight.fan_in * weight.groups
 
 
 class StreamMeasure(Measure):
@@ -159,26 +121,22 @@ class StreamMeasure(Measure):
     """
 
     inputs: Any
-    weights: str
+    remedy = "width, depth, draws or workers"
 
     @abstractmethod
-    def cost(self, net: Net) -> StreamCost:
-        """Of one draw."""
+    def stream_cost(self, net: Net) -> StreamCost:
+        """Of one draw, by the kind of weights."""
 
     def settled(self, net: Net) -> Self:
         require_residual_stream(net)
         require_choice("weights", self.weights, ("auto", *KINDS))
-        inputs = checked_start(net, self.inputs)
-        return replace(self, inputs=inputs, weights=self.kind(net))  # type: ignore[type-var]
+        inputs, weights = checked_start(net, self.inputs), self.stream_cost(net).chosen_weights(self.weights)
+        return replace(self, inputs=inputs, weights=weights)  # type: ignore[type-var]
 
-    def kind(self, net: Net) -> str:
-        return self.cost(net).chosen_weights(self.weights)
+    def cost(self, net: Net) -> Cost:
+        cost, kind = self.stream_cost(net), self.weights
+        return Cost(cost.operations(kind), cost.draw_bytes(kind), cost.draws_per_batch(kind))
 
-    def operations(self, net: Net) -> float:
-        return self.cost(net).operations(self.kind(net))
-
-    def together(self, net: Net) -> int:
-        return self.cost(net).draws_per_batch(self.kind(net))
-
-    def bytes(self, net: Net, draws: int) -> int:
-        return self.cost(net).batch_bytes(draws, self.kind(net))
+    def record(self) -> dict[str, str]:
+        """What datasets say of it."""
+        return inputs_described(self.inputs) | {"weights": self.weights}

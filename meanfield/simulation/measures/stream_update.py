@@ -1,4 +1,4 @@
-"""How far one update of its weights moves a residual stream: |dh_l|^2 / N by a tangent pass (P2 Theorem 2).
+"""How far one update of its weights moves a residual stream: |dh_l|^2 / N by a tangent pass.
 
 To first order in the update, with dh_0 = 0 and units h_{l+1} = h_l + eps W phi(h_l),
 
@@ -7,35 +7,34 @@ To first order in the update, with dh_0 = 0 and units h_{l+1} = h_l + eps W phi(
 W and Delta W being those of the step: a weight that is used at several steps moves at all of them. The loss of the
 updates that follow one is l = |h_L - y|^2 / (2 N) with labels y ~ N(0, I), N counting the numbers of a stream. Any
 residual stream is served (`meanfield.simulation.walk`).
-"""
 
-from __future__ import annotations
+Source: Wang et al. 2026, Theorem 2.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from meanfield.common.arrays import inputs_described
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import stream
 from meanfield.common.validation import require_choice
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
+from meanfield.simulation.cost import OPERATIONS_PER_NUMBER
 from meanfield.simulation.inputs import stream_starts
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.residual_energy import energy, require_finite
-from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure, stream_update_cost
+from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure
 from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
-
-Array = NDArray[np.float64]
 
 # How the weights move at learning rate 1, given the errors of minus the loss and a generator of signs for every draw.
 Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]
@@ -43,12 +42,12 @@ Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]
 
 def random_signs(rows: int, columns: int, generators: list[Generator]) -> Array:
     """Matrices (D, rows, columns) of independent fair signs, one per generator."""
-    found = np.empty((len(generators), rows, columns))
-    for generator, one in zip(generators, found, strict=True):
-        octets = np.frombuffer(generator.bytes(-(-one.size // 8)), dtype=np.uint8)
-        np.multiply(np.unpackbits(octets, count=one.size).reshape(one.shape), 2.0, out=one)
-        one -= 1
-    return found
+    matrices = np.empty((len(generators), rows, columns))
+    for generator, signs in zip(generators, matrices, strict=True):
+        octets = np.frombuffer(generator.bytes(-(-signs.size // 8)), dtype=np.uint8)
+        np.multiply(np.unpackbits(octets, count=signs.size).reshape(signs.shape), 2.0, out=signs)
+        signs -= 1
+    return matrices
 
 
 def _isotropic(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
@@ -110,47 +109,48 @@ class StreamUpdates(StreamMeasure):
         require_choice("update", self.update, UPDATES)
         return super().settled(net)
 
-    def cost(self, net: Net) -> StreamCost:
-        return stream_update_cost(net, self.update)
+    def stream_cost(self, net: Net) -> StreamCost:
+        """Updates by signs hold every element of one weight's update, and of its gradient."""
+        rows = 6 * len(net.units) * net.value_channels[0] * net.places
+        sizes, by_signs = {name: prod(weight.shape) for name, weight in net.weights.items()}, self.update != "gradient"
+        operations = 0.0
+        for name, count in net.use_counts.items():
+            elements, columns = by_signs * sizes[name], count * net.places
+            operations += 4.0 * columns * max(elements, columns * net.weights[name].shape[0])
+            operations += OPERATIONS_PER_NUMBER * elements
+        return StreamCost(net, 2, 1, True, rows + 2 * by_signs * max(sizes.values(), default=0), operations)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        return draw_stream_updates(net, seed, draws, self.update, self.inputs, self.kind(net))
+        """stream_update_energy |dh_l|^2 / N of every draw, (D, L), at learning rate 1.
+
+        Raises:
+            ValueError: a net that is no residual stream. OverflowError: the stream or its change leaves the range of
+                floats.
+        """
+        require_residual_stream(net)
+
+        def streams(purpose: str) -> list[Generator]:
+            return [stream(seed, purpose, draw) for draw in draws]
+
+        start = stream_starts(net, streams("inputs"), self.inputs)
+        matrices = DrawnInTurn(net, streams("weights"), self.weights, right=2, left=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # seen below
+            state = forward(net, matrices, start)
+            _require_plain(state)
+            labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
+            error = (state.output - labels) / labels[0].size
+            downhill = {place: -uphill for place, uphill in backward(state, error, len(net.units)).items()}
+            moves = UPDATES[self.update](state, downhill, streams("update signs"))
+            # The start does not change, but its zeros are carried like the changes that follow: lazily revealed draws
+            # then stay what they were before a pass could leave them out.
+            changes = tangent(state, moves, len(net.units), columns=1, start=np.zeros_like(start))
+            numbers = {"stream_update_energy": np.stack([energy(change) for change in changes], axis=1)}
+        require_finite(numbers)
+        return numbers
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        own = inputs_described(self.inputs) | {"weights": self.kind(net), "update": self.update}
         estimates = {name: summarise_each(value) for name, value in values.items()}
-        return measured_dataset(net, estimates, dict(attrs) | own)
-
-
-def draw_stream_updates(
-    net: Net, seed: int, draws: range, update: str, inputs: Array | None = None, weights: str = "dense"
-) -> dict[str, Array]:
-    """stream_update_energy |dh_l|^2 / N of every draw, (D, L), at learning rate 1.
-
-    Raises:
-        ValueError: a net that is no residual stream. OverflowError: the stream or its change leaves the range of
-            floats.
-    """
-    require_residual_stream(net)
-
-    def streams(purpose: str) -> list[Generator]:
-        return [stream(seed, purpose, draw) for draw in draws]
-
-    start = stream_starts(net, streams("inputs"), inputs)
-    matrices = DrawnInTurn(net, streams("weights"), weights, right=2, left=1)
-    with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        state = forward(net, matrices, start)
-        _require_plain(state)
-        labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
-        error = (state.output - labels) / labels[0].size
-        downhill = {place: -found for place, found in backward(state, error, len(net.units)).items()}
-        moves = UPDATES[update](state, downhill, streams("update signs"))
-        # The change of the start, 0, is asked for like those that follow: so lazily revealed draws stay what they were
-        # when no pass knew that it could be left out.
-        changes = tangent(state, moves, len(net.units), columns=1, start=np.zeros_like(start))
-        found = {"stream_update_energy": np.stack([energy(change) for change in changes], axis=1)}
-    require_finite(found)
-    return found
+        return measured_dataset(net, estimates, dict(attrs) | self.record() | {"update": self.update})
 
 
 def _require_plain(state: Forward) -> None:

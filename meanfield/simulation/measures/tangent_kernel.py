@@ -1,34 +1,21 @@
-"""The overlap energy F_u = |Theta^(u)|_F^2 / n_u^2: exactly from the tangent kernel, or in mean from one column.
-
-n_u = channels x samples x sites of value u. The exact road costs O(n_u^2) memory. The top-layer reduction costs one
-error column: let a white error stand at z^(L); the layers above l turn it into an error at z^(l) that is white in mean
-(ReLU gates are fair coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l times
-as strong, so the mean square of the change it causes is F_l n_L. It needs evenly covered grids and gates that know only
-the sign, those of homogeneous activations.
-"""
-
-from __future__ import annotations
+"""The tangent kernel Theta of every value, and the overlap energy F = |Theta|_F^2 / n^2 from it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias
-from meanfield.nets.net import Net
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.passes import Forward, Passage
 from meanfield.simulation.weights.moves import site_gram
-
-Array = NDArray[np.float64]
 
 
 def tangent_kernels(state: Forward) -> Iterator[Any]:
     """Yield Theta^(1) .. Theta^(L) of the values, (D, n_u, n_u), units ordered (channel, sample, site).
 
-    Up to a map with weights Theta <- J Theta J^T, J the linear part of the maps, and the weights' own (X^T X) x
-    identity over channels is added. Where a unit joins a value s by s + a b, b its branch, the kernel is
+    n_u = channels x samples x sites of value u; a kernel takes O(n_u^2) memory. Up to a map with weights
+    Theta <- J Theta J^T, J the linear part of the maps; then the weights' own (X^T X) x identity over channels is
+    added. Where a unit adds its branch b to a value s, as s + a b, the kernel is
     Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
 
     Raises:
@@ -38,35 +25,35 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
         raise ValueError("a weight is used in several places of this net; its tangent kernel is no sum over layers")
     units = state.net.units
     last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
-    own: Any = None  # Theta of the value at hand, and between it and those that a skip still asks for
-    beside: dict[int, Any] = {}
-    between: dict[tuple[int, int], Any] = {}  # and between those
+    own: Any = None  # Theta of the current value
+    crossed: dict[int, Any] = {}  # between it and the values that a skip still asks for
+    between: dict[tuple[int, int], Any] = {}  # between those
     for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
         if number in last_use:
-            beside[number] = own
-            between |= {(number, other): kernel for other, kernel in beside.items()}
-        own, beside = _along(range(len(unit.branch)), passage, own, beside, state)
+            crossed[number] = own
+            between |= {(number, other): kernel for other, kernel in crossed.items()}
+        own, crossed = _along(range(len(unit.branch)), passage, own, crossed, state)
         own *= unit.multiplier**2
         if unit.skip:
-            cross = beside[unit.skip]
+            cross = crossed[unit.skip]
             own += between[unit.skip, unit.skip] + unit.multiplier * (cross + cross.swapaxes(1, 2))
-        beside = {
+        crossed = {
             other: unit.multiplier * kernel + (_between(between, unit.skip, other) if unit.skip else 0.0)
-            for other, kernel in beside.items()
+            for other, kernel in crossed.items()
             if last_use[other] > number
         }
         if unit.after:
-            own, beside = _along(range(len(unit.branch), len(unit.maps)), passage, own, beside, state)
+            own, crossed = _along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
         yield own
 
 
-def _between(found: dict[tuple[int, int], Any], one: int, other: int) -> Any:
+def _between(kernels: dict[tuple[int, int], Any], first: int, other: int) -> Any:
     """Theta between two values, (n_one, n_other)."""
-    return found[one, other] if one >= other else found[other, one].swapaxes(1, 2)
+    return kernels[first, other] if first >= other else kernels[other, first].swapaxes(1, 2)
 
 
 def _along(
-    places: Sequence[int], passage: Passage, own: Any, beside: dict[int, Any], state: Forward
+    places: Sequence[int], passage: Passage, own: Any, crossed: dict[int, Any], state: Forward
 ) -> tuple[Any, dict[int, Any]]:
     """Kernels through maps: that of the value on both sides, those between it and others on its side."""
     start = 0
@@ -83,24 +70,24 @@ def _along(
             if own is not None:
                 kernel += own
             own = kernel
-        beside = {source: _carried(run, passage, kernel, state) for source, kernel in beside.items()}
-    return own, beside
+        crossed = {source: _carried(run, passage, kernel, state) for source, kernel in crossed.items()}
+    return own, crossed
 
 
 def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
     """What a map's own weights give: (X^T X) x identity over channels, (D, n, n), X what a channel's group sees."""
-    one: Any = passage.unit.maps[place]
+    spec: Any = passage.unit.maps[place]
     xp = state.arrays.xp
     features = passage.input_of(place, state.setting)
-    draws, channels = len(features), sum(weight.shape[0] for weight in one.weights)
+    draws, channels = len(features), sum(weight.shape[0] for weight in spec.weights)
     pairs = features.shape[2] * features.shape[3]
     kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
     first = 0
-    for weight in one.weights:
-        rows, size = weight.shape[0] // weight.groups, features.shape[1] // weight.groups
+    for weight in spec.weights:
+        rows, size = weight.group_rows, features.shape[1] // weight.groups
         for group in range(weight.groups):
             seen = features[:, group * size : (group + 1) * size]
-            gram = 1.0 if isinstance(one, Bias) else site_gram(one, seen, state.setting)
+            gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, seen, state.setting)
             for channel in range(first, first + rows):
                 kernel[:, channel, :, channel] = gram
             first += rows
@@ -113,9 +100,9 @@ def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) 
     draws, channels, samples, sites = passage.input_of(run[0], setting).shape
     columns = moveaxis(kernel.reshape(draws, channels, samples, sites, -1), 4, 2).reshape(draws, channels, -1, sites)
     for place in run:
-        one, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
+        spec, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
         values = passage.input_of(place, setting) if operation.reads else None
-        columns = operation.tangent(one, values, passage.kept[place], columns, setting)
+        columns = operation.tangent(spec, values, passage.kept[place], columns, setting)
     above, sites = columns.shape[1], columns.shape[3]  # pooled ones are fewer
     carried = moveaxis(columns.reshape(draws, above, -1, samples, sites), 2, 4)
     return carried.reshape(draws, above * samples * sites, -1)
@@ -124,10 +111,5 @@ def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) 
 def dense_overlap_energy(state: Forward) -> Array:
     """F_1 .. F_D of every draw, exactly: (D, values)."""
     arrays, kernels = state.arrays, tangent_kernels(state)
-    squares = [arrays.squared_norms(one.reshape(len(one), -1)) / one.shape[1] ** 2 for one in kernels]
+    squares = [arrays.squared_norms(kernel.reshape(len(kernel), -1)) / kernel.shape[1] ** 2 for kernel in kernels]
     return arrays.xp.stack(squares, axis=1)
-
-
-def unit_counts(net: Net) -> list[int]:
-    """n_1 .. n_D of the values: channels x samples x sites."""
-    return [channels * net.inputs * net.sites for channels in net.value_channels[1:]]

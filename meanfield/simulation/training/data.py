@@ -1,4 +1,4 @@
-"""What a net is trained on: samples and targets in the passes' layout, and the order in which batches take them."""
+"""What a net is trained on: samples and targets in the passes' layout, and the order of its batches."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Data:
         return Data(self.inputs[:, :, samples], self.targets[:, :, samples])
 
     def taken(self, samples: NDArray[np.int64], arrays: Arrays) -> Data:
-        """A batch for every net, of the samples with these numbers, (D, B)."""
+        """A batch for every net, of the samples with these numbers (D, B)."""
         return Data(*(_taken(values, samples, arrays) for values in (self.inputs, self.targets)))
 
 
 def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arrays: Arrays = NUMPY) -> Data:
-    """Inputs (samples, channels, *grid) and their targets, as a loss takes them, for all nets alike.
+    """Inputs (samples, channels, *grid) and their targets, as a loss takes them, the same for all nets.
 
     Raises:
         ValueError: inputs of other channels or another grid than the net's, or another number of targets.
@@ -61,7 +61,7 @@ def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arra
 class Batches:
     """Mini-batches of B out of N samples, drawn without replacement epoch by epoch, in an order that a seed keys.
 
-    Nets side by side with the same seed see the same batches. What is left of an epoch, less than a batch, is left out.
+    Nets with the same seed see the same batches. The last samples of an epoch, fewer than a batch, are left out.
 
     Args:
         samples: N.
@@ -89,4 +89,4 @@ def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:
     chosen = arrays.xp.asarray(samples)
     if len(values) == 1:
         return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, chosen], 1, 0))
-    return arrays.xp.stack([one[:, own] for one, own in zip(values, chosen, strict=True)])
+    return arrays.xp.stack([of_net[:, own] for of_net, own in zip(values, chosen, strict=True)])

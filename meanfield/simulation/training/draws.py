@@ -1,8 +1,6 @@
-"""Draws of nets to train: Gaussian weights by name, and batches of inputs on the sphere with random labels."""
+"""Draws of nets to train: Gaussian weights, and batches of inputs on the sphere with random labels."""
 
-from __future__ import annotations
-
-from math import prod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +15,13 @@ from meanfield.simulation.weights.matrices import draw_dense
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
-    """All weights by name, (draws, out, in taps), matrices and biases, (draws, out, 1), from streams of their own."""
+    """All weights by name, (draws, out, in taps), biases (draws, out, 1) from a stream of their own."""
     matrices, biases = ([stream(seed, purpose, draw) for draw in draws] for purpose in ("weights", "biases"))
-    found = {}
+    drawn = {}
     for name, weight in net.weights.items():
         sources = biases if len(weight.shape) == 1 else matrices
-        found[name] = arrays.moved(draw_dense(weight.shape[0], prod(weight.shape[1:]), weight.variance, sources).matrix)
-    return found
+        drawn[name] = arrays.moved(draw_dense(replace(weight, groups=1), sources).matrix)
+    return drawn
 
 
 def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Data:
@@ -33,7 +31,7 @@ def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Da
     """
     made = [_batch(net, stream(seed, "batch", draw)) for draw in draws]
     inputs, labels = (np.stack(values) for values in zip(*made, strict=True))
-    targets = [own_loss(net).targets(one, arrays) for one in labels]
+    targets = [own_loss(net).targets(given, arrays) for given in labels]
     return Data(arrays.moved(inputs[..., None]), arrays.xp.concatenate(targets))
 
 

@@ -1,27 +1,25 @@
-"""Gradients of the weights of a net, by the errors behind and the features before every place that holds one.
+"""Gradients of the weights of a net, from the errors at the output and the features at the input of every use.
 
 At one use a weight W has the gradient U X^T: U its errors (out, B S) and X the patches of its features (in taps, B S),
-of B samples on S sites. A weight of several uses, tied, has the sum of theirs; several weights side by side share out
-the rows of the errors; groups of channels are matrices of their own. Gradients are kept by the factors U and X where
-these are fewer numbers than the matrix, but where it is multiplied out without patches.
+of B samples on S sites. The gradient of a tied weight is the sum over its uses; weights side by side each have their
+rows of the errors; groups of channels are matrices of their own. Gradients are kept as the factors U and X where these
+are fewer numbers than the matrix, unless the matrix is multiplied out without patches.
 """
-
-from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
+from functools import cached_property, reduce
+from operator import iadd
 from typing import Any
 
 from meanfield.nets.maps import Bias, Linear, Weight
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.linear_algebra.factored import Factored, is_worth_factors
 from meanfield.simulation.arrays.convolution import DirectConvolution
+from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.linear import direct_convolution, patches_of, stencil
-from meanfield.simulation.maps.rectified import RectifiedLinear, rectify
 from meanfield.simulation.passes import Forward, Passage, Place, backward, through_readout
 from meanfield.simulation.training.losses import Loss
 
@@ -30,7 +28,7 @@ from meanfield.simulation.training.losses import Loss
 class Use:
     """A weight at one of its places: its map, its rows of the errors there, (D, out, r B, S), and what comes in."""
 
-    one: Linear | Bias
+    spec: Linear | Bias
     weight: Weight
     errors: Any
     passage: Passage
@@ -45,18 +43,13 @@ class Use:
     @property
     def patches(self) -> Any:
         """X (D, in taps, B S) of what comes in."""
-        seen = rectify(self.values, self.setting) if self.rectifies else self.values
-        return patches_of(self.one, seen, self.setting)  # type: ignore[arg-type]  # biases have none
-
-    @property
-    def rectifies(self) -> bool:
-        """Whether the map is joined to a ReLU, which lies between what comes in and the weight."""
-        return isinstance(self.one, RectifiedLinear)
+        seen = operation_of(self.spec).seen(self.spec, self.values, self.setting)
+        return patches_of(self.spec, seen, self.setting)  # type: ignore[arg-type]  # biases have none
 
     @cached_property
     def direct(self) -> DirectConvolution | None:
         """What multiplies out without patches, if something does."""
-        return None if isinstance(self.one, Bias) else direct_convolution(self.one, self.setting)
+        return None if isinstance(self.spec, Bias) else direct_convolution(self.spec, self.setting)
 
     @property
     def by_column(self) -> Any:
@@ -65,7 +58,7 @@ class Use:
 
 
 class _Arriving(dict[Place, Any]):
-    """Errors as the way back brings them, from the top down: all uses of a weight are told once the last is there."""
+    """Errors as the backward pass brings them; ``tell`` gets all uses of a weight once the last has come."""
 
     def __init__(self, state: Forward, tell: Callable[[str, list[Use]], None]) -> None:
         self._passages, self._setting, self._tell = state.all_passages, state.setting, tell
@@ -74,34 +67,34 @@ class _Arriving(dict[Place, Any]):
 
     def __setitem__(self, place: Place, error: Any) -> None:
         passage, first = self._passages[place[0]], 0
-        one = passage.unit.maps[place[1]]
-        assert isinstance(one, Linear | Bias)
-        for weight in one.weights:
+        spec = passage.unit.maps[place[1]]
+        assert isinstance(spec, Linear | Bias)
+        for weight in spec.weights:
             last, name = first + weight.shape[0], weight.name
-            self._waiting[name].append(Use(one, weight, error[:, first:last], passage, place[1], self._setting))
+            self._waiting[name].append(Use(spec, weight, error[:, first:last], passage, place[1], self._setting))
             first, self._missing[name] = last, self._missing[name] - 1
             if not self._missing[name]:
                 self._tell(name, self._waiting.pop(name)[::-1])
 
 
 def _way_back(state: Forward, error: Any, tell: Callable[[str, list[Use]], None]) -> None:
-    """Send errors (D, M, r B, T) at the outputs down, and tell of every weight where it is used, from below."""
+    """Send errors (D, M, r B, T) at the outputs down, and tell the uses of every weight, the lowest first."""
     arriving = _Arriving(state, tell)
     top, _ = through_readout(state, error, arriving)
     backward(state, top, len(state.net.units), arriving)
 
 
 def uses_of_weights(state: Forward, error: Any) -> dict[str, list[Use]]:
-    """Where every weight is used, by name, with the errors that those at the outputs, (D, M, r B, T), make there."""
-    found: dict[str, list[Use]] = {}
-    _way_back(state, error, found.__setitem__)
-    return {name: found[name] for name in state.net.weights}
+    """The uses of every weight by name, with what errors (D, M, r B, T) at the outputs become there."""
+    by_name: dict[str, list[Use]] = {}
+    _way_back(state, error, by_name.__setitem__)
+    return {name: by_name[name] for name in state.net.weights}
 
 
 def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gradient]:
     """Gradients of all weights by name, as stacks of D matrices (out, in taps), biases as columns (out, 1).
 
-    Each is formed while the errors that it is made of are still near.
+    Each is formed while its errors are still in the caches.
 
     Args:
         state: the forward pass.
@@ -110,29 +103,27 @@ def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gr
             Gauss-Newton matrix, sum over samples and columns of (sum over uses of U X^T)^2, element by element.
     """
     columns = slope if curvature is None else state.arrays.xp.concatenate([slope, curvature], axis=2)
-    found: dict[str, Gradient] = {}
+    by_name: dict[str, Gradient] = {}
 
     def form(name: str, uses: list[Use]) -> None:
-        found[name] = Gradient(_slope(uses), None if curvature is None else _curvature(uses))
+        by_name[name] = Gradient(_slope(uses), None if curvature is None else _curvature(uses))
 
     _way_back(state, columns, form)
-    return {name: found[name] for name in state.net.weights}
+    return {name: by_name[name] for name in state.net.weights}
 
 
 def loss_gradients(
     state: Forward, loss: Loss, targets: Any, curved: bool = False, share: float = 1.0
 ) -> dict[str, Gradient]:
-    """Those of a loss, with its curvature if asked for, on samples that are such a share of its batch."""
-    slope = share * loss.slope(state.output, targets, state.arrays)
-    if not curved:
-        return gradients(state, slope)
-    return gradients(state, slope, share**0.5 * loss.curvature(state.output, targets, state.arrays))
+    """Those of a loss, optionally with its curvature, on a ``share`` of the samples of a batch."""
+    given = (state.output, targets, state.arrays)
+    return gradients(state, share * loss.slope(*given), share**0.5 * loss.curvature(*given) if curved else None)
 
 
 def _slope(uses: Sequence[Use]) -> Any:
     """The sum over uses of U X^T, from the first column of errors."""
     errors = [use.by_column[:, :, 0] for use in uses]
-    if isinstance(uses[0].one, Bias):
+    if isinstance(uses[0].spec, Bias):
         return _sum(error.sum(axis=(2, 3)) for error in errors)[:, :, None]
     if _by_factors(uses):
         return _factored(uses, errors, [use.patches for use in uses])
@@ -142,7 +133,7 @@ def _slope(uses: Sequence[Use]) -> Any:
 def _curvature(uses: Sequence[Use]) -> Any:
     """The sum over samples and columns, from the second on, of the squares of (sum over uses of U X^T)."""
     errors = [use.by_column[:, :, 1:] for use in uses]
-    if isinstance(uses[0].one, Bias):
+    if isinstance(uses[0].spec, Bias):
         alone = _sum(error.sum(axis=4) for error in errors)
         return (alone * alone).sum(axis=(2, 3))[:, :, None]
     patches = [use.patches for use in uses]
@@ -163,20 +154,15 @@ def _curvature(uses: Sequence[Use]) -> Any:
 
 def _sum(parts: Iterable[Any]) -> Any:
     """Of fresh arrays, in the memory of the first."""
-    iterator = iter(parts)
-    total = next(iterator)
-    for part in iterator:
-        total += part
-    return total
+    return reduce(iadd, parts)
 
 
 def _by_factors(uses: Sequence[Use]) -> bool:
-    """Whether U and X of all uses side by side are fewer numbers than the weight, and patches are made at all."""
+    """Whether U and X of all uses are fewer numbers than the weight, and patches are made at all."""
     if uses[0].direct:
         return False
     weight, places = uses[0].weight, uses[0].setting.samples * uses[0].errors.shape[3]
-    shape = weight.shape[0], prod(weight.shape[1:])
-    return weight.groups == 1 and is_worth_factors(shape, len(uses) * places)
+    return weight.groups == 1 and is_worth_factors((weight.shape[0], weight.fan_in), len(uses) * places)
 
 
 def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]) -> Factored:
@@ -187,10 +173,10 @@ def _factored(uses: Sequence[Use], errors: Sequence[Any], patches: Sequence[Any]
 
 
 def product(use: Use, errors: Any) -> Any:
-    """U X^T of one use, (D, out, in taps), for errors (D, out, B, S): gradients are multiplied out here alone."""
+    """U X^T of one use, (D, out, in taps), for errors (D, out, B, S)."""
     if direct := use.direct:
-        table = stencil(use.one, use.setting)  # type: ignore[arg-type]  # biases have none
-        return direct.weight_gradient(errors, use.values, table, use.rectifies)
+        table = stencil(use.spec, use.setting)  # type: ignore[arg-type]  # biases have none
+        return direct.weight_gradient(errors, use.values, table, operation_of(use.spec).rectifies)
     return _multiplied(use, errors, use.patches)
 
 

@@ -1,10 +1,8 @@
 """Losses on the outputs of a net: their value, their slope, and columns that make up their curvature.
 
-Outputs are (D, M, B, T): D nets, M channels, B samples, T sites. Targets lie alike, with one net where all share them,
-and one channel where they are classes or signs; their samples are on axis 2.
+Outputs are (D, M, B, T): D nets, M channels, B samples, T sites. So are targets, with D = 1 where all nets share them,
+and one channel where they are classes or signs.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,19 +22,15 @@ class Loss(Protocol):
         Raises:
             ValueError: targets of another shape or with other values than this loss is defined for.
         """
-        ...
 
     def value(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         """L of every net, (D,), in double precision."""
-        ...
 
     def slope(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         """dL/dout, in the shape of the outputs."""
-        ...
 
     def curvature(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         """Columns s_c, (D, M, r B, T), columns outermost, whose sum of s_c s_c^T is d^2 L / dout^2 of every sample."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -76,10 +70,9 @@ class CrossEntropy:
     def value(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         wide = output.astype("float64", copy=False)
         wide = wide - wide.max(axis=1)[:, None]
-        logarithms = arrays.xp.log(arrays.xp.exp(wide).sum(axis=1)) - (wide * _chosen(output, targets, arrays)).sum(
-            axis=1
-        )
-        return logarithms.reshape(len(output), -1).mean(axis=1)
+        of_class = (wide * _chosen(output, targets, arrays)).sum(axis=1)
+        losses = arrays.xp.log(arrays.xp.exp(wide).sum(axis=1)) - of_class
+        return losses.reshape(len(output), -1).mean(axis=1)
 
     def slope(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         return (arrays.softmax(output, axis=1) - _chosen(output, targets, arrays)) / _places(output)

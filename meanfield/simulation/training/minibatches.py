@@ -1,15 +1,13 @@
 """Mini-batches out of a finite population of samples: the change at an observed input, batch by batch.
 
 At first order a batch moves z(x) by the mean over its samples b of what each would do alone, Delta z_a = mean xi_a(b).
-Over batches of B samples, drawn independently out of P, then (P0 eq. 25, with xi and zeta the changes of two units)
+Over batches of B samples, drawn independently out of P, then (Zhang et al. 2026, eq. 25)
 
     E[Delta z_a Delta z_b] = E xi_a E xi_b + f Cov(xi_a, xi_b) / B,   f = 1,
 
 and f = (P - B) / (P - 1) if they are drawn without replacement, as the batches of one epoch are. Here every batch
-makes a gradient step of its own, so that the left side owes nothing to the right.
+makes a gradient step of its own, so that the two sides are computed independently.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +16,11 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
 from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.one_step import one_step, pre_activations
 
-Array = NDArray[np.float64]
 Samples = Sequence[int] | NDArray[np.int64]
 
 
@@ -38,11 +36,10 @@ class Population:
 
     def change(self, batch: Samples) -> Array:
         """Delta z^(L) at the observed input under one step of rate 1 on these samples: (width,)."""
-        chosen = list(batch)
-        count = len(chosen)
+        chosen, count = list(batch), len(batch)
         inputs = np.concatenate([self.inputs[chosen], self.observed[None]])
         errors = np.concatenate([self.errors[chosen], np.zeros((1, self.net.outputs))])
-        # The observed input is a sample without error, which the mean over samples counts.
+        # The observed input is a sample without error; the mean over samples counts it.
         *_, top = one_step(self.net.replace(inputs=count + 1), self.weights, inputs, errors)
         return np.asarray(top[-1] * (count + 1) / count)
 

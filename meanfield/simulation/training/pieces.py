@@ -1,10 +1,8 @@
-"""Gradients of nets of stencils by pieces of the nets and samples, which stay in the caches from layer to layer.
+"""Gradients of nets of stencils, piece by piece of the nets and samples, so that values stay in the caches.
 
-A loss is a mean over samples, so that its gradients on a batch are those on parts of it, each by its share of the
-samples, summed; to rounding, pieces change nothing.
+A loss is a mean over samples, so its gradients on a batch are the sum of those on its parts, each times its share of
+the samples: pieces change nothing but rounding.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -52,42 +50,42 @@ class Pieces:
     @staticmethod
     def serve(net: Net, arrays: Arrays) -> bool:
         """Whether these arrays, and all linear maps below the readout, can do without patches."""
-        linear = [one for unit in net.units for one in unit.maps if isinstance(one, Linear)]
-        return arrays.convolution is not None and bool(linear) and all(one.is_one_stencil for one in linear)
+        linear = [spec for unit in net.units for spec in unit.maps if isinstance(spec, Linear)]
+        return arrays.convolution is not None and bool(linear) and all(spec.is_one_stencil for spec in linear)
 
     def sweep(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
         """Outputs (D, M, B, T) of all nets on a batch, and their gradients by name, as of the whole at once."""
         nets = len(next(iter(weights.values())))
         groups = [
-            self._of_group({name: one[group] for name, one in weights.items()}, batch.of_nets(group), loss, curved)
+            self._of_group(
+                {name: weight[group] for name, weight in weights.items()}, batch.of_nets(group), loss, curved
+            )
             for group in cuts(nets, self.together)
         ]
-        outputs, found = zip(*groups, strict=True)
-        return np.concatenate(outputs), {
-            name: Gradient(
-                _stacked([one[name].slope for one in found]),
-                _stacked([one[name].curvature for one in found]) if curved else None,
-            )
-            for name in found[0]
-        }
+        outputs, parts = zip(*groups, strict=True)
+        slopes = {name: _stacked([part[name].slope for part in parts]) for name in parts[0]}
+        if not curved:
+            return np.concatenate(outputs), {name: Gradient(slope) for name, slope in slopes.items()}
+        curvatures = {name: _stacked([part[name].curvature for part in parts]) for name in parts[0]}
+        return np.concatenate(outputs), {name: Gradient(slopes[name], curvatures[name]) for name in slopes}
 
     def _of_group(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
-        """Of as many nets as lie side by side."""
+        """As `sweep`, of nets that lie side by side."""
         nets = len(next(iter(weights.values())))
-        laid_out = {name: np.asfortranarray(one) for name, one in weights.items()}
+        laid_out = {name: np.asfortranarray(matrix) for name, matrix in weights.items()}
         matrices = given_weights(self._net, laid_out)
         outputs: list[Any] = []
         total: Gradients = {}
         for samples in cuts(batch.samples, self.samples):
             output, own = self._of_piece(matrices, nets, batch.part(samples), loss, curved, batch.samples)
             outputs.append(output)
-            total = own if not total else {name: _sum(one, own[name]) for name, one in total.items()}
+            total = own if not total else {name: _sum(gradient, own[name]) for name, gradient in total.items()}
         return np.concatenate(outputs, axis=2), total
 
     def _of_piece(
         self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, whole: int
     ) -> tuple[Any, Gradients]:
-        """Of some samples of a ``whole`` batch; what its passes keep is let go before the next."""
+        """As `sweep`, of some samples of a ``whole`` batch; what the passes keep is let go before the next piece."""
         inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
         state = forward(self._net, matrices, inputs, self._arrays)
         return state.output, loss_gradients(state, loss, part.targets, curved, part.samples / whole)
@@ -99,7 +97,7 @@ def power_of_two(most: int) -> int:
 
 
 def cuts(total: int, most: int) -> Iterator[slice]:
-    """So many nets or samples, in order, as many at a time as a power of two up to ``most``, and what is left by less.
+    """Slices of so many nets or samples, each as long as a power of two up to ``most`` allows.
 
     Powers of two fill the vectors of a tile, and are whole rows of them.
     """
@@ -110,30 +108,27 @@ def cuts(total: int, most: int) -> Iterator[slice]:
         first += size
 
 
-def _sum(one: Gradient, other: Gradient) -> Gradient:
-    curvature = None if one.curvature is None else _plus(one.curvature, other.curvature)
-    return Gradient(_plus(one.slope, other.slope), curvature)
+def _sum(first: Gradient, second: Gradient) -> Gradient:
+    curvature = None if first.curvature is None else _plus(first.curvature, second.curvature)
+    return Gradient(_plus(first.slope, second.slope), curvature)
 
 
-def _plus(total: Direction, one: Any) -> Direction:
-    """By factors while these are worth it, else in place."""
+def _plus(total: Direction, added: Any) -> Direction:
+    """As factors while these are fewer numbers, else in place."""
     if isinstance(total, Factored):
-        return add_momentum(total, 1.0, one, 1.0)
-    total += dense(one)
+        return add_momentum(total, 1.0, added, 1.0)
+    total += dense(added)
     return total
 
 
 def _stacked(groups: Sequence[Any]) -> Direction:
-    """Those of all nets, the last axis innermost, as optimizers go through them."""
+    """The matrices of all nets, with the last axis innermost, as optimizers go through them."""
     if isinstance(groups[0], Factored):
-        return Factored(*(np.concatenate([getattr(one, side) for one in groups]) for side in ("left", "right")))
+        return Factored(*(np.concatenate([getattr(group, side) for group in groups]) for side in ("left", "right")))
     stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
     return np.concatenate(groups, out=stack)
 
 
 def _keep_freed_memory() -> None:
-    """Have the C library of Linux keep what is freed for the next array, in place of fetching it page by page anew.
-
-    It does so once a block as large as this was freed (`simulation.weights.slabs`); elsewhere nothing happens.
-    """
+    """Make the C library of Linux keep freed memory for the next array: it does once so large a block was freed."""
     np.empty(BLOCK_NUMBERS)

@@ -1,7 +1,5 @@
 """Training of several nets side by side: steps of one optimizer on all weights of a net."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.nets.net import Net
-from meanfield.optimizers.adamw import AdamW
 from meanfield.optimizers.base import Gradient, Optimizer, Place, move
+from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.passes import Forward, forward
@@ -20,28 +18,27 @@ from meanfield.simulation.training.losses import Loss
 from meanfield.simulation.training.pieces import Pieces
 from meanfield.simulation.weights.matrices import given_weights
 
-# Name of a weight -> "learning_rate", a number or an array with one for every net, and if wanted the numbers
+# Name of a weight -> "learning_rate", one number or an array of one for every net, and optionally the numbers
 # "weight_decay" and "epsilon".
 Hyperparameters = Callable[[str], Mapping[str, Any]]
 
-# An epsilon that nobody names: far below any gradient.
+# The default epsilon, far below any gradient.
 TINY = 1e-16
 
-# Gradients whose squares, of which optimizers are made, are beyond this come near the end of the floats.
+# Optimizers take squares of gradients; squares beyond this come near the end of the floats.
 LARGEST_SQUARE = {"float64": 1e300, "float32": 1e36}
 
 
 @dataclass
 class Training:
-    """D nets of one spec, side by side, their data, their optimizer and how far they have come.
+    """D nets of one spec in training, side by side, with their data and their optimizer.
 
     Attributes:
         weights: by name, (D, out, in taps), biases (D, out, 1); steps are made in place.
         data: all samples.
-        optimizer: of matrices, and of biases too if it is one of single elements; others leave biases to
-            ``for_biases``.
-        batches: which samples a step takes; if left out, every step takes all.
-        gone: which nets have left the range of floats: their weights are nan from there on, (D,).
+        optimizer: of matrices, and of biases too if it is elementwise; others leave biases to ``for_biases``.
+        batches: the samples that a step takes; all of them if left out.
+        gone: which nets have left the range of floats, (D,); their weights are nan from there on.
     """
 
     net: Net
@@ -64,10 +61,11 @@ class Training:
         self.gone = np.zeros(self.nets, bool)
         self._matrices = given_weights(self.net, self.weights, self.arrays.xp.concatenate)
         self._pieces = Pieces(self.net, self.nets, self.arrays) if Pieces.serve(self.net, self.arrays) else None
-        self._settings = {name: _settled(self.hyperparameters(name)) for name in self.weights}
+        defaults = {"weight_decay": 0.0, "epsilon": TINY}
+        self._settings = {name: defaults | dict(self.hyperparameters(name)) for name in self.weights}
 
     def look(self) -> Forward:
-        """The forward pass of the nets as they stand on the samples of the next step, made once."""
+        """The forward pass of the nets as they are on the samples of the next step, made once."""
         if self._seen is None:
             self._seen = forward(self.net, self._matrices, self.batch.inputs, self.arrays)
         return self._seen
@@ -81,10 +79,10 @@ class Training:
         return self._batch
 
     def losses(self) -> Any:
-        """The loss of every net on the samples of the next step, before it, (D,); infinite of nets that are gone."""
+        """The loss of every net on the samples of the next step, (D,), before it; infinite for nets that are gone."""
         output = self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
-        found = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
-        return np.where(np.isfinite(found) & ~self.gone, found, np.inf)
+        losses = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
+        return np.where(np.isfinite(losses) & ~self.gone, losses, np.inf)
 
     def slope(self) -> Any:
         """dL/dout of the samples of the next step, (D, M, B, T)."""
@@ -92,17 +90,17 @@ class Training:
 
     def rate(self, name: str) -> Any:
         """The learning rate of a weight."""
-        return self._settings[name][0]
+        return self._settings[name]["learning_rate"]
 
     def step(self) -> dict[str, list[Direction]]:
-        """Delta W = -eta (A + lambda W) in every weight (P1 C.1); returns the A by name, net by net."""
+        """Delta W = -eta (A + lambda W) in every weight; returns the A by name, net by net."""
         if self._pieces is None:
-            found = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
+            gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
         else:
-            found = self._sweep(self._pieces)[1]
-        self._leave_out(found)
+            gradients = self._sweep(self._pieces)[1]
+        self._leave_out(gradients)
         self._seen, self._batch, self._swept, self.taken = None, None, None, self.taken + 1
-        return {name: self._stepped(name, gradient) for name, gradient in found.items()}
+        return {name: self._stepped(name, gradient) for name, gradient in gradients.items()}
 
     def require_floats(self) -> None:
         """Raise OverflowError if a net has left the range of floats."""
@@ -115,17 +113,20 @@ class Training:
             self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved)
         return self._swept
 
-    def _leave_out(self, found: Mapping[str, Gradient]) -> None:
-        """Let go the nets whose gradients are not finite, or whose squares would not be."""
+    def _leave_out(self, gradients: Mapping[str, Gradient]) -> None:
+        """Mark the nets whose gradients, or their squares, are not finite."""
         xp = self.arrays.xp
-        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in found.values()]).max(axis=0)
+        largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in gradients.values()]).max(axis=0)
         self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
         if self.gone.any():
             for whole in self.weights.values():
                 whole[xp.asarray(self.gone)] = np.nan
 
     def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
-        whole, (rate, decay, epsilon), method = self.weights[name], self._settings[name], self._method(name)
+        whole, method = self.weights[name], self.optimizer
+        rate, decay, epsilon = (self._settings[name][key] for key in ("learning_rate", "weight_decay", "epsilon"))
+        if len(self.net.weights[name].shape) == 1 and not method.elementwise:
+            method = self.for_biases
         if not method.elementwise:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
         if isinstance(rate, np.ndarray):
@@ -134,26 +135,17 @@ class Training:
         _move(whole, direction, rate, decay)
         return [_of_net(direction, net) for net in range(self.nets)]
 
-    def _method(self, name: str) -> Optimizer:
-        is_bias = len(self.net.weights[name].shape) == 1
-        return self.for_biases if is_bias and not self.optimizer.elementwise else self.optimizer
-
     def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:
-        """Net by net, for optimizers of whole matrices; nets that are gone stay."""
-        states, found = self.states.setdefault(name, [None] * self.nets), []
+        """Net by net, for optimizers of whole matrices; nets that are gone make no step."""
+        states, directions = self.states.setdefault(name, [None] * self.nets), []
         for net, own_rate in enumerate(np.broadcast_to(rate, self.nets).tolist()):
             own, direction = self.weights[name][net], _of_net(slope, net)
             if not self.gone[net]:
                 place = Place(own, own_rate, epsilon)
                 direction, states[net] = self.optimizer.step(states[net], Gradient(direction), place)
                 _move(own, direction, own_rate, decay)
-            found.append(direction)
-        return found
-
-
-def _settled(given: Mapping[str, Any]) -> tuple[Any, float, float]:
-    """Learning rate, weight decay and epsilon of a weight."""
-    return given["learning_rate"], given.get("weight_decay", 0.0), given.get("epsilon", TINY)
+            directions.append(direction)
+        return directions
 
 
 def _move(weights: Any, direction: Direction, rate: Any, decay: float) -> None:

@@ -15,19 +15,16 @@ Linear nets are the case m = n. The law is that of drawn matrices, not an approx
 Source: docs/theory.md section 13.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
 from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS, column_energies
-
-Array = NDArray[np.float64]
 
 # Numbers that one layer of one draw holds while it is made.
 NUMBERS_PER_LAYER = 1 + CHI_SQUARES + NORMALS + 2
@@ -76,12 +73,12 @@ def draw_gram_energies(
 
 
 def _active_units(architecture: Sequential, widths: NDArray[np.int64], generator: Generator) -> NDArray[np.int64]:
-    """m_1 .. m_L: fair coins, or all units of a linear net."""
+    """m_1 .. m_L: sums of fair coins, or all units of a linear net."""
     return widths if architecture.activation == "linear" else generator.binomial(widths, 0.5)
 
 
 def _halved_degrees(active: NDArray[np.int64], inactive: NDArray[np.int64]) -> Array:
-    """Half the degrees of freedom of a layer's chi-squares, by their places; what has none is 0."""
+    """Half the degrees of freedom of a layer's chi-squares, by their places, at least 0."""
     degrees = (active, inactive, active - 1, active - 2, active - 3, active - 4, inactive - 1, inactive - 2)
     return np.maximum(np.stack(degrees, axis=1), 0) / 2
 

@@ -1,28 +1,27 @@
-"""Gaussian weight matrices behind one interface: filled in advance, or revealed only where they are looked at.
+"""Gaussian weight matrices behind one interface: filled in advance, or revealed query by query.
 
-All that the passes need of a matrix is its product with a few columns from either side.
+The passes need no more of a matrix than its products with a few columns from either side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import prod
 from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.weights.slabs import Slabs
 
-Array = NDArray[np.float64]
 Empty = Callable[[tuple[int, ...]], Array]
 
 KINDS = ("dense", "lazy")
-# How energies may be drawn, besides: without matrices, by the Gram process.
+# Energies may also be drawn without matrices, by the Gram process.
 ENERGY_KINDS = (*KINDS, "gram")
 
 
@@ -41,7 +40,7 @@ Weights = dict[str, WeightMatrix]
 
 
 class Dense:
-    """A matrix whose every element is at hand."""
+    """A matrix that holds all its elements."""
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
@@ -60,42 +59,32 @@ class Grouped:
         self._groups, self._concatenate = groups, concatenate
 
     def times(self, columns: Array) -> Array:
-        return self._concatenate([one.times(part) for one, part in self._parts(columns)], axis=1)
+        return self._concatenate([group.times(part) for group, part in self._parts(columns)], axis=1)
 
     def transpose_times(self, columns: Array) -> Array:
-        return self._concatenate([one.transpose_times(part) for one, part in self._parts(columns)], axis=1)
+        return self._concatenate([group.transpose_times(part) for group, part in self._parts(columns)], axis=1)
 
     def _parts(self, columns: Array) -> Iterator[tuple[WeightMatrix, Array]]:
         size = columns.shape[1] // len(self._groups)
-        return ((one, columns[:, g * size : (g + 1) * size]) for g, one in enumerate(self._groups))
+        return ((group, columns[:, g * size : (g + 1) * size]) for g, group in enumerate(self._groups))
 
 
 class Lazy:
-    """A matrix with i.i.d. N(0, s) elements, revealed query by query; exact in law for any adaptive sequence.
+    """One group of a weight with i.i.d. N(0, s) elements, revealed query by query; exact for any adaptive sequence.
 
-    Kept are orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with
-    B = W^T Q_L. A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh:
-    its part along Q_L is already known, the rest is independent of everything seen (docs/theory.md section 12). A query
-    costs O(n r) instead of O(n^2), in numbers drawn, in arithmetic and in memory. What has been asked is drawn for good
-    and answers alike in any later order; who asks first decides which numbers go where, so that a program that asks in
-    another order makes another draw of the same law.
+    It keeps orthonormal bases of the columns seen from the right, with A = W Q_R, and from the left, with B = W^T Q_L.
+    A new direction q, orthogonal to Q_R, has W q = Q_L B^T q + (I - Q_L Q_L^T) sqrt(s) xi with xi fresh: its part along
+    Q_L is already known, the rest is independent of everything seen (docs/theory.md section 12). A query costs O(n r)
+    instead of O(n^2), in numbers drawn, in arithmetic and in memory. Answers stay the same in any later query; the
+    order of the queries decides which numbers go where, so another order makes another draw of the same law.
 
-    ``room`` is how many directions from the right and from the left have their place from the start: a matrix that is
-    asked again and again would otherwise move all it knows every time.
+    ``room`` is how many directions from the right and from the left have space from the start: a matrix that is asked
+    often would otherwise move all it knows every time.
     """
 
-    def __init__(
-        self,
-        rows: int,
-        columns: int,
-        variance: float,
-        normals: NormalSource,
-        slabs: Slabs,
-        room: tuple[int, int] = (0, 0),
-    ) -> None:
-        self._deviation = np.sqrt(variance)
-        self._normals = normals
-        self._slabs = slabs
+    def __init__(self, weight: Weight, normals: NormalSource, slabs: Slabs, room: tuple[int, int] = (0, 0)) -> None:
+        rows, columns = weight.group_rows, weight.fan_in
+        self._deviation, self._normals, self._slabs = np.sqrt(weight.variance), normals, slabs
         self._right = _Side(normals.draws, columns, rows, room[0], normals.precision)
         self._left = _Side(normals.draws, rows, columns, room[1], normals.precision)
 
@@ -108,8 +97,8 @@ class Lazy:
     def _ask(self, side: _Side, other: _Side, columns: Array) -> Array:
         """Answer the columns; vectors lie in one piece, columns outermost in memory.
 
-        First questions come from the forward and the backward pass, and they and their answers live as long as the
-        draw: they are kept in slabs. More are asked by the tangent, which soon lets the matrix go.
+        The first queries come from the forward and the backward pass; they and their answers live as long as the draw
+        and are kept in slabs. Later ones come from the tangent, which soon lets the matrix go.
         """
         queries = np.ascontiguousarray(columns.swapaxes(1, 2))
         draws, count, _ = queries.shape
@@ -152,10 +141,10 @@ def _moved(array: Array, known: int, rows: int, empty: Empty) -> Array:
 
 
 class NormalSource:
-    """Standard normals of several draws at once, each draw from its own generator, through one stock filled in blocks.
+    """Standard normals of several draws, each from its own generator, through one stock filled in blocks.
 
-    What a draw gets does not depend on the block, nor on the draws beside it; where few numbers are ``expected``, no
-    more are made. In single precision they are those of double precision, rounded.
+    The numbers of a draw depend neither on the block nor on other draws; where few are ``expected``, no more are made.
+    In single precision they are those of double precision, rounded.
     """
 
     BLOCK = 1 << 15
@@ -171,14 +160,14 @@ class NormalSource:
         return np.empty(shape, self.precision)
 
     def take(self, count: int) -> tuple[Array, int]:
-        """The stock (D, any), and where in it the next ``count`` numbers of every draw start; good until the next."""
+        """The stock (D, any), and where the next ``count`` numbers of every draw start; valid until the next call."""
         if self._used + count > self._stock.shape[1]:
             self._refill(count)
         start, self._used = self._used, self._used + count
         return self._stock, start
 
     def _refill(self, count: int) -> None:
-        """Move what is left to the front, and fill the rest: a block, or more if one request takes more."""
+        """Move what is left to the front and fill the rest: a block, or more if one request needs more."""
         kept = self._stock[:, self._used :]
         left = kept.shape[1]
         stock = self.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
@@ -188,41 +177,40 @@ class NormalSource:
         self._stock, self._used = stock, 0
 
 
+# The matrix of one group of a weight, which has these of its rows.
+GroupMatrix = Callable[[Weight, slice], WeightMatrix]
+
+
+def grouped(weight: Weight, matrix_of: GroupMatrix, concatenate: Callable[..., Array] = np.concatenate) -> WeightMatrix:
+    """A weight as the passes take it, group by group."""
+    size = weight.group_rows
+    groups = [matrix_of(weight, slice(first, first + size)) for first in range(0, size * weight.groups, size)]
+    return groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
+
+
+def named(net: Net, matrix_of: GroupMatrix, concatenate: Callable[..., Array] = np.concatenate) -> Weights:
+    """The weights of a net by name."""
+    return {name: grouped(weight, matrix_of, concatenate) for name, weight in net.weights.items()}
+
+
 def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
     """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
     if kind == "dense":
-        return named(net, lambda rows, columns, s: draw_dense(rows, columns, s, generators, precision), np.concatenate)
+        return named(net, lambda weight, _: draw_dense(weight, generators, precision))
     normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
-    return named(net, lambda rows, columns, s: Lazy(rows, columns, s, normals, slabs), np.concatenate)
+    return named(net, lambda weight, _: Lazy(weight, normals, slabs))
 
 
 def given_weights(
     net: Net, weights: Mapping[str, Array], concatenate: Callable[..., Array] = np.concatenate
 ) -> Weights:
-    """Numbers (D, n', m) by name, those of groups one below the other, as the passes ask for them."""
-    found: Weights = {}
-    for name, weight in net.weights.items():
-        rows = weight.shape[0] // weight.groups
-        groups: list[WeightMatrix] = [Dense(weights[name][:, g * rows : (g + 1) * rows]) for g in range(weight.groups)]
-        found[name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
-    return found
+    """Numbers (D, n', m) by name, those of groups one below the other, as the passes take them."""
+    return named(net, lambda weight, rows: Dense(weights[weight.name][:, rows]), concatenate)
 
 
-def named(net: Net, drawn: Callable[[int, int, float], WeightMatrix], concatenate: Callable[..., Array]) -> Weights:
-    """The weights of a net by name, group by group ``drawn`` of (rows, columns, variance)."""
-    found: Weights = {}
-    for weight in net.weights.values():
-        size = weight.shape[0] // weight.groups, prod(weight.shape[1:]), weight.variance
-        groups = [drawn(*size) for _ in range(weight.groups)]
-        found[weight.name] = groups[0] if weight.groups == 1 else Grouped(groups, concatenate)
-    return found
-
-
-def draw_dense(
-    rows: int, columns: int, variance: float, generators: list[Generator], precision: str = "float64"
-) -> Dense:
-    """A matrix of i.i.d. N(0, variance) elements, one draw per generator; in single precision those, rounded."""
-    matrix = np.empty((len(generators), rows, columns), precision)
-    for generator, one in zip(generators, matrix, strict=True):
-        fill_normal(generator, one.reshape(-1), np.sqrt(variance))
-    return Dense(matrix)
+def draw_dense(weight: Weight, generators: list[Generator], precision: str = "float64") -> Dense:
+    """One group of a weight, one draw per generator; in single precision the same numbers, rounded."""
+    matrices = np.empty((len(generators), weight.group_rows, weight.fan_in), precision)
+    for generator, matrix in zip(generators, matrices, strict=True):
+        fill_normal(generator, matrix.reshape(-1), np.sqrt(weight.variance))
+    return Dense(matrices)

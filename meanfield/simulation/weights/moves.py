@@ -1,10 +1,8 @@
-"""What moved weights do to the outputs of their maps: the gradient's own step, or any other move of theirs."""
-
-from __future__ import annotations
+"""How moves of the weights change the outputs of their maps: the gradient's own step, or any other move."""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +15,7 @@ from meanfield.simulation.passes import Forward, Place, backward, tangent, throu
 
 
 class WeightMoves(ABC):
-    """What the weights of these places do there. Each is moved when it is first asked for, at all of its uses."""
+    """The changes that moved weights make at their places; a weight is moved at all its uses when first asked for."""
 
     def __init__(self, state: Forward, places: Iterable[Place]) -> None:
         self._state = state
@@ -36,8 +34,8 @@ class WeightMoves(ABC):
         return self._state.net.units[place[0]].maps[place[1]]
 
     def _input(self, place: Place) -> Any:
-        one, values = self._map(place), self._state.passages[place[0]].input_of(place[1], self._state.setting)
-        return operation_of(one).seen(one, values, self._state.setting)
+        spec, values = self._map(place), self._state.passages[place[0]].input_of(place[1], self._state.setting)
+        return operation_of(spec).seen(spec, values, self._state.setting)
 
     @abstractmethod
     def _moved(self, places: list[Place]) -> list[Any]:
@@ -48,17 +46,17 @@ class GradientMoves(WeightMoves):
     """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
 
     At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
-    whichever is less work.
+    whichever is less work. The ``errors`` are used up: each is let go once its weight has moved.
     """
 
-    def __init__(self, state: Forward, errors: Mapping[Place, Any]) -> None:
+    def __init__(self, state: Forward, errors: MutableMapping[Place, Any]) -> None:
         super().__init__(state, sorted(errors))
         self._errors = errors
 
     def _moved(self, places: list[Place]) -> list[Any]:
-        one, setting = self._map(places[0]), self._state.setting
-        errors = [self._errors[place] for place in places]
-        if isinstance(one, Bias):
+        spec, setting = self._map(places[0]), self._state.setting
+        errors = [self._errors.pop(place) for place in places]
+        if isinstance(spec, Bias):
             total = sum(setting.by_sample(error).sum(axis=(3, 4)) for error in errors)[..., None, None]
             shapes = [setting.by_sample(error).shape for error in errors]
             ones = setting.arrays.xp.ones((1, 1, 1, *shapes[0][3:]), dtype=errors[0].dtype)
@@ -82,8 +80,8 @@ Product = Callable[[list[Place], Any], Any]
 class MatrixMoves(WeightMoves):
     """Weights moved by matrices: Delta W X at every use, all uses of a weight in one product.
 
-    ``product`` is asked once for every weight, or stack of them, when it is first used: with its places, and their
-    patches side by side, (D, columns, places B S), of which a bias has a row of ones.
+    ``product`` is called once for every weight, or stack of them, with its places and their patches side by side,
+    (D, columns, places B S); a bias has a row of ones.
     """
 
     def __init__(self, state: Forward, product: Product) -> None:
@@ -93,20 +91,20 @@ class MatrixMoves(WeightMoves):
     def _moved(self, places: list[Place]) -> list[Any]:
         setting, inputs = self._state.setting, [self._input(place) for place in places]
         maps = [self._map(place) for place in places]
-        patches = _side_by_side([_seen(one, x, setting) for one, x in zip(maps, inputs, strict=True)], setting)
+        patches = _side_by_side([_seen(spec, x, setting) for spec, x in zip(maps, inputs, strict=True)], setting)
         moved = self._product(places, patches)
         return _by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), inputs[0].shape[2:], setting)
 
 
-def _seen(one: Any, values: Any, setting: Setting) -> Any:
+def _seen(spec: Any, values: Any, setting: Setting) -> Any:
     """Patches (D, C k, B S) of a linear map's input, and ones (D, 1, B S) of a bias's."""
-    if isinstance(one, Bias):
+    if isinstance(spec, Bias):
         return setting.arrays.xp.ones((len(values), 1, values.shape[2] * values.shape[3]), dtype=values.dtype)
-    return patches_of(one, values, setting)
+    return patches_of(spec, values, setting)
 
 
 def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """sum_uses U (X^T X_here) at every use of one weight, of one use or of several, in one group or in several."""
+    """sum_uses U (X^T X_here) at every use of one weight."""
     if maps[0].weights[0].groups > 1:
         return _by_groups(maps, errors, features, setting)
     if len(maps) == 1:
@@ -114,17 +112,17 @@ def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: S
     return _tied_updates(maps, errors, features, setting)
 
 
-def own_update(one: Linear, error: Any, features: Any, setting: Setting) -> Any:
+def own_update(spec: Linear, error: Any, features: Any, setting: Setting) -> Any:
     """U (X^T X), X the patches of the features: as U times the Gram matrix or as (U X^T) X, the cheaper."""
     places = setting.samples * features.shape[3]
-    if places == 1:  # the Gram matrix is a number, and errors may lie in memory as they like
-        return error * site_gram(one, features, setting)[..., None]
+    if places == 1:  # the Gram matrix is a number, whatever the memory order of the errors
+        return error * site_gram(spec, features, setting)[..., None]
     rows = error.reshape(len(error), -1, places)
-    gram, explicit = own_update_operations(places, features.shape[1], one.taps, rows.shape[1])
+    gram, explicit = own_update_operations(places, features.shape[1], spec.taps, rows.shape[1])
     if gram <= explicit:
-        update = rows @ site_gram(one, features, setting)
+        update = rows @ site_gram(spec, features, setting)
     else:
-        patches = patches_of(one, features, setting)
+        patches = patches_of(spec, features, setting)
         update = (rows @ patches.swapaxes(1, 2)) @ patches
     return update.reshape(error.shape)
 
@@ -136,34 +134,34 @@ def own_update_operations(places: int, channels: int, taps: int, rows: int) -> t
     return gram, explicit
 
 
-def site_gram(one: Linear, features: Any, setting: Setting) -> Any:
+def site_gram(spec: Linear, features: Any, setting: Setting) -> Any:
     """X^T X over all site pairs of the batch, (D, B S, B S), without forming X = patches(features)."""
     draws, channels, samples, sites = features.shape
     flat = features.reshape(draws, channels, samples * sites)
-    # Of a matrix and its own transpose NumPy makes one half, and mirrors it in up to four times the product's time.
+    # Without the copy NumPy makes one half of the product and mirrors it, in up to four times the product's time.
     gram = flat.swapaxes(1, 2) @ flat.copy()
-    if one.taps == 1:
+    if spec.taps == 1:
         return gram
-    return setting.arrays.sum_over_shifts(gram, stencil(one, setting), samples)
+    return setting.arrays.sum_over_shifts(gram, stencil(spec, setting), samples)
 
 
 def _by_groups(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
     """`_updates` of every group by itself."""
     (weight,) = maps[0].weights
-    rows, below = weight.shape[0] // weight.groups, weight.shape[1]
+    rows, below = weight.group_rows, weight.shape[1]
     alone = Weight(weight.name, (rows, *weight.shape[1:]), weight.variance)
     by_group = []
     for group in range(weight.groups):
         own = [error[:, group * rows : (group + 1) * rows] for error in errors]
         seen = [values[:, group * below : (group + 1) * below] for values in features]
-        by_group.append(_updates([replace(one, weights=(alone,)) for one in maps], own, seen, setting))
+        by_group.append(_updates([replace(spec, weights=(alone,)) for spec in maps], own, seen, setting))
     return [setting.arrays.xp.concatenate(parts, axis=1) for parts in zip(*by_group, strict=True)]
 
 
 def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """sum_uses U (X^T X_here) at every use of one weight, all at once."""
+    """The same for a tied weight, all uses at once."""
     xp = setting.arrays.xp
-    patches = _side_by_side([patches_of(one, x, setting) for one, x in zip(maps, features, strict=True)], setting)
+    patches = _side_by_side([patches_of(spec, x, setting) for spec, x in zip(maps, features, strict=True)], setting)
     draws, channels, places = len(patches), errors[0].shape[1], patches.shape[2] // len(maps)
     columns = xp.concatenate([error.reshape(draws, channels, -1, places) for error in errors], axis=3)
     rows = columns.reshape(draws, -1, patches.shape[2])

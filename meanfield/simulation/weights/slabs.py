@@ -1,13 +1,10 @@
-"""Memory for many arrays that live about equally long, taken from the system in few large blocks."""
-
-from __future__ import annotations
+"""Memory for many arrays of similar lifetimes, taken from the system in few large blocks."""
 
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 # Large enough that NumPy asks the system for huge pages (a page fault per 2 MiB instead of per 4 KiB: touching new
 # memory then takes a third of the time). Just below 32 MiB, the largest block after whose release the C library of
@@ -17,7 +14,7 @@ BLOCK_NUMBERS = 30 << 17
 
 
 class Slabs:
-    """Hands out uninitialised arrays from large blocks; a block goes back when none of its arrays is in use."""
+    """Uninitialised arrays from large blocks; a block is freed when none of its arrays is in use."""
 
     def __init__(self, precision: str = "float64") -> None:
         self._rest = np.empty(0, precision)

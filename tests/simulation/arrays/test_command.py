@@ -86,7 +86,7 @@ def test_a_missing_device_is_one_line(simulation, tmp_path, capsys, monkeypatch)
 
 
 def test_another_name_is_one_line(tmp_path, capsys):
-    module = importlib.import_module("sims.mlp_depth")
+    module = importlib.import_module("sims.mlp_depth.__main__")
     with pytest.raises(SystemExit) as refusal:
         module.main(["--backend", "torch", "--out", str(tmp_path / "run.nc")])
     assert refusal.value.code == 2

@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.simulation.arrays.groups import draw_energies_on
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.kernels import patches
-from meanfield.simulation.measures import update_energy
+from meanfield.simulation.measures import overlap_methods
 from tests.draws import given_draw
 from tests.strategies import architectures
 
@@ -89,7 +89,7 @@ def test_another_draw_is_seen(cupy, host_normals):
 def test_the_device_is_asked(cupy, monkeypatch):
     """Negative control of all of the above: with a loop of the host's in their place, the passes do not run."""
     device = arrays_of(cupy, "float64")
-    monkeypatch.setattr(update_energy, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
     object.__setattr__(device, "gather", patches.gather)
     with pytest.raises(Exception, match=r"cannot determine Numba type|StrictArray|cupy"):
         draw_energies_on(NETS["conv, probe"], 0, range(2), backend=cupy)

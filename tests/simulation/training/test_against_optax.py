@@ -34,7 +34,7 @@ def _double_precision():
 
 
 def theirs(name, rate):
-    """The same optimizer by optax: P1's Muon is SGD's Nesterov momentum, orthogonalised."""
+    """The same optimizer by optax: Muon of Zheng et al. 2026 is SGD's Nesterov momentum, orthogonalised."""
     if name == "sgd":
         return optax.chain(optax.add_decayed_weights(0.0), optax.sgd(rate, momentum=0.9))
     if name == "adamw":

@@ -101,7 +101,7 @@ def test_nets_that_leave_the_floats_leave_their_neighbours_alone():
     both, alone = (made(net, SGD(0.9), NUMPY.for_training(), nets, CrossEntropy()) for nets in (4, 2))
     for training, rates in ((both, [0.1, 0.2, 1e200, 0.1]), (alone, [0.1, 0.2])):
         for name in training.weights:
-            training._settings[name] = np.array(rates), 0.0, 0.0
+            training._settings[name] = {"learning_rate": np.array(rates), "weight_decay": 0.0, "epsilon": 0.0}
         with np.errstate(all="ignore"):
             for _ in range(4):
                 training.step()

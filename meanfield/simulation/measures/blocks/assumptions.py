@@ -1,17 +1,19 @@
-"""What P1's assumptions G.1 - G.3 and claims F.1, F.2 say of a net, looked at while it trains by full batches."""
-
-from __future__ import annotations
+"""Assumptions G.1 - G.3 and claims F.1, F.2 of Zheng et al. 2026, looked at while a net trains by full batches."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Linear, Pointwise
 from meanfield.nets.net import Net
 from meanfield.optimizers.linear_algebra.factored import scaled
 from meanfield.optimizers.linear_algebra.spectrum import rms_operator_norm
 from meanfield.simulation.maps import operation_of
+from meanfield.simulation.measures.base import Pieces
+from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
 from meanfield.simulation.measures.blocks.first_updates import norms_and_alignments, seen_by_matrices
 from meanfield.simulation.measures.blocks.training import Hyperparameters, copied, tabled
 from meanfield.simulation.passes import Forward
@@ -20,32 +22,46 @@ from meanfield.simulation.training.draws import drawn_weights, own_loss
 from meanfield.simulation.training.gradients import uses_of_weights
 from meanfield.simulation.training.training import Training
 
-Array = NDArray[np.float64]
-Found = dict[str, Array]
 
-
-def draw_training_assumptions(
-    net: Net,
-    *,
-    seed: int,
-    draws: range,
-    inputs: Array,
-    labels: Array,
-    hyperparameters: Hyperparameters,
-    steps: Sequence[int],
-) -> Found:
+@dataclass(frozen=True, kw_only=True)
+class TrainingAssumptions(BlockMeasure):
     """Gradient descent without momentum on one batch, the same for all draws, looked at around some of its steps.
 
     A step t takes W to W + Delta W and, on sample i, h_l to h_l + Delta h_l; |.|_R of a matrix is its RMS operator
-    norm, of a vector its root mean square. Means over samples are of the ratios of every sample, but of those that no
-    unit passes on, whose ratios are 0 / 0.
+    norm, of a vector its root mean square. Means over samples are of the ratios of single samples; those that no unit
+    passes on, whose ratios are 0 / 0, are left out.
 
     Args:
         inputs: (d_0, B). labels: (B,), +-1, under which the logistic loss is the binary cross-entropy.
         steps: those to look at, ascending, from 1.
 
-    Returns:
-        NAME -> (draws, steps, ...), M = L k + 2 matrices and L k + 1 activations:
+    Source: Zheng et al. 2026, appendices F.2, G.1, G.2.
+    """
+
+    DIMS: ClassVar[Dims] = {
+        "training_loss": ("step",),
+        "weight_step_ratio": ("step", "matrix"),
+        "weight_travel_ratio": ("step", "matrix"),
+        "feature_step_ratio": ("step", "block"),
+        "feature_travel_ratio": ("step", "block"),
+        "activation_ratio": ("step", "activation"),
+        "sample_update_ratio": ("step", "matrix"),
+        "weight_alignment": ("step", "matrix"),
+        "update_alignment": ("step", "matrix"),
+    }
+
+    hyperparameters: Hyperparameters
+    steps: Sequence[int]
+    inputs: Array
+    labels: Array
+
+    @property
+    def visits(self) -> int:
+        return max(self.steps)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """NAME -> (draws, steps, ...), M = L k + 2 matrices and L k + 1 activations.
+
         training_loss (), before the step;
         weight_step_ratio (M,), |W + Delta W|_R / (|W|_R + |Delta W|_R), and feature_step_ratio (L + 1,), the same of
         h_l, mean over samples; weight_travel_ratio and feature_travel_ratio, Delta now the change from the start to
@@ -54,27 +70,25 @@ def draw_training_assumptions(
         sample_update_ratio (M,), |Delta W^(i) z^(i)|_R / (B |Delta W z^(i)|_R), mean over samples;
         weight_alignment and update_alignment (M,), |A z|_R / (|A|_R |z|_R) for A = W and Delta W.
 
-    Raises:
-        OverflowError: a net leaves the range of floats.
-
-    Source: P1 appendices F.2, G.1, G.2.
-    """
-    data = given_data(net, inputs.T, labels, own_loss(net))
-    training = tabled(net, drawn_weights(net, seed, draws), data, "sgd", hyperparameters, momentum=False)
-    start, first = copied(training.weights), training.look()
-    initial = _norms(start, first)
-    looks = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(1, max(steps) + 1):
-            if step in steps:
-                looks.append(_look(training, start, initial, first))
-            else:
-                training.step()
-            training.require_floats()
-    return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
+        Raises:
+            OverflowError: a net leaves the range of floats.
+        """
+        data = given_data(net, self.inputs.T, self.labels, own_loss(net))
+        training = tabled(net, drawn_weights(net, seed, draws), data, "sgd", self.hyperparameters, momentum=False)
+        start, first = copied(training.weights), training.look()
+        initial = _norms(start, first)
+        looks = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in range(1, max(self.steps) + 1):
+                if step in self.steps:
+                    looks.append(_look(training, start, initial, first))
+                else:
+                    training.step()
+                training.require_floats()
+        return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
 
 
-def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward) -> Found:
+def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward) -> Pieces:
     """Makes one step, and gives what it does."""
     seen, before = training.look(), copied(training.weights)
     losses, samples = training.losses(), _sample_ratios(training)
@@ -84,7 +98,7 @@ def _look(training: Training, start: Mapping[str, Array], initial: Array, first:
     now, after = training.weights, training.look()
     if not np.isfinite(after.values[-1]).all():
         raise OverflowError("streams leave the range of floats; take a smaller learning rate, width or depth")
-    moves = {name: [scaled(one, -training.rate(name)) for one in found] for name, found in directions.items()}
+    moves = {name: [scaled(part, -training.rate(name)) for part in parts] for name, parts in directions.items()}
     own = norms_and_alignments(before, seen_by_matrices(seen), "weight")
     moved = norms_and_alignments(moves, seen_by_matrices(seen), "update")
     norms = _norms(now, seen)
@@ -104,7 +118,7 @@ def _look(training: Training, start: Mapping[str, Array], initial: Array, first:
 
 def _norms(matrices: Mapping[str, Array], state: Forward) -> Array:
     """RMS operator norms of all matrices, (D, M)."""
-    return np.array([[rms_operator_norm(one) for one in matrices[name]] for name in seen_by_matrices(state)]).T
+    return np.array([[rms_operator_norm(matrix) for matrix in matrices[name]] for name in seen_by_matrices(state)]).T
 
 
 def _feature_ratios(before: Forward, after: Forward) -> Array:
@@ -115,32 +129,32 @@ def _feature_ratios(before: Forward, after: Forward) -> Array:
 
 def _activation_ratios(seen: Forward) -> Array:
     """Mean over samples of |phi(W z)| / |W z|, for every matrix below the readout; 1 where no activation follows."""
-    found = []
+    ratios = []
     for passage in seen.passages:
         maps = passage.unit.maps
-        for place, one in enumerate(maps):
-            if not isinstance(one, Linear):
+        for place, part in enumerate(maps):
+            if not isinstance(part, Linear):
                 continue
             if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
-                found.append(np.ones(len(seen.output)))
+                ratios.append(np.ones(len(seen.output)))
                 continue
             given = passage.input_of(place + 1, seen.setting)
             passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, seen.setting)[0]
-            found.append(_mean(_sizes(passed) / _sizes(given)))
-    return np.stack(found, axis=1)
+            ratios.append(_mean(_sizes(passed) / _sizes(given)))
+    return np.stack(ratios, axis=1)
 
 
 def _sample_ratios(training: Training) -> Array:
     """Mean over samples of |Delta W^(i) z_i| / (B |Delta W z_i|) under the gradient: column i of its factors U and X
     makes Delta W^(i) / B, so that this is |u_i| |x_i|^2 / |U X^T x_i|.
     """
-    found = []
+    ratios = []
     for uses in uses_of_weights(training.look(), training.slope()).values():
         (use,) = uses
         errors, seen = use.by_column[:, :, 0, :, 0], use.patches
         alone = _sizes(errors) * (seen * seen).sum(axis=1)
-        found.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
-    return np.stack(found, axis=1)
+        ratios.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
+    return np.stack(ratios, axis=1)
 
 
 def _mean(ratios: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The change of a stream by the order of the block's own updates in it (P1 eqs. 5, 26, appendix B.2).
+"""The change of a stream by the order of the block's own updates in it (Zheng et al. 2026, eqs. 5, 26).
 
 In a linear net of blocks, with W -> W + Delta W in every matrix,
 
@@ -6,17 +6,13 @@ In a linear net of blocks, with W -> W + Delta W in every matrix,
     epsilon_j(s) = sum_{l<=s} a_l [terms with j factors Delta W_l^(i) in block l] applied to h_{l-1} + Delta h_{l-1}
 
 but for j = 0, where W_l^(k) .. W_l^(1) is applied to Delta h_{l-1}: what earlier blocks have changed, carried along.
-The net's first unit makes h_0; the others are the blocks.
+The net's first unit makes h_0; the others are the blocks (appendix B.2 of the paper).
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias, Linear, Pooling
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
@@ -26,7 +22,6 @@ from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.passes import through
 from meanfield.simulation.weights.matrices import given_weights
 
-Array = NDArray[np.float64]
 LINEAR = (Linear, Bias, Pooling)
 
 
@@ -64,23 +59,31 @@ def split_by_order(
 def _block_terms(block: Unit, seen: Array, way: Setting, change: Setting) -> list[Array]:
     """The block applied to what it sees now, by the number of updates in each term."""
     terms = [seen]
-    for one in block.branch:
-        operation = operation_of(one)
-        if isinstance(one, Bias):
-            terms[0] = operation.forward(one, terms[0], way)[0]
-            terms[1] = operation.forward(one, terms[1], change)[0]
+    for part in block.branch:
+        operation = operation_of(part)
+        if isinstance(part, Bias):
+            terms[0] = operation.forward(part, terms[0], way)[0]
+            terms[1] = operation.forward(part, terms[1], change)[0]
             continue
-        kept = [operation.forward(one, term, way)[0] for term in terms]
-        if isinstance(one, Linear):
-            changed = [operation.forward(one, term, change)[0] for term in terms]
+        kept = [operation.forward(part, term, way)[0] for term in terms]
+        if isinstance(part, Linear):
+            changed = [operation.forward(part, term, change)[0] for term in terms]
             kept = [kept[0], *(up + own for up, own in zip(kept[1:], changed[:-1], strict=True)), changed[-1]]
         terms = kept
     return terms
 
 
+def is_linear(net: Net) -> bool:
+    """Whether all maps below the readout are linear."""
+    return not _nonlinear(net)
+
+
+def _nonlinear(net: Net) -> set[str]:
+    return {type(part).__name__ for unit in net.units for part in unit.maps if not isinstance(part, LINEAR)}
+
+
 def _require_linear(net: Net) -> None:
-    names = {type(one).__name__ for unit in net.units for one in unit.maps if not isinstance(one, LINEAR)}
-    if names:
+    if names := _nonlinear(net):
         raise ValueError(f"the net has maps {', '.join(sorted(names))}; only linear nets split by the order of updates")
     if any(unit.skip != number for number, unit in enumerate(net.units[1:], start=1)) or net.units[0].skip is not None:
         raise ValueError("orders of updates are told apart in nets whose units, from the second on, add to the last")

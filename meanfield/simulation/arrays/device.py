@@ -1,19 +1,18 @@
-"""Moving values between sites by whole-array operations: the loops of `kernels.patches` for any array library.
-
-The zero outside the grid is one more site behind the last, which the table's -1 reaches from the end.
-"""
-
-from __future__ import annotations
+"""What a device's library lacks: the loops of `kernels.patches`, and one stream of numbers for a group of draws."""
 
 from typing import Any
 
 import numpy as np
 
+from meanfield.common.seeds import stream_key
 from meanfield.nets.lattice import OUTSIDE, Table
 
 
 class Stencils:
-    """Stencils of one namespace, which keeps the neighbour tables it has been asked for."""
+    """Values moved between sites by whole-array operations of one namespace, which keeps the tables it is asked for.
+
+    The zero outside the grid is one more site behind the last, which the table's -1 reaches from the end.
+    """
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
@@ -59,3 +58,20 @@ class Stencils:
         if id(table) not in self._tables:
             self._tables[id(table)] = (table, self._xp.asarray(table))
         return self._tables[id(table)][1]
+
+
+class GroupNormals:
+    """Standard normals of a group's draws, of one purpose and in one precision, by CuPy's `RandomState`.
+
+    Its Philox generator takes a key of 64 bits, where those of CuPy's newer `Generator` are seeded with 32: among as
+    many groups as long runs have, some would share their numbers.
+    """
+
+    def __init__(self, xp: Any, seed: int, purpose: str, draws: range, precision: str) -> None:
+        key = stream_key(seed, f"{purpose} of {len(draws)} draws on a device", draws.start)
+        self._generator = xp.random.RandomState(key, method=xp.cuda.curand.CURAND_RNG_PSEUDO_PHILOX4_32_10)
+        self._precision = precision
+
+    def standard_normal(self, shape: tuple[int, ...]) -> Any:
+        """The next numbers, in an array of this shape."""
+        return self._generator.standard_normal(shape, dtype=self._precision)

@@ -1,0 +1,119 @@
+"""Optimizers that step every element by itself (Zheng et al. 2026, C.5 - C.8)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from meanfield.common.arrays import Array
+from meanfield.optimizers.base import Gradient, Optimizer, Place, blocks, fresh
+from meanfield.optimizers.linear_algebra.factored import Direction, add_momentum
+
+
+@dataclass(frozen=True)
+class SGD(Optimizer):
+    """M <- beta M + G, A = M; A = G without momentum (C.5)."""
+
+    momentum: float = 0.9
+    elementwise = True
+
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction | None]:
+        moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
+        return moved, moved if self.momentum else None
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Running means of the gradient and of its square, and the number of steps in them."""
+
+    first: Array
+    second: Array
+    steps: int
+
+
+@dataclass(frozen=True)
+class AdamW(Optimizer):
+    """A = m_hat / (sqrt(v_hat) + epsilon) (eq. 19); sign(G) without momentum and epsilon (eq. 20).
+
+    The paper prints epsilon under the root; its table scales epsilon as sqrt(v_hat), which is right only beside it.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.95
+    elementwise = True
+
+    def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Array, Moments]:
+        slope = gradient.slope
+        steps = 1 + (state.steps if state else 0)
+        bias = 1 - self.beta1**steps, 1 - self.beta2**steps
+        first, second, direction = (np.empty_like(place.weights) for _ in range(3))
+        for block in blocks(slope):
+            m, v, g = first[block], second[block], fresh(slope, block)
+            np.multiply(g, 1 - self.beta1, out=m)
+            np.multiply(np.square(g, out=g), 1 - self.beta2, out=v)
+            if state:
+                m += np.multiply(state.first[block], self.beta1, out=g)
+                v += np.multiply(state.second[block], self.beta2, out=g)
+            size = np.sqrt(np.divide(v, bias[1], out=g), out=g)
+            size += place.epsilon or size == 0  # where that is 0, so is m
+            quotient = np.divide(m, size, out=direction[block])
+            quotient /= bias[0]
+        return direction, Moments(first, second, steps)
+
+
+@dataclass(frozen=True)
+class Lion(Optimizer):
+    """A = sign(beta1 M + (1 - beta1) G), then M <- beta2 M + (1 - beta2) G; sign(G) without momentum (C.7)."""
+
+    beta1: float = 0.9
+    beta2: float = 0.99
+    elementwise = True
+
+    def step(self, state: Array | None, gradient: Gradient, place: Place) -> tuple[Array, Array]:
+        slope = gradient.slope
+        direction, mean = np.empty_like(place.weights), np.empty_like(place.weights)
+        for block in blocks(slope):
+            g, m, mixed = fresh(slope, block), mean[block], direction[block]
+            np.multiply(g, 1 - self.beta2, out=m)
+            np.multiply(g, 1 - self.beta1, out=mixed)
+            if state is not None:
+                mixed += np.multiply(state[block], self.beta1, out=g)
+                m += np.multiply(state[block], self.beta2, out=g)
+            np.sign(mixed, out=mixed)
+        return direction, mean
+
+
+@dataclass(frozen=True)
+class Sophia(Optimizer):
+    """A = clip(m / max(rho h, epsilon), 1), h the running diagonal of the curvature, taken anew at every step (C.8).
+
+    An epsilon of zero means its limit: where there is no curvature, the sign of m.
+    """
+
+    beta1: float = 0.965
+    beta2: float = 0.99
+    rho: float = 0.05
+    elementwise = True
+    curved = True
+
+    def step(
+        self, state: tuple[Array, Array] | None, gradient: Gradient, place: Place
+    ) -> tuple[Array, tuple[Array, Array]]:
+        slope, curvature = gradient.slope, gradient.curvature
+        if curvature is None:
+            raise ValueError("Sophia divides by the diagonal of the Hessian; give the gradient its curvature")
+        direction, mean, running = (np.empty_like(place.weights) for _ in range(3))
+        for block in blocks(slope):
+            m, h, g = mean[block], running[block], fresh(slope, block)
+            np.multiply(g, 1 - self.beta1, out=m)
+            np.multiply(curvature[block], 1 - self.beta2, out=h)
+            if state:
+                m += np.multiply(state[0][block], self.beta1, out=g)
+                h += np.multiply(state[1][block], self.beta2, out=g)
+            floor = np.maximum(np.multiply(h, self.rho, out=g), place.epsilon, out=g)
+            if place.epsilon:
+                np.clip(np.divide(m, floor, out=direction[block]), -1, 1, out=direction[block])
+                continue
+            # The clipped quotient without a division by zero: m, cut at plus and minus its floor, over the floor.
+            cut = np.clip(m, -floor, floor) / (floor + (floor == 0))
+            direction[block] = np.where(floor > 0, cut, np.sign(m))
+        return direction, (mean, running)

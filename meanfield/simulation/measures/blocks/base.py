@@ -1,0 +1,56 @@
+"""What measures of nets of blocks in training share: what they cost, and a dataset of every draw."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from math import prod
+from typing import Any, ClassVar
+
+import xarray as xr
+
+from meanfield.common.machine_memory import NUMBER_BYTES
+from meanfield.nets.net import Net
+from meanfield.quantities.registry import QUANTITIES
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
+
+# Dims of every variable, behind the draw.
+Dims = Mapping[str, tuple[str, ...]]
+
+# What a step costs per element of a matrix and per matrix, in operations of a large matrix product.
+OPERATIONS_PER_ELEMENT = 400
+OPERATIONS_PER_MATRIX = 4e7
+
+# Arrays of the size of all matrices that a draw holds: weights twice, two moments, a gradient, a direction, spare.
+ARRAYS = 8
+
+# Draws side by side share what a step costs besides arithmetic: at most so many, and so many weights in all.
+MOST_TOGETHER, NUMBERS_TOGETHER = 4, 1 << 22
+
+
+class BlockMeasure(Measure):
+    """What is read off a net of blocks while it trains.
+
+    The dataset keeps every draw, as slopes over sizes are taken draw by draw: NAME over ``draw`` and its ``DIMS``, with
+    ``block`` 0 for the stream below all blocks.
+    """
+
+    weights: ClassVar[str] = "dense"  # type: ignore[misc]
+    DIMS: ClassVar[Dims]
+
+    @property
+    @abstractmethod
+    def visits(self) -> int:
+        """Steps of training, each of which visits all weights."""
+
+    def cost(self, net: Net) -> Cost:
+        matrices, numbers = sum(len(shape) > 1 for shape in net.weight_shapes), sum(map(prod, net.weight_shapes))
+        operations = self.visits * (OPERATIONS_PER_ELEMENT * numbers + OPERATIONS_PER_MATRIX * matrices)
+        together = max(1, min(MOST_TOGETHER, NUMBERS_TOGETHER // numbers))
+        return Cost(float(operations), ARRAYS * NUMBER_BYTES * numbers, together)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        variables = {}
+        for name, value in values.items():
+            quantity = QUANTITIES[name]
+            words = {"long_name": quantity.long_name, "symbol": quantity.symbol, "units": "1"}
+            variables[name] = xr.DataArray(value, dims=("draw", *self.DIMS[name]), attrs=words)
+        return xr.Dataset(variables, attrs=dict(attrs))

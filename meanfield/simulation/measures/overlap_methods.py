@@ -1,0 +1,147 @@
+"""How the overlap energy of a draw is measured beside its label and output terms: one class for every method.
+
+n_l = channels x samples x sites of value l, and F_l = |Theta^(l)|_F^2 / n_l^2. The tangent kernel Theta itself costs
+O(n_l^2) memory (`meanfield.simulation.measures.tangent_kernel`). The top-layer reduction costs one error column: let a
+white error stand at z^(L). The layers above l turn it into an error at z^(l) that is white in mean (ReLU gates are fair
+coins up to the sign of a weight row, and every site is visited equally often) and n_L / n_l times as strong, so that
+the mean square of the change it causes is F_l n_L. The reduction needs evenly covered grids and gates that know only
+the sign, as those of homogeneous activations do.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.random import Generator
+
+from meanfield.common.arrays import Array
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.net import Net
+from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy
+from meanfield.simulation.passes import Forward, backward, tangent
+from meanfield.simulation.weights.moves import GradientMoves
+
+# Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
+DENSE_UNITS = 128
+
+# Energies (D, L, r) of every column of errors under "", and if asked for at every site, (D, L, r, S), "_by_site".
+ColumnEnergies = dict[str, Array]
+# They, and F_1 .. F_L, (D, L), if it is measured.
+Measured = tuple[ColumnEnergies, Array | None]
+
+
+class OverlapMethod:
+    """The overlap energy is left out ("none"); the other methods measure it.
+
+    Attributes:
+        name: as datasets record it.
+        columns: r, the error columns that are carried: labels, outputs, and for some methods a probe.
+        draws_probes: whether it needs white errors.
+    """
+
+    name = "none"
+    columns = 2
+    draws_probes = False
+
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+        """From errors at the last value. The state is used up: what the passes leave behind is let go."""
+        return column_energies(state, top, by_site), None
+
+
+class FromKernel(OverlapMethod):
+    """From the tangent kernel itself."""
+
+    name = "dense"
+
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+        overlap = dense_overlap_energy(state)
+        return column_energies(state, top, by_site), overlap
+
+
+class FromLabels(OverlapMethod):
+    """From the label column, by the top-layer reduction."""
+
+    name = "reduction"
+
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+        energies = column_energies(state, top, by_site)
+        return energies, energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
+
+
+class FromProbe(OverlapMethod):
+    """From one white error at the last value, by the top-layer reduction."""
+
+    name = "probe"
+    columns = 3
+    draws_probes = True
+
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+        white = _white_errors(state, len(state.net.units), probes)
+        energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), by_site)
+        return energies, energies[""][:, :, 2] / state.net.value_sizes[-1]
+
+
+class FromProbes(OverlapMethod):
+    """From a white error at every value: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
+
+    name = "probes"
+    draws_probes = True
+
+    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+        overlap = []
+        for value, units in enumerate(state.net.value_sizes, start=1):
+            errors = backward(state, _white_errors(state, value, probes), value)
+            *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
+            overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
+        return column_energies(state, top, by_site), state.arrays.xp.stack(overlap, axis=1)
+
+
+LEFT_OUT, KERNEL, LABELS, PROBE, PROBES = OverlapMethod(), FromKernel(), FromLabels(), FromProbe(), FromProbes()
+
+
+def overlap_method(net: Net) -> OverlapMethod:
+    """The method for nets of this kind.
+
+    No single column serves beyond dense sizes where padding loses signal at edges, where smooth gates are no fair
+    coins, and where weights off the fan-in rule carry energy up or down: a column then stays white at no layer but its
+    own. Skip connections break the reduction too, as all gates see the same stream; one column for each of many blocks
+    would cost too much, so F_l is left out there, and where weights are tied, whose kernel is no sum over layers.
+    """
+    if max(net.value_sizes) <= DENSE_UNITS and not net.is_tied:
+        return KERNEL
+    if net.has_skips or net.is_tied:
+        return LEFT_OUT
+    if not net.reduces_to_top:
+        return PROBES
+    return PROBE if net.is_pooled else LABELS
+
+
+def overlap_per_label_term(net: Sequential) -> float:
+    """F_l / B_l in mean where the reduction holds: M / gamma, gamma = head variance x fan-in x gain."""
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+    return net.output_units * net.inputs / gamma
+
+
+def column_energies(state: Forward, top: Any, by_site: bool = False) -> ColumnEnergies:
+    """Mean squares over channels and samples of the change that every column of errors at the last value causes.
+
+    The state is used up: what the tangent has passed is let go, so that its memory serves the layers above.
+    """
+    net, xp, depth = state.net, state.arrays.xp, len(state.net.units)
+    moves = GradientMoves(state, backward(state, top, depth))
+    energies, profiles = [], []
+    for number, change in enumerate(tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
+        state.let_go(number)
+        draws, channels = change.shape[:2]
+        columns = change.reshape(draws, channels, -1, net.places)
+        flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+        energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
+        if by_site:
+            of_site = flat.reshape(*flat.shape[:2], -1, net.sites).swapaxes(2, 3)
+            profiles.append(state.arrays.squared_norms(of_site) / of_site.shape[3])
+    return {"": xp.stack(energies, axis=1)} | ({"_by_site": xp.stack(profiles, axis=1)} if by_site else {})
+
+
+def _white_errors(state: Forward, value: int, generators: list[Generator]) -> Array:
+    """One column of independent N(0, 1) at every unit of a value."""
+    shape = state.values[value].shape[1:]
+    return state.arrays.moved(np.stack([generator.standard_normal(shape) for generator in generators]))
