@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.inputs.batches import Batch, require_batch
@@ -12,8 +13,6 @@ from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field.batches import label_term
 from meanfield.theory.mean_field.softmax import mean_square_probability
 from meanfield.theory.net_prediction import require_floats
-
-Array = NDArray[np.float64]
 
 
 def batch_values(architecture: Sequential, inputs: ArrayLike | None, batch: Batch, loss: str) -> dict[str, Array]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 
 def with_logarithms(logs: Mapping[str, Any]) -> dict[str, Array]:

@@ -6,13 +6,12 @@ from dataclasses import replace
 from math import inf, log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field import streams as stream_mean_field
-
-Array = NDArray[np.float64]
 
 
 def log_terms(architecture: Sequential, inputs: Array | None) -> tuple[Array, Array]:

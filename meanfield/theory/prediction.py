@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.common.digests import inputs_described
 from meanfield.common.validation import PremiseWarning, require_choice, require_flag
 from meanfield.nets.directions import Pair, checked_pairs, pair_name
@@ -33,8 +34,6 @@ from meanfield.theory.loops.prediction import loop_levels, loop_values
 from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field.gram_excess import thin_input_warning
 from meanfield.theory.net_prediction import log_terms
-
-Array = NDArray[np.float64]
 
 LEVELS = ("mean_field", "law")
 # The nets that have a level which not all have.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.theory.exact.recursion import Recursion
 from meanfield.theory.kernels.iteration import iterate
-
-Array = NDArray[np.float64]
 
 
 def log_moments(recursion: Recursion, start: Array, widths: Array, variances: Array, rows: int | None = None) -> Array:

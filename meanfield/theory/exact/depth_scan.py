@@ -9,14 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.plain import ExactTerms, exact_terms_by_depth, overlap_energies
 from meanfield.theory.laws.plain import single_site_overlap, sum_of_minima
-
-Array = NDArray[np.float64]
 
 ENERGIES = ("update_energy", "label_term", "output_term", "overlap_energy")
 LAYERS = ("last", "mean")

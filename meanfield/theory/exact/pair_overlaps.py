@@ -13,17 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.nets.directions import Pair
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.carried import log_moments
 from meanfield.theory.exact.closure import derive, gate_average
 from meanfield.theory.exact.moments import Moment, parse_moment
 from meanfield.theory.exact.recursion import Recursion
-
-Array = NDArray[np.float64]
 
 FEATURES = "z_i z_i z_j z_j"
 CARRIED = "u_i u_i z_j z_j"

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.carried import log_moments
 from meanfield.theory.exact.closure import derive
-
-Array = NDArray[np.float64]
 
 OVERLAP = "Theta_ij Theta_ij"
 OUTPUT_MOMENTS = ("z_i Theta_ij Theta_jk z_k", "z_i z_i Theta_ij Theta_ji", "Theta_ij Theta_ij z_k z_k")

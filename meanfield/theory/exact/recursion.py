@@ -9,12 +9,10 @@ from itertools import repeat
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.theory.exact.moments import Moment
 from meanfield.theory.exact.weight_average import SOURCE, average_over_weights, legs_of
-
-Array = NDArray[np.float64]
 
 # A polynomial in named variables: the power of each -> coefficient.
 Polynomial = dict[tuple[int, ...], Fraction]

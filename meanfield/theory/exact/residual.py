@@ -16,15 +16,13 @@ from __future__ import annotations
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.residual import Residual
 from meanfield.theory.exact.closure import DepthUnit, derive_together
 from meanfield.theory.exact.plain import OUTPUT_MOMENTS, OVERLAP, ExactTerms
 from meanfield.theory.exact.recursion import Recursion
 from meanfield.theory.kernels.iteration import iterate
-
-Array = NDArray[np.float64]
 
 LENGTH = "u_i u_i"
 SQUARED = "u_i v_i u_j v_j"

@@ -9,8 +9,8 @@ from math import inf, isclose, log, nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
@@ -20,8 +20,6 @@ from meanfield.theory.loops.update import log_update_energies
 from meanfield.theory.mean_field.label_term import gate_energies, white_product
 from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.theory.net_prediction import mean_field_profiles
-
-Array = NDArray[np.float64]
 
 # The power of plain nets of any family that keeps its energies from layer to layer (P0 section 3.3).
 POWER = -1.5

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice
-
-Array = NDArray[np.float64]
 
 
 def sum_of_minima(weights: ArrayLike) -> Array:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.families.residual import SCALINGS
-
-Array = NDArray[np.float64]
 
 
 def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:

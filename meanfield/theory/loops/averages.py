@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.activations import LINEAR, Activation
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.step_averages import StepAverages
-
-Array = NDArray[np.float64]
 
 
 class Averages(Protocol):

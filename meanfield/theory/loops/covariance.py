@@ -19,13 +19,11 @@ from math import log
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.averages import Averages, pair_averages
-
-Array = NDArray[np.float64]
 
 
 class PairSum(Protocol):

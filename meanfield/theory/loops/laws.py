@@ -9,13 +9,11 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.covariance import increment_scale
-
-Array = NDArray[np.float64]
 
 
 def has_closed_energy(loop: Loop) -> bool:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.logarithms import with_logarithms
 from meanfield.theory.loops.averages import pair_averages
 from meanfield.theory.loops.covariance import steps
 from meanfield.theory.loops.laws import has_closed_energy, log_correlation_law
-
-Array = NDArray[np.float64]
 
 # Square arrays over pairs of steps that a prediction holds at once: two quantities and their logarithms.
 STEP_PAIR_ARRAYS = 4

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import Function, HermiteBasis, correlation
 from meanfield.theory.kernels.power_series import power_series
-
-Array = NDArray[np.float64]
 
 # A stream's variance moves little from step to step: by how much it may grow before all is set up anew.
 ROOM = 1.25

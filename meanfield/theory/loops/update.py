@@ -15,12 +15,10 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.covariance import increment_scale, log_correlation_terms, pair_sum, steps
-
-Array = NDArray[np.float64]
 
 
 def log_own_energies(loop: Loop) -> Array:

@@ -20,9 +20,8 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 
 class NoTransport(ValueError):

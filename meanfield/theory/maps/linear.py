@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias, Linear, Weight
-from meanfield.theory.maps.base import Array, Kind, Kinds, Transport, between, total
+from meanfield.theory.maps.base import Kind, Kinds, Transport, between, total
 from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 

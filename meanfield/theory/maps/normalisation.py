@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Normalisation
-from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, Transport, count, given_kind, total
+from meanfield.theory.maps.base import Kind, Kinds, NoTransport, Transport, count, given_kind, total
 from meanfield.theory.mean_field.transport import both_sides
 
 

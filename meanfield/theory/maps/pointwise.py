@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.common.arrays import Array
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Gate, Pointwise
-from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, Transport, abreast, between, count, given_kind
+from meanfield.theory.maps.base import Kind, Kinds, NoTransport, Transport, abreast, between, count, given_kind
 from meanfield.theory.mean_field.transport import both_sides
 
 NOT_GAUSSIAN = (

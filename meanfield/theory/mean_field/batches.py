@@ -24,13 +24,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field.transport import SitePairs, Transport
-
-Array = NDArray[np.float64]
 
 
 class Partner(Protocol):

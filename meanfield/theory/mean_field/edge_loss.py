@@ -22,14 +22,12 @@ from itertools import islice
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_counts
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
 from meanfield.theory.mean_field import label_term as mean_field
-
-Array = NDArray[np.float64]
 
 
 def transport_eigenvalue(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:

@@ -16,11 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
-
-Array = NDArray[np.float64]
 
 # Relative kick for second differences: their error is its square.
 KICK = 1e-3

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.label_term import forward_moments, white_input
 from meanfield.theory.mean_field.transport import Transport
-
-Array = NDArray[np.float64]
 
 # From here on a thin input is worth a word.
 NOTABLE = 0.1

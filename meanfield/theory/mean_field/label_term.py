@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
@@ -30,9 +31,6 @@ from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layers import Layer, joins
 from meanfield.theory.mean_field.transport import Displacements, SitePairs, Transport
-
-Array = NDArray[np.float64]
-
 
 # Square arrays over pairs of sites that the recursion holds at once.
 SITE_PAIR_ARRAYS = 12

@@ -18,13 +18,12 @@ t is a sum over pairs of its three gates, sums over p', p'' are products of S x 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.label_term import input_products, layer_moments
 from meanfield.theory.mean_field.transport import Transport
-
-Array = NDArray[np.float64]
 
 
 def pooled_label_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:

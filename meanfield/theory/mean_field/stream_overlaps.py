@@ -17,13 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice
 from meanfield.nets.directions import Pair, unit_shares
 from meanfield.nets.families.layered import Sequential
-
-Array = NDArray[np.float64]
 
 # Activations whose gates, on a stream, have mean square q whatever its size, and of which epsilon is known.
 FOLLOWED = ("relu", "linear")

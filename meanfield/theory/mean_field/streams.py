@@ -27,13 +27,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field import label_term as mean_field
 from meanfield.theory.mean_field.transport import Transport
-
-Array = NDArray[np.float64]
 
 
 class Terms(NamedTuple):

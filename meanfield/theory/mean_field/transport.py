@@ -15,13 +15,11 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
 from meanfield.theory.mean_field.shifts import sum_over_stencil
-
-Array = NDArray[np.float64]
 
 
 class Transport(Protocol):

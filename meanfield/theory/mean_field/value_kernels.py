@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
@@ -24,7 +25,7 @@ from meanfield.nets.maps import Linear, Map
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 from meanfield.theory.maps import transport_of
-from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, abreast, count, given_kind, total
+from meanfield.theory.maps.base import Kind, Kinds, NoTransport, abreast, count, given_kind, total
 from meanfield.theory.mean_field.label_term import SITE_PAIR_ARRAYS, input_variance
 from meanfield.theory.mean_field.transport import both_sides
 
