@@ -23,7 +23,7 @@ LAYERS = ("last", "mean")
 STEP = 1.1
 
 
-def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dataset:
+def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
     """Energies of the last layer and their mean over layers, for nets of these depths, exact and in two limits.
 
     Returns:
@@ -33,18 +33,18 @@ def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dat
 
     Source: docs/theory.md sections 3, 4, 6; P0 eqs. 9, 22, 23.
     """
-    deepest = architecture.replace(depth=max(depths))
+    deepest = net.replace(depth=max(depths))
     layer = np.arange(1, deepest.depth + 1)
     exact = [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)]
     growth = {
-        "log_energy_mean_field": single_site_overlap(layer, architecture.activation),
-        "log_energy_law": single_site_overlap(1, architecture.activation) * sum_of_minima(np.ones(deepest.depth)),
+        "log_energy_mean_field": single_site_overlap(layer, net.activation),
+        "log_energy_law": single_site_overlap(1, net.activation) * sum_of_minima(np.ones(deepest.depth)),
     }
-    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
     columns = {"log_energy": (exact, "exact at finite width")}
     for name, values in growth.items():
-        overlap = np.log(values * architecture.channels_by_layer[-1])
-        label, left_out = overlap + np.log(gamma / architecture.outputs), np.full_like(overlap, np.nan)
+        overlap = np.log(values * net.channels_by_layer[-1])
+        label, left_out = overlap + np.log(gamma / net.outputs), np.full_like(overlap, np.nan)
         by_layer = np.array([left_out, label, left_out, overlap])
         columns[name] = ([_last_and_mean(by_layer[:, :depth]) for depth in depths], name.removeprefix("log_energy_"))
     variables = {
@@ -65,7 +65,7 @@ def _last_and_mean(by_layer: Array) -> Array:
 
 
 def finite_width_excess(
-    architecture: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
+    net: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
 ) -> xr.Dataset:
     """F_l over its leading order, less 1: at l/n (``excess_at_share``) and at fixed l (``excess_at_layer``), by width.
 
@@ -75,8 +75,8 @@ def finite_width_excess(
     for width in widths:
         places = np.array([round(width * share) for share in shares])
         depth = max(places.max(), *layers)
-        found = overlap_energies(architecture.replace(depth=int(depth), width=width))
-        leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), architecture.activation))
+        found = overlap_energies(net.replace(depth=int(depth), width=width))
+        leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), net.activation))
         excess = np.expm1(found - leading)
         at_share.append(excess[places - 1])
         at_layer.append(excess[np.array(layers) - 1])
@@ -90,9 +90,7 @@ def finite_width_excess(
     )
 
 
-def output_share(
-    architecture: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]
-) -> xr.Dataset:
+def output_share(net: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]) -> xr.Dataset:
     """The output term over the label term at the last layer, and the local slope of eta*, by head, outputs, depth.
 
     Returns:
@@ -104,8 +102,8 @@ def output_share(
     grown = np.log(np.array(steps) / np.array(depths))
     ratio, slope = (np.empty((len(heads), len(outputs), len(depths))) for _ in range(2))
     for place in np.ndindex(ratio.shape[:2]):
-        net = architecture.replace(depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
-        rows = np.array([_rows(terms) for terms in exact_terms_by_depth(net, [*depths, *steps])])
+        cut = net.replace(depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
+        rows = np.array([_rows(terms) for terms in exact_terms_by_depth(cut, [*depths, *steps])])
         last, scale = rows[: len(depths), :, 0], -0.5 * rows[:, 0, 1]
         ratio[place] = last[:, ENERGIES.index("output_term")] - last[:, ENERGIES.index("label_term")]
         slope[place] = (scale[len(depths) :] - scale[: len(depths)]) / grown

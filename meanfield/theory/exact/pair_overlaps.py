@@ -41,28 +41,28 @@ class PairMoments:
     log_variance: Array
 
 
-def pair_moments(architecture: Sequential, pair: Pair) -> PairMoments:
+def pair_moments(net: Sequential, pair: Pair) -> PairMoments:
     """The moments of one pair's overlap at every layer.
 
     Given the layers below, T_h averages n_h independent products, so Var(T_h | below) = s^2 (e + b) / n_h with
     b = <Du, Dv>^2, e = |Du|^2 |Dv|^2 of the gated tangents below and s the weights' variance: P0 Lemma 5, exactly.
     """
-    chain, ((low, unit), (high, other)) = _Chain(architecture), sorted(pair)
+    chain, ((low, unit), (high, other)) = _Chain(net), sorted(pair)
     is_same = (low, unit) == (high, other)
     start = chain.born(low, is_same) if low == high else chain.met(low, high)
-    moments = chain.carried(SQUARED, start, high, architecture.depth)
-    widths = np.array(architecture.channels_by_layer, dtype=float)
-    found = PairMoments(*np.full((3, architecture.depth), np.nan))
-    found.mean[high - 1 :] = architecture.sigma.gain * widths[low - 1] / widths[low] if is_same else 0.0
+    moments = chain.carried(SQUARED, start, high, net.depth)
+    widths = np.array(net.channels_by_layer, dtype=float)
+    found = PairMoments(*np.full((3, net.depth), np.nan))
+    found.mean[high - 1 :] = net.sigma.gain * widths[low - 1] / widths[low] if is_same else 0.0
     if low < high:
-        found.mean[high:] = _mean_across_layers(architecture, low, high)
+        found.mean[high:] = _mean_across_layers(net, low, high)
     found.log_square[high - 1 :] = moments[parse_moment(SQUARED)] - 2 * np.log(widths[high:])
     both = np.logaddexp(chain.gated(moments, SQUARED), chain.gated(moments, LENGTHS))[:-1]
     found.log_variance[high:] = both + 2 * np.log(chain.variances[high:]) - np.log(widths[high + 1 :])
     return found
 
 
-def _mean_across_layers(architecture: Sequential, low: int, high: int) -> float:
+def _mean_across_layers(net: Sequential, low: int, high: int) -> float:
     """E T_h above the layer of the upper direction, for two of different layers: 1/(pi n) for ReLU, and not 0.
 
     The upper direction's tangent v = |x| e_a has no random sign, so <u, v> = u_a |x| has mean zero only until the gate
@@ -70,21 +70,21 @@ def _mean_across_layers(architecture: Sequential, low: int, high: int) -> float:
     E[D u_a |x|] = sqrt(s / 2 pi) <Du, x>; and E<Du, x>, in turn sqrt(s / 2 pi) E|x|^2 at the lower direction's layer,
     is conserved in between.
     """
-    if architecture.activation == "linear":
+    if net.activation == "linear":
         return 0.0
-    widths = architecture.channels_by_layer
+    widths = net.channels_by_layer
     fan_ins = widths[low - 1] * widths[high - 1]
-    return float(np.sqrt(fan_ins) / (2 * np.pi * architecture.sigma.gain * widths[low] * widths[high]))
+    return float(np.sqrt(fan_ins) / (2 * np.pi * net.sigma.gain * widths[low] * widths[high]))
 
 
 class _Chain:
     """The recursions along one net; a state gives, by moment, its logarithm at one layer or at several."""
 
-    def __init__(self, architecture: Sequential) -> None:
-        self.activation = architecture.activation
-        self.widths = np.array(architecture.channels_by_layer, dtype=float)
-        self.variances = np.array(architecture.weight_variances[:-1])
-        self.energy = architecture.sigma.gain * self.widths[0]  # |x|^2 of the normalised input
+    def __init__(self, net: Sequential) -> None:
+        self.activation = net.activation
+        self.widths = np.array(net.channels_by_layer, dtype=float)
+        self.variances = np.array(net.weight_variances[:-1])
+        self.energy = net.sigma.gain * self.widths[0]  # |x|^2 of the normalised input
 
     def born(self, layer: int, is_same: bool) -> dict[Moment, Array]:
         """Two directions of one layer: |u|^2 |v|^2 = |x|^4; so is <u, v>^2 for one unit, and 0 for two."""

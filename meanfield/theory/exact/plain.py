@@ -38,12 +38,12 @@ class ExactTerms:
     output_term: Array
 
 
-def exact_terms(architecture: Sequential) -> ExactTerms:
+def exact_terms(net: Sequential) -> ExactTerms:
     """Overlap energy, label term and output term of every layer, for labels of variance 1."""
-    return next(exact_terms_by_depth(architecture, [architecture.depth]))
+    return next(exact_terms_by_depth(net, [net.depth]))
 
 
-def exact_terms_by_depth(architecture: Sequential, depths: Iterable[int]) -> Iterator[ExactTerms]:
+def exact_terms_by_depth(net: Sequential, depths: Iterable[int]) -> Iterator[ExactTerms]:
     """The terms of the nets cut from this one at these depths, from one recursion up and one down.
 
     Moments from below do not depend on the layers above them, Gram moments only on the distance to the outputs.
@@ -52,58 +52,58 @@ def exact_terms_by_depth(architecture: Sequential, depths: Iterable[int]) -> Ite
         ValueError: a depth that this net does not reach, or hidden layers of several widths (a cut net would then end
             in other layers).
     """
-    whole = architecture.depth
-    chain = _Chain.of(architecture)
-    overlap, below = _from_below(architecture.replace(head="he", outputs=1))
+    whole = net.depth
+    chain = _Chain.of(net)
+    overlap, below = _from_below(net.replace(head="he", outputs=1))
     above = chain.gram_from_above()
-    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
-    label = overlap + np.log(gamma / architecture.outputs)
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+    label = overlap + np.log(gamma / net.outputs)
     for depth in depths:
-        if depth != whole and (not 1 <= depth < whole or len(set(architecture.channels_by_layer[1:])) > 1):
+        if depth != whole and (not 1 <= depth < whole or len(set(net.channels_by_layer[1:])) > 1):
             raise ValueError(f"depth {depth} cannot be cut from this net of {whole} layers; its layers must be equal")
         yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth], above[whole - depth :]))
 
 
 @lru_cache(maxsize=1)
-def _from_below(architecture: Sequential) -> tuple[Array, Array]:
+def _from_below(net: Sequential) -> tuple[Array, Array]:
     """log E F_l, and logs of P1, P2, P3: kept for the next head or number of outputs, which change nothing here."""
-    return overlap_energies(architecture), _Chain.of(architecture).moments_from_below(*OUTPUT_MOMENTS)
+    return overlap_energies(net), _Chain.of(net).moments_from_below(*OUTPUT_MOMENTS)
 
 
-def overlap_energies(architecture: Sequential) -> Array:
+def overlap_energies(net: Sequential) -> Array:
     """log E F_l for l = 1 .. L.
 
     By a recursion of its own: carried along with moments that grow faster, F would underflow beside them.
     """
-    chain = _Chain.of(architecture)
+    chain = _Chain.of(net)
     return np.asarray(chain.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(chain.channels[1:]))
 
 
-def relative_spread(architecture: Sequential) -> Array:
+def relative_spread(net: Sequential) -> Array:
     """Standard deviation of one draw of F_l over its mean, for l = 1 .. L.
 
     The number of draws for a relative error e is (spread / e)^2; far above 1, rare draws make the mean.
     """
-    chain = _Chain.of(architecture)
+    chain = _Chain.of(net)
     square = chain.moments_from_below(*SPREAD_MOMENTS)[:, 0] - 4 * np.log(chain.channels[1:])
-    return _spread(square - 2 * overlap_energies(architecture))
+    return _spread(square - 2 * overlap_energies(net))
 
 
-def label_spread(architecture: Sequential) -> Array:
+def label_spread(net: Sequential) -> Array:
     """Standard deviation of one draw of B_l over its mean, for l = 1 .. L; a draw has its own weights and labels.
 
     B_l = y' G y / (M^2 n) with G = J Theta^2 J', so that E_y B_l^2 is (tr G)^2 + 2 tr G^2. Averaged over the matrix
     just above layer l, that is s^2 (a1 + 2 a2)(E (tr X)^2 + 2 E tr X^2), X being Theta^2 between the gates of layer l.
     It exceeds the spread of F_l by what the layers above add: even layer 1 of a deep net spreads widely.
     """
-    chain = _Chain.of(architecture)
+    chain = _Chain.of(net)
     square, quartic, diagonal = chain.moments_from_below(*SPREAD_MOMENTS).T
-    if architecture.activation == "relu":
+    if net.activation == "relu":
         square, quartic = (np.logaddexp(moment, diagonal) - np.log(4.0) for moment in (square, quartic))
     a1, a2 = chain.gram_from_above().T
     mean_square = np.logaddexp(a1, np.log(2) + a2) + np.logaddexp(square, np.log(2) + quartic)
-    scale = 2 * np.log(chain.variances[1:] / (architecture.outputs**2 * chain.channels[1:]))
-    return _spread(mean_square + scale - 2 * exact_terms(architecture).label_term)
+    scale = 2 * np.log(chain.variances[1:] / (net.outputs**2 * chain.channels[1:]))
+    return _spread(mean_square + scale - 2 * exact_terms(net).label_term)
 
 
 def _spread(log_ratio: Array) -> Array:
@@ -122,11 +122,11 @@ class _Chain:
     outputs: int
 
     @classmethod
-    def of(cls, architecture: Sequential) -> _Chain:
-        channels = np.array(architecture.channels_by_layer, dtype=float)
-        gain = architecture.sigma.gain
-        variances = np.append(1.0 / (gain * channels[:-1]), architecture.head_variance)
-        return cls(architecture.activation, gain, channels, variances, architecture.outputs)
+    def of(cls, net: Sequential) -> _Chain:
+        channels = np.array(net.channels_by_layer, dtype=float)
+        gain = net.sigma.gain
+        variances = np.append(1.0 / (gain * channels[:-1]), net.head_variance)
+        return cls(net.activation, gain, channels, variances, net.outputs)
 
     def moments_from_below(self, *moments: str) -> Array:
         """Logs of the named moments at layers 1 .. L: (L, moments).

@@ -7,7 +7,7 @@ moments over all pairs of samples and sites, (B, S, B, S), per channel:
     kernel      t = Theta within the channel: the sum over all parameters below, at learning rate 1 each, of dx dx'
 
 of order 1 and of the order of the channels below. Between channels Theta is smaller than t by the root of the channels
-(`meanfield.theory.mean_field.label_term`) and does not enter t above. Both are the leading order: at finite width they
+(`meanfield.theory.mean_field.layers`) and does not enter t above. Both are the leading order: at finite width they
 are off by a share of order 1/channels, except where all maps are linear, whose means are exact.
 """
 

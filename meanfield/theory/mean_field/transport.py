@@ -40,11 +40,11 @@ class Transport(Protocol):
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
 
-    def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        """Average over all pairs of sites, the second site weighted by ``weight`` (mean over sites of the rest)."""
+    def mean(self, pairs: Array) -> float:
+        """Average over all pairs of sites."""
 
-    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
-        """The same average over second sites and samples alone, by first site: (S,)."""
+    def by_site(self, pairs: Array) -> Array:
+        """Average over second sites and samples alone, by first site: (S,)."""
 
     def within(self, pairs: Array) -> Array:
         """What a sample shares with itself, per pair of its own sites."""
@@ -66,7 +66,7 @@ class Transport(Protocol):
 class SitePairs:
     """All pairs of sites of the batch: arrays (B, S, B, S)."""
 
-    architecture: Sequential
+    net: Sequential
 
     def diagonal(self, pairs: Array) -> Array:
         return self._averaged(pairs, 0, 1)
@@ -83,19 +83,17 @@ class SitePairs:
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         return both_sides(self.at_site(pairs))
 
-    def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        return float(self.by_site(pairs, weight).mean())
+    def mean(self, pairs: Array) -> float:
+        return float(pairs.mean())
 
-    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
-        samples, sites = self.architecture.inputs, self.architecture.sites
-        weights = np.broadcast_to(1.0 if weight is None else weight, (samples, sites)).ravel() / (samples * sites)
-        return np.asarray((pairs.reshape(samples, sites, -1) @ weights).mean(axis=0))
+    def by_site(self, pairs: Array) -> Array:
+        return pairs.mean(axis=(0, 2, 3))
 
     def within(self, pairs: Array) -> Array:
         return np.einsum("bpbr->bpr", pairs)
 
     def pulled_back(self, pairs: Array) -> Array:
-        table = reversed_neighbours(self.architecture.grid, self.architecture.kernel, self.architecture.padding)
+        table = reversed_neighbours(self.net.grid, self.net.kernel, self.net.padding)
         found = np.zeros_like(pairs)
         for shift in table:
             shifted = pairs[:, shift][:, :, shift]
@@ -108,21 +106,19 @@ class SitePairs:
         return np.einsum("bpbp->bp", pairs)
 
     def bilinear(self, left: Array, form: Array, right: Array) -> Array:
-        samples, sites = self.architecture.inputs, self.architecture.sites
+        samples, sites = self.net.inputs, self.net.sites
         first, second = (pairs.transpose(2, 0, 1, 3).reshape(samples, -1, sites) for pairs in (left, right))
         return np.vecdot(first @ form, second).sum(axis=0).reshape(samples, sites)
 
     def moved(self, values: Array) -> Array:
-        net = self.architecture
-        table = neighbours(net.grid, net.kernel, net.padding)
-        return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / net.taps)
+        table = neighbours(self.net.grid, self.net.kernel, self.net.padding)
+        return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / self.net.taps)
 
     def _averaged(self, pairs: Array, *sides: int) -> Array:
         """(1/k) times the sum over the stencil, these sides of the pairs stepping together."""
-        net = self.architecture
-        total = sum_over_stencil(pairs, sides, net.grid, net.kernel, net.padding)
-        if net.kernel:
-            total /= net.taps
+        total = sum_over_stencil(pairs, sides, self.net.grid, self.net.kernel, self.net.padding)
+        if self.net.kernel:
+            total /= self.net.taps
         return total
 
 
@@ -138,7 +134,7 @@ class Displacements:
     Arrays (1 or 2, S); the displacement is that of the second site from the first.
     """
 
-    architecture: Sequential
+    net: Sequential
 
     def diagonal(self, pairs: Array) -> Array:
         return pairs
@@ -147,7 +143,7 @@ class Displacements:
         return np.asarray(self.first(pairs)[..., neighbours(*self._lattice)].mean(axis=-2))
 
     def first(self, pairs: Array) -> Array:
-        if self.architecture.taps == 1:
+        if self.net.taps == 1:
             return pairs
         return np.asarray(pairs[..., reversed_neighbours(*self._lattice)].mean(axis=-2))
 
@@ -165,9 +161,9 @@ class Displacements:
 
     def bilinear(self, left: Array, form: Array, right: Array) -> Array:
         """By Fourier transforms, as on a torus the sums are convolutions; one number, the same at every site."""
-        grid, axes = self.architecture.grid, tuple(range(1, 1 + len(self.architecture.grid)))
+        grid, axes = self.net.grid, tuple(range(1, 1 + len(self.net.grid)))
         first, second = (np.fft.rfftn(pairs.reshape(-1, *grid), axes=axes) for pairs in (left, right))
-        samples = np.array([1.0, self.architecture.inputs - 1.0])[: len(left)]
+        samples = np.array([1.0, self.net.inputs - 1.0])[: len(left)]
         spectrum = np.tensordot(samples, first.conj() * second, 1)[None]
         return np.asarray(np.vdot(np.fft.irfftn(spectrum, grid, axes=axes), form))
 
@@ -177,22 +173,20 @@ class Displacements:
     @cached_property
     def _opposite(self) -> Any:
         """Place of every displacement's opposite."""
-        lengths = np.array(self.architecture.grid, dtype=np.int64).reshape(-1, 1)
-        opposite = -np.indices(self.architecture.grid).reshape(len(lengths), self.architecture.sites) % lengths
-        return np.ravel_multi_index(tuple(opposite), self.architecture.grid) if len(lengths) else [0]
+        lengths = np.array(self.net.grid, dtype=np.int64).reshape(-1, 1)
+        opposite = -np.indices(self.net.grid).reshape(len(lengths), self.net.sites) % lengths
+        return np.ravel_multi_index(tuple(opposite), self.net.grid) if len(lengths) else [0]
 
     @property
     def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-        return self.architecture.grid, self.architecture.kernel, self.architecture.padding
+        return self.net.grid, self.net.kernel, self.net.padding
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         return pairs[0, 0], pairs[0, 0]
 
-    def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        samples = self.architecture.inputs
+    def mean(self, pairs: Array) -> float:
         averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
-        average = (averages[0] + (samples - 1) * averages[-1]) / samples
-        return float(average if weight is None else average * weight.mean())
+        return float((averages[0] + (self.net.inputs - 1) * averages[-1]) / self.net.inputs)
 
-    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
-        return np.full(self.architecture.sites, self.mean(pairs, weight))
+    def by_site(self, pairs: Array) -> Array:
+        return np.full(self.net.sites, self.mean(pairs))

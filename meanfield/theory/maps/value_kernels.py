@@ -26,7 +26,7 @@ from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 from meanfield.theory.maps import transport_of
 from meanfield.theory.maps.base import Kind, Kinds, NoTransport, abreast, count, given_kind, total
-from meanfield.theory.mean_field.label_term import SITE_PAIR_ARRAYS, input_variance
+from meanfield.theory.mean_field.inputs import SITE_PAIR_ARRAYS, input_variance
 from meanfield.theory.mean_field.transport import both_sides
 
 
