@@ -13,7 +13,6 @@ are off by a share of order 1/channels, except where all maps are linear, whose 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -57,18 +56,6 @@ class Kind:
 Kinds = tuple[Kind, ...]
 
 
-class Transport(ABC):
-    """One map's side of the theory."""
-
-    @abstractmethod
-    def through(self, one: Any, below: Kinds, grid: tuple[int, ...]) -> Kinds:
-        """Values above the map ``one`` on this grid of sites from those below it.
-
-        Raises:
-            NoTransport: they do not close.
-        """
-
-
 def given_kind(values: Array) -> Kind:
     """Values (channels, B, S) that are no draw, without parameters below them."""
     covariance = np.einsum("ibp,icr->bpcr", values, values, optimize=True) / len(values)
@@ -87,14 +74,14 @@ def total(kinds: Kinds, name: str) -> Array:
 
 def between(kinds: Kinds, first: int, last: int) -> Kinds:
     """Channels ``first`` .. ``last`` - 1."""
-    found, start = [], 0
+    cut, start = [], 0
     for kind in kinds:
         low, high = max(first - start, 0), min(last - start, kind.channels)
         if low < high:
-            alone = replace(kind, channels=high - low)
-            found.append(alone if kind.given is None else given_kind(kind.given[low:high]))
+            given = kind.given
+            cut.append(replace(kind, channels=high - low) if given is None else given_kind(given[low:high]))
         start += kind.channels
-    return tuple(found)
+    return tuple(cut)
 
 
 def abreast(*stacks: Kinds) -> Iterator[Kinds]:

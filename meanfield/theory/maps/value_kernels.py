@@ -24,7 +24,7 @@ from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.maps import Linear, Map
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
-from meanfield.theory.maps import transport_of
+from meanfield.theory.maps import TRANSPORTS
 from meanfield.theory.maps.base import Kind, Kinds, NoTransport, abreast, count, given_kind, total
 from meanfield.theory.mean_field.inputs import SITE_PAIR_ARRAYS, input_variance
 from meanfield.theory.mean_field.transport import both_sides
@@ -88,7 +88,7 @@ def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], gri
 def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> Kinds:
     for one in maps:
         try:
-            kinds = transport_of(one).through(one, kinds, grid)
+            kinds = TRANSPORTS[type(one)](one, kinds, grid)
         except NoTransport as refusal:
             raise NoTransport(refusal.reason, name, one) from refusal
     return kinds
@@ -109,15 +109,9 @@ def _joined(stream: Kind, branch: Kind) -> Kind:
 def _scaled(kind: Kind, factor: float) -> Kind:
     if factor == 1.0:
         return kind
-    square = factor**2
+    covariance, kernel = factor**2 * kind.covariance, factor**2 * kind.kernel
     given = None if kind.given is None else factor * kind.given
-    return replace(
-        kind,
-        covariance=square * kind.covariance,
-        kernel=square * kind.kernel,
-        mean=factor * kind.mean,
-        given=given,
-    )
+    return replace(kind, covariance=covariance, kernel=kernel, mean=factor * kind.mean, given=given)
 
 
 def _mean_over_channels(kinds: Kinds) -> ValueKernels:
