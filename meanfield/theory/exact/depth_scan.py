@@ -31,7 +31,7 @@ def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
         ``log_energy_mean_field`` and ``log_energy_law``: the same of the limit of many channels and of the papers' sum
         of minima set at layer 1; missing for the output term and for the whole, which they leave out.
 
-    Source: docs/theory.md sections 3, 4, 6; P0 eqs. 9, 22, 23.
+    Source: docs/theory.md sections 3, 4, 6; Zhang et al. 2026, eqs. 9, 22, 23.
     """
     deepest = net.replace(depth=max(depths))
     layer = np.arange(1, deepest.depth + 1)
@@ -75,9 +75,9 @@ def finite_width_excess(
     for width in widths:
         places = np.array([round(width * share) for share in shares])
         depth = max(places.max(), *layers)
-        found = overlap_energies(net.replace(depth=int(depth), width=width))
+        overlap = overlap_energies(net.replace(depth=int(depth), width=width))
         leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), net.activation))
-        excess = np.expm1(found - leading)
+        excess = np.expm1(overlap - leading)
         at_share.append(excess[places - 1])
         at_layer.append(excess[np.array(layers) - 1])
     label = {"long_name": "relative excess of the overlap energy over its leading order in 1/n"}
@@ -96,7 +96,7 @@ def output_share(net: Sequential, heads: Sequence[str], outputs: Sequence[int], 
     Returns:
         ``log_output_over_label`` and ``scale_slope`` = d ln eta* / d ln L, both (head, outputs, share_depth).
 
-    Source: docs/theory.md section 4, against P0 eq. 21.
+    Source: docs/theory.md section 4, against Zhang et al. 2026, eq. 21.
     """
     steps = [round(STEP * depth) for depth in depths]
     grown = np.log(np.array(steps) / np.array(depths))

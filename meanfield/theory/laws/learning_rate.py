@@ -20,7 +20,7 @@ from meanfield.theory.mean_field.layers import gate_energies
 from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.theory.mean_field.profiles import mean_field_profiles
 
-# The power of plain nets of any family that keeps its energies from layer to layer (P0 section 3.3).
+# The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
 POWER = -1.5
 
 
@@ -28,13 +28,13 @@ def log_scale(net: Sequential | Loop) -> float:
     """ln of the mean-field scale of one net or loop; the learning rate that moves it by 1 at infinite width.
 
     Nets: ln eta*_B = -(1/2) ln mean_l B_l, of the label term under plain SGD. Loops: -(1/2) ln(E|dh_L|^2 / N) under one
-    update of isotropic signs, the rate that P2 holds fixed.
+    update of isotropic signs, the rate that Wang et al. 2026 hold fixed.
 
     Raises:
         ValueError: a mean that leaves the range of a float, as without branch scaling; a smooth loop whose stream
             leaves what its averages are computed for; a pooled readout of a net whose label term has no theory there.
 
-    Source: P0 eq. 9; P2 eqs. 3, 4.
+    Source: Zhang et al. 2026, eq. 9; Wang et al. 2026, eqs. 3, 4.
     """
     if isinstance(net, Loop):
         return float(-0.5 * log_update_energies(net)[-1])
@@ -66,9 +66,9 @@ def scales_at(net: Sequential | Loop, depths: Sequence[int]) -> Array:
 def learning_rate_exponent(net: Sequential | Loop) -> float:
     """x of eta* ~ L^x at large depth; NaN where eta* is no power of it.
 
-    Plain nets -3/2 (P0) where energies pass every layer unchanged: under the fan-in rule, with gates that know the sign
-    alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and eta* is an
-    exponential of the depth in the end. Residual nets by `residual_exponent`, loops by `loop_exponent`.
+    Plain nets -3/2 (Zhang et al. 2026) where energies pass every layer unchanged: under the fan-in rule, with gates
+    that know the sign alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and
+    eta* is an exponential of the depth in the end. Residual nets by `residual_exponent`, loops by `loop_exponent`.
     """
     if isinstance(net, Loop):
         return loop_exponent(net)
@@ -90,7 +90,7 @@ def scales_by_depth(net: Sequential) -> Array:
         ValueError: zero padding, a pooled readout, or channels or branch scalings that vary with depth (a cut net is
             then another one).
 
-    Source: P0 eq. 9; docs/theory.md sections 2, 6.
+    Source: Zhang et al. 2026, eq. 9; docs/theory.md sections 2, 6.
     """
     if not _shares_depths(net):
         raise ValueError(

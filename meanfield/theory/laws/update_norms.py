@@ -1,13 +1,15 @@
-"""Hyperparameter exponents derived from update norms: the second road to P1's tables, which reads none of them.
+"""Hyperparameter exponents derived from update norms: the second road to the tables of Zheng et al. 2026.
+
+It reads none of these tables; equations, conditions and sections below are of that paper.
 
 The net: h_0 = alpha_0 (W_0 x + b_0), blocks h + alpha_l (W ... W h + b) of one or more layers, h_out = alpha W h, with
 n units everywhere but at the input and the output, whose dimensions stay fixed. Initial scales follow from the rule for
-the variances (P1 section 4.1) and conditions 3.1, B.1, B.3. The gradient is then followed back from the output at
-initialization, one sample at a time: P1 argues instead from the change of the loss that its own conditions promise
-(appendix C.5), so that agreement tests that argument too. Each optimizer turns the gradient, of rank one, into a
-direction A with a norm; the update condition fixes the learning rate, |lambda W| = |A| the weight decay, and an epsilon
-is as large as what it is added to. SSO alone also constrains the weights, |W|_2 = R = sqrt(n_out/n_in) (appendix C.11),
-which fixes their initial norm.
+the variances (section 4.1) and conditions 3.1, B.1, B.3. The gradient is then followed back from the output at
+initialization, one sample at a time: the paper argues instead from the change of the loss that its own conditions
+promise (appendix C.5), so that agreement tests that argument too. Each optimizer turns the gradient, of rank one, into
+a direction A with a norm; the update condition fixes the learning rate, |lambda W| = |A| the weight decay, and an
+epsilon is as large as what it is added to. SSO alone also constrains the weights, |W|_2 = R = sqrt(n_out/n_in)
+(appendix C.11), which fixes their initial norm.
 
 All scales are `Scaling`s: powers of width and depth, constants dropped.
 """
@@ -32,8 +34,8 @@ _SIGN = ("adamw", "lion", "sophia")
 _ORTHOGONAL = ("muon", "shampoo", "soap")
 _STEPS_VECTORS = ("sgd", *_SIGN)
 
-# Epsilons that P1 leaves out: sophia's, under which the momentum is divided by the larger of it and the curvature, and
-# soap's, added to the singular values of the gradient.
+# Epsilons that the paper leaves out: sophia's, under which the momentum is divided by the larger of it and the
+# curvature, and soap's, added to the singular values of the gradient.
 UNPRINTED = ("sophia_epsilon", "soap_epsilon")
 
 
@@ -44,7 +46,7 @@ def derive_scaling(
 
     Args:
         optimizer, role: as in `meanfield.parameterizations`.
-        hyperparameter: one of P1's, or of `UNPRINTED`.
+        hyperparameter: one of the paper's, or of `UNPRINTED`.
         block_depth: layers k of a branch, at least 1.
         on_sphere: whether "sso" weights start where its step keeps them; False gives them the variance of all others.
 

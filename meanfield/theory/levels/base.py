@@ -39,14 +39,14 @@ class Options:
 
 
 class Level(ABC):
-    """One level of theory for one kind of architecture.
+    """One level of theory for one kind of net, loops being one.
 
     Attributes:
         name: how `predict` calls it.
-        family: what kind of architecture it is for.
+        family: what kind of net it is for.
         whose: those of that kind that it serves, in words.
         refusals: by option that some level of this kind takes, why another one does not: the first that applies is
-            given, filled in with the ``level``, the architecture's ``kind`` and its ``readout``.
+            given, filled in with the ``level``, the net's ``kind`` and its ``readout``.
     """
 
     name: ClassVar[str]
@@ -55,30 +55,30 @@ class Level(ABC):
     refusals: ClassVar[Mapping[str, str]]
 
     @abstractmethod
-    def has(self, architecture: Any, inputs: Array | None) -> bool:
-        """Whether there is this level of theory for the architecture."""
+    def has(self, net: Any, inputs: Array | None) -> bool:
+        """Whether there is this level of theory for the net."""
 
     @abstractmethod
-    def takes(self, architecture: Any, options: Options) -> set[str]:
+    def takes(self, net: Any, options: Options) -> set[str]:
         """Names of the options that this level takes for it."""
 
     @abstractmethod
-    def predict(self, architecture: Any, options: Options) -> xr.Dataset:
+    def predict(self, net: Any, options: Options) -> xr.Dataset:
         """The dataset of `meanfield.predict`, for what this level serves."""
 
-    def serves(self, architecture: Any, options: Options) -> str | None:
+    def serves(self, net: Any, options: Options) -> str | None:
         """None, or the reason why this level does not predict this."""
-        if not self.has(architecture, options.inputs):
+        if not self.has(net, options.inputs):
             return f"{self.name!r} is for {self.whose}"
-        taken, readout = self.takes(architecture, options), getattr(architecture, "readout", "")
+        taken, readout = self.takes(net, options), getattr(net, "readout", "")
         for option, sentence in self.refusals.items():
             if option in options.asked - taken:
-                return sentence.format(level=self.name, kind=type(architecture).__name__, readout=readout)
+                return sentence.format(level=self.name, kind=type(net).__name__, readout=readout)
         return None
 
     def dataset(
         self,
-        architecture: Any,
+        net: Any,
         options: Options,
         values: Mapping[str, Array],
         attrs: Mapping[str, Any] | None = None,
@@ -86,7 +86,7 @@ class Level(ABC):
     ) -> xr.Dataset:
         """The values with the level, the inputs and ``attrs`` as attributes."""
         described = {"level": self.name, **inputs_described(options.inputs), **(attrs or {})}
-        return predicted_dataset(architecture, values, described, coords)
+        return predicted_dataset(net, values, described, coords)
 
 
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"

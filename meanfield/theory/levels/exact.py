@@ -38,24 +38,24 @@ class Exact(NetLevel):
     )
     refusals: ClassVar[Mapping[str, str]] = {**NetLevel.refusals, "pairs": WITHIN_BLOCKS, "spread": WITHIN_BLOCKS}
 
-    def has(self, architecture: Sequential, inputs: Array | None) -> bool:
-        one_input = not architecture.grid and architecture.inputs == 1 and inputs is None
-        gates = ("linear",) if architecture.has_skips else GATES
-        return one_input and architecture.activation in gates and architecture.weight_variance is None
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
+        one_input = not net.grid and net.inputs == 1 and inputs is None
+        gates = ("linear",) if net.has_skips else GATES
+        return one_input and net.activation in gates and net.weight_variance is None
 
-    def takes(self, architecture: Sequential, options: Options) -> set[str]:
-        return set() if architecture.has_skips else {"pairs", "spread"}
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        return set() if net.has_skips else {"pairs", "spread"}
 
-    def predict(self, architecture: Sequential, options: Options) -> xr.Dataset:
-        pairs = () if options.pairs is None else checked_pairs(architecture, options.pairs)
-        values = _energies(architecture)
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        pairs = () if options.pairs is None else checked_pairs(net, options.pairs)
+        values = _energies(net)
         if pairs:
-            values |= _overlaps(architecture, pairs)
+            values |= _overlaps(net, pairs)
         if options.spread:
-            values["overlap_energy_relative_spread"] = relative_spread(architecture)
-            values["label_term_relative_spread"] = label_spread(architecture)
+            values["overlap_energy_relative_spread"] = relative_spread(net)
+            values["label_term_relative_spread"] = label_spread(net)
         coords = {"pair": [pair_name(pair) for pair in pairs]} if pairs else None
-        return self.dataset(architecture, options, values, coords=coords)
+        return self.dataset(net, options, values, coords=coords)
 
 
 def _energies(net: Sequential) -> dict[str, Array]:

@@ -18,20 +18,20 @@ class Law(NetLevel):
     name = "law"
     whose = "plain nets without a weight_variance"
 
-    def has(self, architecture: Sequential, inputs: Array | None) -> bool:
-        return architecture.weight_variance is None and not architecture.has_skips
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
+        return net.weight_variance is None and not net.has_skips
 
-    def takes(self, architecture: Sequential, options: Options) -> set[str]:
+    def takes(self, net: Sequential, options: Options) -> set[str]:
         return {"inputs"}
 
-    def predict(self, architecture: Sequential, options: Options) -> xr.Dataset:
-        channels, anchor = np.array(architecture.channels_by_layer), anchor_layer(architecture)
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        channels, anchor = np.array(net.channels_by_layer), anchor_layer(net)
         law = sum_of_minima(channels[:-1] / channels[-1])
-        overlap, profile = mean_field_profiles(architecture, options.inputs, last=anchor)
+        overlap, profile = mean_field_profiles(net, options.inputs, last=anchor)
         at_anchor = overlap[-1], profile[-1].mean()
         logs = [np.log(energy * law / law[anchor - 1]) for energy in at_anchor]
-        attrs = {"anchor_layer": anchor, "equal_layers": int(len(set(architecture.channels_by_layer)) == 1)}
-        return self.dataset(architecture, options, with_label_term(architecture, *logs), attrs)
+        attrs = {"anchor_layer": anchor, "equal_layers": int(len(set(net.channels_by_layer)) == 1)}
+        return self.dataset(net, options, with_label_term(net, *logs), attrs)
 
 
 def anchor_layer(net: Sequential) -> int:

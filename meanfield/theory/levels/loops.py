@@ -34,11 +34,11 @@ class LoopLevel(Level):
         "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
     }
 
-    def predict(self, architecture: Loop, options: Options) -> xr.Dataset:
-        logs = self._logs(architecture, options.correlations)
+    def predict(self, net: Loop, options: Options) -> xr.Dataset:
+        logs = self._logs(net, options.correlations)
         energies = {"initial_energy": np.zeros(()), "residual_energy": np.logaddexp(0.0, logs["correlation_term"])}
-        values = with_logarithms(energies | logs) | {"cross_term": np.zeros(architecture.depth)}
-        return self.dataset(architecture, options, values)
+        values = with_logarithms(energies | logs) | {"cross_term": np.zeros(net.depth)}
+        return self.dataset(net, options, values)
 
     @abstractmethod
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
@@ -51,10 +51,10 @@ class LoopLaw(LoopLevel):
     name = "law"
     whose = "loops of 'linear', and of 'relu' with independent steps"
 
-    def has(self, architecture: Loop, inputs: Array | None) -> bool:
-        return has_closed_energy(architecture)
+    def has(self, net: Loop, inputs: Array | None) -> bool:
+        return has_closed_energy(net)
 
-    def takes(self, architecture: Loop, options: Options) -> set[str]:
+    def takes(self, net: Loop, options: Options) -> set[str]:
         return set()
 
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
@@ -67,10 +67,10 @@ class LoopMeanField(LoopLevel):
     name = "mean_field"
     whose = "all loops"
 
-    def has(self, architecture: Loop, inputs: Array | None) -> bool:
+    def has(self, net: Loop, inputs: Array | None) -> bool:
         return True
 
-    def takes(self, architecture: Loop, options: Options) -> set[str]:
+    def takes(self, net: Loop, options: Options) -> set[str]:
         return {"correlations"}
 
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:

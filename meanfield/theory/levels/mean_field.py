@@ -24,28 +24,28 @@ class MeanField(NetLevel):
     name = "mean_field"
     whose = "all nets"
 
-    def has(self, architecture: Sequential, inputs: Array | None) -> bool:
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
         return True
 
-    def takes(self, architecture: Sequential, options: Options) -> set[str]:
-        if architecture.is_pooled:
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        if net.is_pooled:
             return {"inputs"}
-        batches = set() if architecture.has_skips else {"batch", "loss"}
+        batches = set() if net.has_skips else {"batch", "loss"}
         return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
 
-    def predict(self, architecture: Sequential, options: Options) -> xr.Dataset:
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if options.asked & {"batch", "loss"}:
             batch = PLAIN if options.batch is None else options.batch
-            values = _under_batch(architecture, options.inputs, batch, options.loss)
+            values = _under_batch(net, options.inputs, batch, options.loss)
             attrs = {"batch": json.dumps(batch.describe()), "loss": options.loss}
-            return self.dataset(architecture, options, values, attrs)
-        overlap, profile = log_profiles(architecture, options.inputs)
-        if options.inputs is None and (sentence := thin_input_warning(architecture)):
+            return self.dataset(net, options, values, attrs)
+        overlap, profile = log_profiles(net, options.inputs)
+        if options.inputs is None and (sentence := thin_input_warning(net)):
             warnings.warn(sentence, PremiseWarning, stacklevel=3)
-        values = with_label_term(architecture, overlap, log_mean(profile))
+        values = with_label_term(net, overlap, log_mean(profile))
         if options.by_site:
             values["label_term_by_site"] = np.exp(profile)
-        return self.dataset(architecture, options, values)
+        return self.dataset(net, options, values)
 
 
 def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str) -> dict[str, Array]:

@@ -75,7 +75,7 @@ def _walk(net: Net, start: Kinds) -> Iterator[ValueKernels]:
 def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], grid: tuple[int, ...]) -> Kinds:
     branch = tuple(_scaled(kind, unit.multiplier) for kind in _along(unit.branch, name, below, grid))
     if unit.skip is not None:
-        if not any(isinstance(one, Linear) for one in unit.branch):
+        if not any(isinstance(member, Linear) for member in unit.branch):
             raise NoTransport(
                 "its branch has no linear map of its own, so that it correlates with the value that it is added to, "
                 "channel by channel; put one into the branch",
@@ -86,11 +86,11 @@ def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], gri
 
 
 def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> Kinds:
-    for one in maps:
+    for member in maps:
         try:
-            kinds = TRANSPORTS[type(one)](one, kinds, grid)
+            kinds = TRANSPORTS[type(member)](member, kinds, grid)
         except NoTransport as refusal:
-            raise NoTransport(refusal.reason, name, one) from refusal
+            raise NoTransport(refusal.reason, name, member) from refusal
     return kinds
 
 
@@ -120,7 +120,7 @@ def _mean_over_channels(kinds: Kinds) -> ValueKernels:
 
 def _require_untied(net: Net) -> None:
     readout = [] if net.readout_unit is None else [net.readout_unit]
-    names = (weight.name for unit in [*net.units, *readout] for one in unit.maps for weight in one.weights)
+    names = (weight.name for unit in [*net.units, *readout] for member in unit.maps for weight in member.weights)
     tied = [name for name, uses in Counter(names).items() if uses > 1]
     if tied:
         raise NoTransport(

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -31,51 +30,37 @@ from meanfield.theory.mean_field.layers import LayerMoments, forward_moments, la
 from meanfield.theory.mean_field.transport import SitePairs, Transport
 
 
-class Partner(Protocol):
-    """A sample j beside sample i of every pair (r, i), in the representation of a transport."""
-
-    def observed(self, pairs: Array) -> Array:
-        """A(r, j), broadcastable to the pairs (r, i)."""
-
-    def joint(self, pairs: Array) -> Array:
-        """A(i, j) at one site, broadcastable to (i, site)."""
-
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        """A(i, i) and A(j, j) at one site, broadcastable to (i, site)."""
-
-    def error_covariance(self, errors: Array) -> Array:
-        """Sigma_ij of errors (B, B, S or 1), broadcastable to (i, site)."""
-
-    def mean(self, pairs: Array) -> float:
-        """Average over r, i and both sites, times the samples that this partner stands for."""
-
-
 @dataclass(frozen=True)
 class GivenSample:
-    """Sample number ``place`` of a batch whose pairs of sites are all kept."""
+    """A sample j beside sample i of every pair (r, i): number ``place`` of a batch of which all pairs are kept."""
 
     place: int
 
     def observed(self, pairs: Array) -> Array:
+        """A(r, j), broadcastable to the pairs (r, i)."""
         return pairs[:, :, self.place, None, :]
 
     def joint(self, pairs: Array) -> Array:
+        """A(i, j) at one site, broadcastable to (i, site)."""
         return np.einsum("ipp->ip", pairs[:, :, self.place, :])
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
+        """A(i, i) and A(j, j) at one site, broadcastable to (i, site)."""
         own = np.einsum("ipip->ip", pairs)
         return own, own[self.place]
 
     def error_covariance(self, errors: Array) -> Array:
+        """Sigma_ij of errors (B, B, S or 1), broadcastable to (i, site)."""
         return errors[:, self.place]
 
     def mean(self, pairs: Array) -> float:
+        """Average over r, i and both sites, times the samples that this partner stands for."""
         return float(pairs.mean())
 
 
 @dataclass(frozen=True)
 class AlikeSample:
-    """Under `Displacements`, where samples are alike: i itself, or any ``other`` one."""
+    """As `GivenSample`, under `Displacements`, where samples are alike: i itself, or any ``other`` one."""
 
     samples: int
     other: bool
@@ -100,12 +85,14 @@ class AlikeSample:
         return float((self.samples - 1) * (2 * averages[0] + (self.samples - 2) * averages[1]) / self.samples)
 
 
+Partner = GivenSample | AlikeSample
+
+
 def partners(net: Sequential, transport: Transport) -> list[Partner]:
     """Every sample, or under `Displacements` what one sample can be to another."""
-    samples = net.inputs
     if isinstance(transport, SitePairs):
-        return [GivenSample(place) for place in range(samples)]
-    return [AlikeSample(samples, other) for other in (False, True)[: min(samples, 2)]]
+        return [GivenSample(place) for place in range(net.inputs)]
+    return [AlikeSample(net.inputs, other) for other in (False, True)[: net.inputs]]
 
 
 def correlated_label_term(net: Sequential, transport: Transport, input_product: Array, errors: Array) -> Array:

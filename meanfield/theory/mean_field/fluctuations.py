@@ -31,14 +31,14 @@ NOTABLE = 0.1
 
 
 @dataclass(frozen=True)
-class Chain:
+class EnergyChain:
     """c and E[sigma'^2] at c, by layer 1 .. L: (..., L)."""
 
     pre_activation_energy: Array
     gate_energy: Array
 
 
-def mean_field_chain(net: Sequential) -> Chain:
+def mean_field_chain(net: Sequential) -> EnergyChain:
     """The chain without noise, each (L,).
 
     Raises:
@@ -46,11 +46,11 @@ def mean_field_chain(net: Sequential) -> Chain:
 
     Source: docs/theory.md section 6.
     """
-    found = _chains(net, np.zeros((1, net.depth)))
-    return Chain(found.pre_activation_energy[0], found.gate_energy[0])
+    chains = _chains(net, np.zeros((1, net.depth)))
+    return EnergyChain(chains.pre_activation_energy[0], chains.gate_energy[0])
 
 
-def chain_corrections(net: Sequential) -> Chain:
+def chain_corrections(net: Sequential) -> EnergyChain:
     """Relative corrections of order 1/n to the mean energies of layers 1 .. L, each (L,).
 
     Raises:
@@ -58,14 +58,14 @@ def chain_corrections(net: Sequential) -> Chain:
     """
     depth = net.depth
     kicks = KICK * np.concatenate([np.zeros((1, depth)), np.eye(depth), -np.eye(depth)])
-    found = _chains(net, kicks)
-    noise = _noise(net, found.pre_activation_energy[0])
+    chains = _chains(net, kicks)
+    noise = _noise(net, chains.pre_activation_energy[0])
 
     def correction(values: Array) -> Array:
         start, up, down = values[0], values[1 : depth + 1], values[depth + 1 :]
         return np.asarray(noise / 2 @ ((up + down - 2 * start) / KICK**2) / start)
 
-    return Chain(correction(found.pre_activation_energy), correction(found.gate_energy))
+    return EnergyChain(correction(chains.pre_activation_energy), correction(chains.gate_energy))
 
 
 def _noise(net: Sequential, energy: Array) -> Array:
@@ -76,7 +76,7 @@ def _noise(net: Sequential, energy: Array) -> Array:
     return np.concatenate([[0.0], relative / np.array(net.channels_by_layer[1:-1])])
 
 
-def _chains(net: Sequential, kicks: Array) -> Chain:
+def _chains(net: Sequential, kicks: Array) -> EnergyChain:
     """The chains that meet epsilon = kicks (P, L) on their way."""
     if net.inputs > 1 or net.has_skips:
         raise ValueError(
@@ -91,7 +91,7 @@ def _chains(net: Sequential, kicks: Array) -> Chain:
         energy = variance * sigma.product(energy, energy, energy) * (1 + kick)
         energies.append(energy)
     by_layer = np.array(energies).T
-    return Chain(by_layer, sigma.gate_product(by_layer, by_layer, by_layer))
+    return EnergyChain(by_layer, sigma.gate_product(by_layer, by_layer, by_layer))
 
 
 def gram_excess(net: Sequential, transport: Transport, covariance: Array, channels: int) -> float:

@@ -40,7 +40,7 @@ def pooled_label_term(net: Sequential, inputs: ArrayLike | None = None) -> Array
         raise ValueError(why)
     transport, product = input_products(net, inputs)
     layers = list(layer_moments(net, transport, product))
-    gates = [net.sigma.gate_product(*transport.variances(c), c) for c in (one.covariance for one in layers)]
+    gates = [net.sigma.gate_product(*transport.variances(c), c) for c in (moments.covariance for moments in layers)]
     arriving = _arriving_errors(net, transport, gates)
     terms, others = [], np.zeros(())  # others: v_l
     for place, moments in enumerate(layers):
@@ -67,11 +67,11 @@ def _arriving_errors(net: Sequential, transport: Transport, gates: list[Array]) 
     """C^ of layers 1 .. L, before the layer's own gates, per pair of sites of one sample."""
     widths, gain = net.channels_by_layer, net.sigma.gain
     samples = net.outputs * (net.sites * net.inputs) ** 2
-    found = [np.full_like(transport.within(gates[-1]), net.head_variance / samples)]
+    arriving = [np.full_like(transport.within(gates[-1]), net.head_variance / samples)]
     for place in range(len(gates) - 1, 0, -1):
         factor = net.layers[place].variance_factor * widths[place + 1] / (gain * widths[place])
-        found.append(factor * transport.pulled_back(found[-1] * transport.within(gates[place])))
-    return found[::-1]
+        arriving.append(factor * transport.pulled_back(arriving[-1] * transport.within(gates[place])))
+    return arriving[::-1]
 
 
 def _between_channels(

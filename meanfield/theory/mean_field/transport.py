@@ -10,9 +10,10 @@ input, for pairs within one sample and pairs of different samples.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,51 +23,68 @@ from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
 from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 
-class Transport(Protocol):
+@dataclass(frozen=True)
+class Transport(ABC):
     """What the mean-field recursion asks of a representation of site pairs."""
 
+    net: Sequential
+
+    @property
+    def lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+        """Grid, kernel and padding."""
+        return self.net.grid, self.net.kernel, self.net.padding
+
+    @abstractmethod
     def diagonal(self, pairs: Array) -> Array:
         """Tr(A)/k = (1/k) sum_Delta S_Delta A S_Delta^T."""
 
+    @abstractmethod
     def independent(self, pairs: Array) -> Array:
         """Pk A Pk^T / k^2 with Pk = sum_Delta S_Delta."""
 
+    @abstractmethod
     def first(self, pairs: Array) -> Array:
         """Pk A / k, the first site steps alone; any leading axes are carried along."""
 
+    @abstractmethod
     def transpose(self, pairs: Array) -> Array:
         """A with its two sites exchanged."""
 
+    @abstractmethod
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
 
+    @abstractmethod
     def mean(self, pairs: Array) -> float:
         """Average over all pairs of sites."""
 
+    @abstractmethod
     def by_site(self, pairs: Array) -> Array:
         """Average over second sites and samples alone, by first site: (S,)."""
 
+    @abstractmethod
     def within(self, pairs: Array) -> Array:
         """What a sample shares with itself, per pair of its own sites."""
 
+    @abstractmethod
     def pulled_back(self, pairs: Array) -> Array:
         """(1/k) sum_Delta S_Delta^T A S_Delta of pairs within a sample: the adjoint of `diagonal`."""
 
+    @abstractmethod
     def at_site(self, pairs: Array) -> Array:
         """A(p, p), by site."""
 
+    @abstractmethod
     def bilinear(self, left: Array, form: Array, right: Array) -> Array:
         """sum over samples i and their sites r, s of left(p; i r) form_i(r, s) right(p; i s), by first site p."""
 
+    @abstractmethod
     def moved(self, values: Array) -> Array:
         """Pk v / k of values by first site."""
 
 
-@dataclass(frozen=True)
-class SitePairs:
+class SitePairs(Transport):
     """All pairs of sites of the batch: arrays (B, S, B, S)."""
-
-    net: Sequential
 
     def diagonal(self, pairs: Array) -> Array:
         return self._averaged(pairs, 0, 1)
@@ -87,20 +105,20 @@ class SitePairs:
         return float(pairs.mean())
 
     def by_site(self, pairs: Array) -> Array:
-        return pairs.mean(axis=(0, 2, 3))
+        return np.asarray(pairs.mean(axis=(0, 2, 3)))
 
     def within(self, pairs: Array) -> Array:
         return np.einsum("bpbr->bpr", pairs)
 
     def pulled_back(self, pairs: Array) -> Array:
-        table = reversed_neighbours(self.net.grid, self.net.kernel, self.net.padding)
-        found = np.zeros_like(pairs)
+        table = reversed_neighbours(*self.lattice)
+        total = np.zeros_like(pairs)
         for shift in table:
             shifted = pairs[:, shift][:, :, shift]
             shifted[:, shift == OUTSIDE] = 0.0
             shifted[:, :, shift == OUTSIDE] = 0.0
-            found += shifted
-        return found / len(table)
+            total += shifted
+        return total / len(table)
 
     def at_site(self, pairs: Array) -> Array:
         return np.einsum("bpbp->bp", pairs)
@@ -111,12 +129,12 @@ class SitePairs:
         return np.vecdot(first @ form, second).sum(axis=0).reshape(samples, sites)
 
     def moved(self, values: Array) -> Array:
-        table = neighbours(self.net.grid, self.net.kernel, self.net.padding)
+        table = neighbours(*self.lattice)
         return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / self.net.taps)
 
     def _averaged(self, pairs: Array, *sides: int) -> Array:
         """(1/k) times the sum over the stencil, these sides of the pairs stepping together."""
-        total = sum_over_stencil(pairs, sides, self.net.grid, self.net.kernel, self.net.padding)
+        total = sum_over_stencil(pairs, sides, *self.lattice)
         if self.net.kernel:
             total /= self.net.taps
         return total
@@ -127,28 +145,35 @@ def both_sides(by_site: Array) -> tuple[Array, Array]:
     return by_site[:, :, None, None], by_site[None, None]
 
 
-@dataclass(frozen=True)
-class Displacements:
+class Displacements(Transport):
     """One number per displacement, for pairs within a sample and, where there are several, of different ones.
 
     Arrays (1 or 2, S); the displacement is that of the second site from the first.
     """
 
-    net: Sequential
-
     def diagonal(self, pairs: Array) -> Array:
         return pairs
 
     def independent(self, pairs: Array) -> Array:
-        return np.asarray(self.first(pairs)[..., neighbours(*self._lattice)].mean(axis=-2))
+        return np.asarray(self.first(pairs)[..., neighbours(*self.lattice)].mean(axis=-2))
 
     def first(self, pairs: Array) -> Array:
         if self.net.taps == 1:
             return pairs
-        return np.asarray(pairs[..., reversed_neighbours(*self._lattice)].mean(axis=-2))
+        return np.asarray(pairs[..., reversed_neighbours(*self.lattice)].mean(axis=-2))
 
     def transpose(self, pairs: Array) -> Array:
         return pairs[:, self._opposite]
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        return pairs[0, 0], pairs[0, 0]
+
+    def mean(self, pairs: Array) -> float:
+        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
+        return float((averages[0] + (self.net.inputs - 1) * averages[-1]) / self.net.inputs)
+
+    def by_site(self, pairs: Array) -> Array:
+        return np.full(self.net.sites, self.mean(pairs))
 
     def within(self, pairs: Array) -> Array:
         return np.asarray(pairs[0])
@@ -176,17 +201,3 @@ class Displacements:
         lengths = np.array(self.net.grid, dtype=np.int64).reshape(-1, 1)
         opposite = -np.indices(self.net.grid).reshape(len(lengths), self.net.sites) % lengths
         return np.ravel_multi_index(tuple(opposite), self.net.grid) if len(lengths) else [0]
-
-    @property
-    def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-        return self.net.grid, self.net.kernel, self.net.padding
-
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        return pairs[0, 0], pairs[0, 0]
-
-    def mean(self, pairs: Array) -> float:
-        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
-        return float((averages[0] + (self.net.inputs - 1) * averages[-1]) / self.net.inputs)
-
-    def by_site(self, pairs: Array) -> Array:
-        return np.full(self.net.sites, self.mean(pairs))
