@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.nets.activations import Activation
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layers import Layer, joins
@@ -67,9 +66,15 @@ def forward_moments(net: Sequential, transport: Transport, input_product: Array)
 
 def layer_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
     """Yield c, K, V of layers 1 .. L of a plain net from the input's E[sigma(x) sigma(x')] per pair of sites."""
+    average = net.sigma.gate_product
     below: LayerMoments | None = None
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
-        below = LayerMoments(covariance, *through_weights(net, transport, place, features, below))
+        seen = None
+        if below is not None:
+            here, there = transport.variances(below.covariance)
+            both_on = average(here, here, here) * average(there, there, there) / net.sigma.gain**2
+            seen = both_on * below.cross_channel
+        below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, seen))
         yield below
 
 
@@ -79,32 +84,23 @@ def through_weights(
     place: int,
     features: Array,
     below: LayerMoments | None,
-    met: Array | None = None,
+    seen: Array | None,
 ) -> tuple[Array, Array]:
-    """K and V above one weight matrix, from ``features`` Tr(xx) / k and the moments below it; layer 1 has none below.
+    """K and V above one weight matrix, from ``features`` Tr(xx) / k and the moments below; layer 1 has none below.
 
-    ``met`` is what gates of a stream, met before, add to w V, with the gate at the second site.
+    ``seen`` is what the gates leave of V: w V, 1 V for homogeneous activations except where pre-activations vanish.
     """
-    layer, channels, gain = net.layers[place], net.channels_by_layer[place], net.sigma.gain
+    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma
     own = channels * net.taps * features
-    if below is None:
+    if below is None or seen is None:
         return own, np.zeros_like(own)
-    gate, gate_square, both_on = gate_averages(net.sigma, transport, below.covariance)
-    moved = both_on * below.cross_channel + gate_square * below.kernel**2 / (gain**2 * channels)
-    if met is not None:
-        moved = moved + met + transport.transpose(met)
-    carried = layer.variance_factor * transport.diagonal(gate * below.kernel) / gain
-    return own + carried, layer.variance_factor**2 * transport.independent(moved)
-
-
-def gate_averages(sigma: Activation, transport: Transport, covariance: Array) -> tuple[Array, Array, Array]:
-    """g, h and w per pair of sites; w is 1 for homogeneous activations, except where pre-activations vanish."""
-    here, there = transport.variances(covariance)
-    gate = sigma.gate_product(here, there, covariance)
+    pair = *transport.variances(below.covariance), below.covariance
+    gate = sigma.gate_product(*pair)
     same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
-    gate_square = gate if same else sigma.gate_square_product(here, there, covariance)
-    both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there)
-    return gate, gate_square, both_on / sigma.gain**2
+    gate_square = gate if same else sigma.gate_square_product(*pair)
+    moved = seen + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
+    carried = layer.variance_factor * transport.diagonal(gate * below.kernel) / sigma.gain
+    return own + carried, layer.variance_factor**2 * transport.independent(moved)
 
 
 def plain_terms(net: Sequential, transport: Transport, input_product: Array) -> Iterator[Terms]:

@@ -81,11 +81,13 @@ class _Way:
         self.gates = [*starts, max(place for place, layer in enumerate(net.layers, 1) if layer.skip is not None)]
         at_input = white_input(net)[1] if 0 in starts else np.zeros_like(input_product)
         self._covariances = [at_input, *covariances]
-        here, there = zip(*map(transport.variances, self._covariances), strict=True)
-        # E[sigma'^2] / q at the first site of every place.
-        self._energies = [net.sigma.gate_product(v, v, v) / net.sigma.gain for v in here]
-        at_gates = [there[gate] for gate in self.gates]
-        self._at_gates = np.stack([np.reshape(v, np.shape(v) or (1,) * input_product.ndim) for v in at_gates])
+        sides = zip(*map(transport.variances, self._covariances), strict=True)
+        here, there = (
+            np.stack([np.reshape(v, np.shape(v) or (1,) * input_product.ndim) for v in side]) for side in sides
+        )
+        self._at_gates = there[self.gates]
+        # E[sigma'^2] / q at the first and at the second site of every place.
+        self._energies, self._energies_there = (net.sigma.gate_product(v, v, v) / net.sigma.gain for v in (here, there))
         nothing = np.zeros_like(input_product)
         self.start = _State(
             LayerMoments(at_input, nothing, nothing), nothing, np.zeros((len(self.gates), *nothing.shape))
@@ -122,9 +124,12 @@ class _Way:
 
     def _through(self, place: int, below: LayerMoments, met: Array | None = None) -> LayerMoments:
         """The plain recursion through one weight matrix, with what the stream's gates remember."""
+        seen = self._energies[place] * self._energies_there[place] * below.cross_channel
+        if met is not None:
+            seen = seen + met + self._transport.transpose(met)
         known = below if place else None
-        kernel, cross = through_weights(self._net, self._transport, place, self._features[place], known, met)
-        return LayerMoments(self._covariances[place + 1], kernel, cross)
+        moved = through_weights(self._net, self._transport, place, self._features[place], known, seen)
+        return LayerMoments(self._covariances[place + 1], *moved)
 
     def _met(self, gate: int, state: _State) -> Array:
         """w R_l / q at the next gate."""
