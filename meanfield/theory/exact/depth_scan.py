@@ -34,24 +34,27 @@ def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
     Source: docs/theory.md sections 3, 4, 6; Zhang et al. 2026, eqs. 9, 22, 23.
     """
     deepest = net.replace(depth=max(depths))
-    layer = np.arange(1, deepest.depth + 1)
-    exact = [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)]
-    growth = {
-        "log_energy_mean_field": single_site_overlap(layer, net.activation),
-        "log_energy_law": single_site_overlap(1, net.activation) * sum_of_minima(np.ones(deepest.depth)),
+    layer, first = np.arange(1, deepest.depth + 1), single_site_overlap(1, net.activation)
+    columns = {
+        "exact at finite width": [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)],
+        "mean_field": _rows_of_overlap(net, depths, single_site_overlap(layer, net.activation)),
+        "law": _rows_of_overlap(net, depths, first * sum_of_minima(np.ones(deepest.depth))),
     }
-    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
-    columns = {"log_energy": (exact, "exact at finite width")}
-    for name, values in growth.items():
-        overlap = np.log(values * net.channels_by_layer[-1])
-        label, left_out = overlap + np.log(gamma / net.outputs), np.full_like(overlap, np.nan)
-        by_layer = np.array([left_out, label, left_out, overlap])
-        columns[name] = ([_last_and_mean(by_layer[:, :depth]) for depth in depths], name.removeprefix("log_energy_"))
+    dims, names = ("net_depth", "energy", "layers"), ("log_energy", "log_energy_mean_field", "log_energy_law")
     variables = {
-        name: (("net_depth", "energy", "layers"), values, {"long_name": f"natural logarithm of an energy, {level}"})
-        for name, (values, level) in columns.items()
+        name: (dims, rows, {"long_name": f"natural logarithm of an energy, {level}"})
+        for name, (level, rows) in zip(names, columns.items(), strict=True)
     }
     return xr.Dataset(variables, {"net_depth": list(depths), "energy": list(ENERGIES), "layers": list(LAYERS)})
+
+
+def _rows_of_overlap(net: Sequential, depths: Sequence[int], overlap_over_width: Array) -> list[Array]:
+    """(energy, last and mean) by depth where the label term is the overlap energy times a constant."""
+    overlap = np.log(overlap_over_width * net.channels_by_layer[-1])
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+    label, left_out = overlap + np.log(gamma / net.outputs), np.full_like(overlap, np.nan)
+    by_layer = np.array([left_out, label, left_out, overlap])
+    return [_last_and_mean(by_layer[:, :depth]) for depth in depths]
 
 
 def _rows(terms: ExactTerms) -> Array:

@@ -79,7 +79,7 @@ def _entry_scale(role: str) -> Scaling:
     if role == "output" or role in BIASES:
         return CONSTANT
     fan_in, fan_out = _FANS[role]
-    return fan_in**-_HALF * _smaller(CONSTANT, (fan_out / fan_in) ** _HALF)
+    return fan_in**-_HALF * min(CONSTANT, (fan_out / fan_in) ** _HALF, key=lambda power: power.width)
 
 
 def _norm(role: str) -> Scaling:
@@ -115,43 +115,29 @@ def _gradient_norm(role: str, block_depth: int) -> Scaling:
     return multiplier * error_on_stream * received
 
 
-def _gradient_entry(role: str, block_depth: int) -> Scaling:
-    """RMS of the gradient's entries."""
-    fan_in, fan_out = _FANS[role]
-    return _gradient_norm(role, block_depth) / (fan_in * fan_out) ** _HALF
-
-
 def _direction_norm(optimizer: str, role: str, block_depth: int) -> Scaling:
     """RMS operator norm of the optimizer's direction A (of a bias: RMS norm), before learning rate and decay."""
     fan_in, fan_out = _FANS[role]
-    to_rms = (fan_in / fan_out) ** _HALF
-    if optimizer == "sgd":
-        return to_rms * _gradient_norm(role, block_depth)
-    if optimizer in _SIGN:  # the sign of a matrix of rank one has rank one: its spectral norm is its Frobenius norm
-        return to_rms * (fan_in * fan_out) ** _HALF
-    if optimizer in _ORTHOGONAL:
-        return to_rms
-    if optimizer == "muon_kimi":
-        return to_rms * _larger(fan_in, fan_out) ** _HALF
-    radius = (fan_out / fan_in) ** _HALF  # "sso": the direction has the norm of the sphere
-    return to_rms * radius
+    spectral_norm = {
+        "sgd": _gradient_norm(role, block_depth),
+        # The sign of a matrix of rank one has rank one: its spectral norm is its Frobenius norm.
+        **dict.fromkeys(_SIGN, (fan_in * fan_out) ** _HALF),
+        **dict.fromkeys(_ORTHOGONAL, CONSTANT),
+        "muon_kimi": _larger(fan_in, fan_out) ** _HALF,
+        "sso": (fan_out / fan_in) ** _HALF,  # the direction has the norm of the sphere
+    }[optimizer]
+    return (fan_in / fan_out) ** _HALF * spectral_norm
 
 
 def _epsilon(optimizer: str, role: str, hyperparameter: str, block_depth: int) -> Scaling:
     """As large as what it is added to (or, for sophia, what it must not exceed)."""
     if hyperparameter != f"{optimizer}_epsilon":
         raise ValueError(f"hyperparameter {hyperparameter!r} is no hyperparameter of {optimizer!r}")
-    if optimizer == "shampoo":
-        return _gradient_norm(role, block_depth) ** 2
-    if optimizer == "soap":
-        return _gradient_norm(role, block_depth)
-    return _gradient_entry(role, block_depth)
+    norm, (fan_in, fan_out) = _gradient_norm(role, block_depth), _FANS[role]
+    of_entries = norm / (fan_in * fan_out) ** _HALF  # RMS of the gradient's entries
+    return {"shampoo": norm**2, "soap": norm}.get(optimizer, of_entries)
 
 
 def _larger(first: Scaling, second: Scaling) -> Scaling:
     """The larger of two powers of the width."""
     return max(first, second, key=lambda power: power.width)
-
-
-def _smaller(first: Scaling, second: Scaling) -> Scaling:
-    return min(first, second, key=lambda power: power.width)

@@ -10,10 +10,9 @@ input, for pairs within one sample and pairs of different samples.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,10 +22,48 @@ from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
 from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 
-@dataclass(frozen=True)
-class Transport(ABC):
+class Transport(Protocol):
     """What the mean-field recursion asks of a representation of site pairs."""
 
+    def diagonal(self, pairs: Array) -> Array:
+        """Tr(A)/k = (1/k) sum_Delta S_Delta A S_Delta^T."""
+
+    def independent(self, pairs: Array) -> Array:
+        """Pk A Pk^T / k^2 with Pk = sum_Delta S_Delta."""
+
+    def first(self, pairs: Array) -> Array:
+        """Pk A / k, the first site steps alone; any leading axes are carried along."""
+
+    def transpose(self, pairs: Array) -> Array:
+        """A with its two sites exchanged."""
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
+
+    def mean(self, pairs: Array) -> float:
+        """Average over all pairs of sites."""
+
+    def by_site(self, pairs: Array) -> Array:
+        """Average over second sites and samples alone, by first site: (S,)."""
+
+    def within(self, pairs: Array) -> Array:
+        """What a sample shares with itself, per pair of its own sites."""
+
+    def pulled_back(self, pairs: Array) -> Array:
+        """(1/k) sum_Delta S_Delta^T A S_Delta of pairs within a sample: the adjoint of `diagonal`."""
+
+    def at_site(self, pairs: Array) -> Array:
+        """A(p, p), by site."""
+
+    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
+        """sum over samples i and their sites r, s of left(p; i r) form_i(r, s) right(p; i s), by first site p."""
+
+    def moved(self, values: Array) -> Array:
+        """Pk v / k of values by first site."""
+
+
+@dataclass(frozen=True)
+class _OfNet:
     net: Sequential
 
     @property
@@ -34,56 +71,8 @@ class Transport(ABC):
         """Grid, kernel and padding."""
         return self.net.grid, self.net.kernel, self.net.padding
 
-    @abstractmethod
-    def diagonal(self, pairs: Array) -> Array:
-        """Tr(A)/k = (1/k) sum_Delta S_Delta A S_Delta^T."""
 
-    @abstractmethod
-    def independent(self, pairs: Array) -> Array:
-        """Pk A Pk^T / k^2 with Pk = sum_Delta S_Delta."""
-
-    @abstractmethod
-    def first(self, pairs: Array) -> Array:
-        """Pk A / k, the first site steps alone; any leading axes are carried along."""
-
-    @abstractmethod
-    def transpose(self, pairs: Array) -> Array:
-        """A with its two sites exchanged."""
-
-    @abstractmethod
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
-
-    @abstractmethod
-    def mean(self, pairs: Array) -> float:
-        """Average over all pairs of sites."""
-
-    @abstractmethod
-    def by_site(self, pairs: Array) -> Array:
-        """Average over second sites and samples alone, by first site: (S,)."""
-
-    @abstractmethod
-    def within(self, pairs: Array) -> Array:
-        """What a sample shares with itself, per pair of its own sites."""
-
-    @abstractmethod
-    def pulled_back(self, pairs: Array) -> Array:
-        """(1/k) sum_Delta S_Delta^T A S_Delta of pairs within a sample: the adjoint of `diagonal`."""
-
-    @abstractmethod
-    def at_site(self, pairs: Array) -> Array:
-        """A(p, p), by site."""
-
-    @abstractmethod
-    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
-        """sum over samples i and their sites r, s of left(p; i r) form_i(r, s) right(p; i s), by first site p."""
-
-    @abstractmethod
-    def moved(self, values: Array) -> Array:
-        """Pk v / k of values by first site."""
-
-
-class SitePairs(Transport):
+class SitePairs(_OfNet):
     """All pairs of sites of the batch: arrays (B, S, B, S)."""
 
     def diagonal(self, pairs: Array) -> Array:
@@ -145,7 +134,7 @@ def both_sides(by_site: Array) -> tuple[Array, Array]:
     return by_site[:, :, None, None], by_site[None, None]
 
 
-class Displacements(Transport):
+class Displacements(_OfNet):
     """One number per displacement, for pairs within a sample and, where there are several, of different ones.
 
     Arrays (1 or 2, S); the displacement is that of the second site from the first.
