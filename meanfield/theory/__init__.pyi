@@ -27,5 +27,6 @@ from .mean_field.stream_overlaps import FOLLOWED as FOLLOWED
 from .mean_field.stream_overlaps import growth_bound as growth_bound
 from .mean_field.stream_overlaps import growth_since_birth as growth_since_birth
 from .mean_field.stream_overlaps import mean_overlap as mean_overlap
+from .maps.value_kernels import value_kernels as value_kernels
 from .mean_field.profiles import mean_field_profiles as mean_field_profiles
 from .prediction import predict as predict

@@ -15,12 +15,12 @@ from meanfield.nets.families.loop import Loop
 from meanfield.nets.inputs.batches import Batch
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.theory.levels.base import Level, Options
-from meanfield.theory.levels.exact import Exact
-from meanfield.theory.levels.law import Law
-from meanfield.theory.levels.loops import LoopLaw, LoopMeanField
-from meanfield.theory.levels.mean_field import MeanField
+from meanfield.theory.levels.exact import ExactLevel
+from meanfield.theory.levels.law import LawLevel
+from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
+from meanfield.theory.levels.mean_field import MeanFieldLevel
 
-LEVELS: tuple[Level, ...] = (Exact(), MeanField(), Law(), LoopMeanField(), LoopLaw())
+LEVELS: tuple[Level, ...] = (ExactLevel(), MeanFieldLevel(), LawLevel(), LoopMeanFieldLevel(), LoopLawLevel())
 
 
 def predict(

@@ -24,7 +24,7 @@ WITHIN_BLOCKS = (
 )
 
 
-class Exact(NetLevel):
+class ExactLevel(NetLevel):
     """Exact expectations, of pairs of directions and spreads too in plain nets.
 
     It needs one fully-connected input, normalised as its law says, weights under the fan-in rule, and gates that the

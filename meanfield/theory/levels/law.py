@@ -12,7 +12,7 @@ from meanfield.theory.levels.base import NetLevel, Options, with_label_term
 from meanfield.theory.mean_field.profiles import mean_field_profiles
 
 
-class Law(NetLevel):
+class LawLevel(NetLevel):
     """The sum of minima, which is claimed layer by layer for plain nets alone (Zhang et al. 2026, eqs. 22, 23)."""
 
     name = "law"

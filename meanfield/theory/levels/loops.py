@@ -45,7 +45,7 @@ class LoopLevel(Level):
         """Quantities but the stream's energies, by name."""
 
 
-class LoopLaw(LoopLevel):
+class LoopLawLevel(LoopLevel):
     """The closed form of the mean field, where there is one."""
 
     name = "law"
@@ -61,7 +61,7 @@ class LoopLaw(LoopLevel):
         return {"correlation_term": log_correlation_law(loop)}
 
 
-class LoopMeanField(LoopLevel):
+class LoopMeanFieldLevel(LoopLevel):
     """The covariance of the stream at infinite width."""
 
     name = "mean_field"

@@ -18,7 +18,7 @@ from meanfield.theory.mean_field.outputs import correlated_term, label_covarianc
 from meanfield.theory.mean_field.profiles import log_profiles, mean_field_profiles, require_floats
 
 
-class MeanField(NetLevel):
+class MeanFieldLevel(NetLevel):
     """Leading order in 1/channels."""
 
     name = "mean_field"

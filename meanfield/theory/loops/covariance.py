@@ -47,7 +47,7 @@ class PairSum:
 
 
 @dataclass(frozen=True)
-class Step:
+class StreamStep:
     """Step s: what makes h_s of h_{s-1}, as logarithms over t = 0 .. s-1 (independent steps: t = s-1 alone).
 
     Attributes:
@@ -70,7 +70,7 @@ class Step:
         return self.averages.gates(self.variances, self.covariance)
 
 
-def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[Step]:
+def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[StreamStep]:
     """Yield steps 1 .. L of the loop at infinite width, from h_0 of variance ``initial_energy``.
 
     Raises:
@@ -83,7 +83,7 @@ def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[Step]:
         others = variances[step - len(covariance) : step]
         features = averages.features(others, covariance)
         correlation = sums.add(scale + features)
-        yield Step(averages, others, covariance, features, correlation)
+        yield StreamStep(averages, others, covariance, features, correlation)
         covariance = np.logaddexp(start, correlation)
         variances[step] = covariance[-1]
 
