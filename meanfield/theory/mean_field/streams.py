@@ -55,12 +55,12 @@ class _State:
 
 def stream_terms(net: Sequential, transport: Transport, input_product: Array) -> Iterator[Terms]:
     """Yield the terms of every depth unit, in plain layers below and above the blocks too."""
-    way = _Way(net, transport, input_product)
+    stream = _Stream(net, transport, input_product)
     weights = label_weights(net, gate_energies(net, transport, input_product))
-    through_gates = way.labels_through_gates(weights)
-    state = way.start
+    through_gates = stream.labels_through_gates(weights)
+    state = stream.start
     for bottom, top in pairwise([0, *net.unit_ends]):
-        state = way.past_unit(bottom, top, state)
+        state = stream.past_unit(bottom, top, state)
         channels = net.channels_by_layer[top]
         fresh = state.moments.overlap(channels)
         to_first = transport.transpose(state.mean)
@@ -68,8 +68,8 @@ def stream_terms(net: Sequential, transport: Transport, input_product: Array) ->
         yield Terms(fresh + state.mean + to_first, weights[top - 1] * (fresh + to_first) + remembered)
 
 
-class _Way:
-    """What is known before the way up: the covariance at every place, as later gates must be, and where gates are.
+class _Stream:
+    """A net with what must be known before its first block: covariances at all places, since later gates enter early.
 
     ``gates`` are the places at which blocks start, and the one at which the last block ends.
     """
@@ -111,14 +111,14 @@ class _Way:
         return _State(moments, np.zeros_like(state.mean), state.ahead[1:])  # memory ends above the last gate
 
     def _past_block(self, bottom: int, top: int, state: _State) -> _State:
-        stream, branch = state.moments, self._through(bottom, state.moments, self._met(bottom, state))
+        below, branch = state.moments, self._through(bottom, state.moments, self._met(bottom, state))
         for place in range(bottom + 1, top):
             branch = self._through(place, branch)
         crossing, mean, ahead = self._beside(bottom, top, state)
         square = self._net.layers[top - 1].multiplier ** 2
-        cross = stream.cross_channel + square * (crossing + self._transport.transpose(crossing))
+        cross = below.cross_channel + square * (crossing + self._transport.transpose(crossing))
         joined = LayerMoments(
-            branch.covariance, stream.kernel + square * branch.kernel, cross + square**2 * branch.cross_channel
+            branch.covariance, below.kernel + square * branch.kernel, cross + square**2 * branch.cross_channel
         )
         return _State(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
 
@@ -148,7 +148,7 @@ class _Way:
         return crossing, mean, ahead
 
     def _carried(self, bottom: int, top: int, gated: Array) -> Array:
-        """Moments behind the gate at a branch's bottom through all of its matrices, with the stream beside them."""
+        """Moments between branch and stream, from behind the branch's first gate, above all of its matrices."""
         carried = self._net.layers[bottom].variance_factor * self._transport.first(gated)
         for place in range(bottom + 1, top):
             moved = self._transport.first(self._energies[place] * carried)
