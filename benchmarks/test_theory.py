@@ -15,7 +15,7 @@ from meanfield.theory.exact.residual import exact_residual_terms
 from meanfield.theory.kernels.iteration import iterate
 from meanfield.theory.kernels.power_series import power_series
 from meanfield.theory.loops.covariance import log_correlation_terms
-from meanfield.theory.mean_field.label_term import SITE_PAIR_ARRAYS
+from meanfield.theory.mean_field.inputs import SITE_PAIR_ARRAYS
 
 GROUP = "Theory"
 

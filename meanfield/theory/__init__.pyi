@@ -1,7 +1,7 @@
 """What is predicted, at finite width or at leading order in 1/width, by roads that draw nothing."""
 
-from .batch_prediction import correlated_term as correlated_term
-from .batch_prediction import label_covariance as label_covariance
+from .mean_field.outputs import correlated_term as correlated_term
+from .mean_field.outputs import label_covariance as label_covariance
 from .exact.closure import GATES as GATES
 from .exact.depth_scan import energies_by_depth as energies_by_depth
 from .exact.depth_scan import finite_width_excess as finite_width_excess
@@ -20,12 +20,13 @@ from .loops.update import log_update_energies as log_update_energies
 from .mean_field.edge_loss import EdgeLoss as EdgeLoss
 from .mean_field.edge_loss import edge_loss as edge_loss
 from .mean_field.edge_loss import transport_eigenvalue as transport_eigenvalue
-from .mean_field.energy_fluctuation import chain_corrections as chain_corrections
-from .mean_field.energy_fluctuation import mean_field_chain as mean_field_chain
-from .mean_field.gram_excess import thin_input_warning as thin_input_warning
+from .mean_field.fluctuations import chain_corrections as chain_corrections
+from .mean_field.fluctuations import mean_field_chain as mean_field_chain
+from .mean_field.fluctuations import thin_input_warning as thin_input_warning
 from .mean_field.stream_overlaps import FOLLOWED as FOLLOWED
 from .mean_field.stream_overlaps import growth_bound as growth_bound
 from .mean_field.stream_overlaps import growth_since_birth as growth_since_birth
 from .mean_field.stream_overlaps import mean_overlap as mean_overlap
-from .net_prediction import mean_field_profiles as mean_field_profiles
+from .maps.value_kernels import value_kernels as value_kernels
+from .mean_field.profiles import mean_field_profiles as mean_field_profiles
 from .prediction import predict as predict

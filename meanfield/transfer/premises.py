@@ -4,7 +4,7 @@ from math import exp, isnan, log
 
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.theory.mean_field.gram_excess import thin_input_warning
+from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.transfer.rules import Net, log_output_correction
 
 PREMISES = (

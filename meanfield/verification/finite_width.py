@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field.gram_excess import gram_excess, layer_excesses
-from meanfield.theory.mean_field.label_term import input_products, white_input
+from meanfield.theory.mean_field.fluctuations import gram_excess, layer_excesses
+from meanfield.theory.mean_field.inputs import input_products, white_input
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 
 Array = NDArray[np.float64]

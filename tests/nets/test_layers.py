@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.layers import Layer, joins
-from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.layers import label_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,4 +29,4 @@ def test_joins_are_found_by_where_they_start():
 def test_label_weights_refuse_two_skips_from_one_layer():
     """Sent back through the upper one alone, labels of layer 1 would lack what comes through the lower one."""
     with pytest.raises(ValueError, match="layers 2 and 3 both skip from layer 1"):
-        mean_field.label_weights(Forked(depth=3, width=4), [np.ones(())] * 3)
+        label_weights(Forked(depth=3, width=4), [np.ones(())] * 3)

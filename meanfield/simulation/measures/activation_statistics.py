@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
+from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset

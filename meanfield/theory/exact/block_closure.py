@@ -28,31 +28,31 @@ def through_block(moment: Moment, block_depth: int, own_layer: bool) -> BlockTer
     terms = _through_joint(moment, own_layer)
     for _ in range(block_depth - 1):
         terms = _through_inner(terms, own_layer)
-    found: BlockTerms = Counter()
+    untagged: BlockTerms = Counter()
     for (inside, powers), count in terms.items():
-        found[_without_tags(inside), powers] += count
-    return found
+        untagged[_without_tags(inside), powers] += count
+    return untagged
 
 
 def _through_joint(moment: Moment, own_layer: bool) -> BlockTerms:
     """The end of a block and its last matrix."""
-    found: BlockTerms = Counter()
+    terms: BlockTerms = Counter()
     legs = 2 * len(moment.edges) + sum(map(len, moment.marks))
     for on_branch in product((False, True), repeat=legs):
         if sum(on_branch) % 2 == 0:
             edges, marks = legs_of(moment, iter(on_branch))
             for (below, (n, s)), count in average_over_weights(edges, marks, own_layer).items():
-                found[below, (n, s, sum(on_branch) // 2)] += count
-    return found
+                terms[below, (n, s, sum(on_branch) // 2)] += count
+    return terms
 
 
 def _through_inner(terms: BlockTerms, own_layer: bool) -> BlockTerms:
     """A matrix further down: every vertex lies wholly on the stream, and is tagged, or on the branch."""
-    found: BlockTerms = Counter()
+    averaged: BlockTerms = Counter()
     for (moment, (n, s, beta)), count in terms.items():
         for (below, (more_n, more_s)), ways in _average_branch(moment, own_layer).items():
-            found[below, (n + more_n, s + more_s, beta)] += count * ways
-    return found
+            averaged[below, (n + more_n, s + more_s, beta)] += count * ways
+    return averaged
 
 
 @lru_cache(maxsize=4096)

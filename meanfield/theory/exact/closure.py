@@ -118,13 +118,13 @@ def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recurs
     known = _parsed(moments)
     rows: list[list[dict[int, Polynomial]]] = [[] for _ in units]
     for current in known:
-        for unit, found in zip(units, rows, strict=True):
+        for unit, unit_rows in zip(units, rows, strict=True):
             row = unit.through(current)
             known += [moment for moment in row if moment not in known]
-            found.append({known.index(moment): polynomial for moment, polynomial in row.items()})
+            unit_rows.append({known.index(moment): polynomial for moment, polynomial in row.items()})
     return tuple(
-        Recursion(tuple(known), tuple(found), unit.activation, unit.direction, unit.block_depth)
-        for unit, found in zip(units, rows, strict=True)
+        Recursion(tuple(known), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
+        for unit, unit_rows in zip(units, rows, strict=True)
     )
 
 
@@ -134,26 +134,26 @@ def _parsed(moments: tuple[str, ...]) -> list[Moment]:
     for given in moments:
         if not isinstance(given, str):
             raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
-    found = [parse_moment(moment) for moment in moments]
-    for text, moment in zip(moments, found, strict=True):
+    parsed = [parse_moment(moment) for moment in moments]
+    for text, moment in zip(moments, parsed, strict=True):
         if sum(map(len, moment.marks)) % 2:
             raise ValueError(f"{text!r} has an odd number of vectors, so its mean vanishes; use an even number")
-    return found
+    return parsed
 
 
 def gate_average(moment: Moment, activation: str) -> dict[Moment, Fraction]:
     """Average over the gates: sum over set partitions of the vertices, merged block by block."""
     if activation == "linear":
         return {moment: Fraction(1)}
-    found: defaultdict[Moment, Fraction] = defaultdict(Fraction)
+    average: defaultdict[Moment, Fraction] = defaultdict(Fraction)
     for partition in set_partitions(len(moment.marks)):
         weight = prod(COIN_CUMULANTS[len(block)] for block in partition)
         if weight:
             home = {vertex: block[0] for block in partition for vertex in block}
             edges = [(home[a], home[b]) for a, b in moment.edges]
             marks = [(home[v], name) for v, names in enumerate(moment.marks) for name in names]
-            found[canonical(edges, marks)] += weight
-    return dict(found)
+            average[canonical(edges, marks)] += weight
+    return dict(average)
 
 
 def _mix(moment: Moment, own_layer: bool) -> Averaged:

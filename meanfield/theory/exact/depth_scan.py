@@ -9,14 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.plain import ExactTerms, exact_terms_by_depth, overlap_energies
 from meanfield.theory.laws.plain import single_site_overlap, sum_of_minima
-
-Array = NDArray[np.float64]
 
 ENERGIES = ("update_energy", "label_term", "output_term", "overlap_energy")
 LAYERS = ("last", "mean")
@@ -25,7 +23,7 @@ LAYERS = ("last", "mean")
 STEP = 1.1
 
 
-def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dataset:
+def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
     """Energies of the last layer and their mean over layers, for nets of these depths, exact and in two limits.
 
     Returns:
@@ -33,27 +31,30 @@ def energies_by_depth(architecture: Sequential, depths: Sequence[int]) -> xr.Dat
         ``log_energy_mean_field`` and ``log_energy_law``: the same of the limit of many channels and of the papers' sum
         of minima set at layer 1; missing for the output term and for the whole, which they leave out.
 
-    Source: docs/theory.md sections 3, 4, 6; P0 eqs. 9, 22, 23.
+    Source: docs/theory.md sections 3, 4, 6; Zhang et al. 2026, eqs. 9, 22, 23.
     """
-    deepest = architecture.replace(depth=max(depths))
-    layer = np.arange(1, deepest.depth + 1)
-    exact = [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)]
-    growth = {
-        "log_energy_mean_field": single_site_overlap(layer, architecture.activation),
-        "log_energy_law": single_site_overlap(1, architecture.activation) * sum_of_minima(np.ones(deepest.depth)),
+    deepest = net.replace(depth=max(depths))
+    layer, first = np.arange(1, deepest.depth + 1), single_site_overlap(1, net.activation)
+    columns = {
+        "exact at finite width": [_rows(terms) for terms in exact_terms_by_depth(deepest, depths)],
+        "mean_field": _rows_of_overlap(net, depths, single_site_overlap(layer, net.activation)),
+        "law": _rows_of_overlap(net, depths, first * sum_of_minima(np.ones(deepest.depth))),
     }
-    gamma = architecture.head_variance * architecture.head_fan_in * architecture.sigma.gain
-    columns = {"log_energy": (exact, "exact at finite width")}
-    for name, values in growth.items():
-        overlap = np.log(values * architecture.channels_by_layer[-1])
-        label, left_out = overlap + np.log(gamma / architecture.outputs), np.full_like(overlap, np.nan)
-        by_layer = np.array([left_out, label, left_out, overlap])
-        columns[name] = ([_last_and_mean(by_layer[:, :depth]) for depth in depths], name.removeprefix("log_energy_"))
+    dims, names = ("net_depth", "energy", "layers"), ("log_energy", "log_energy_mean_field", "log_energy_law")
     variables = {
-        name: (("net_depth", "energy", "layers"), values, {"long_name": f"natural logarithm of an energy, {level}"})
-        for name, (values, level) in columns.items()
+        name: (dims, rows, {"long_name": f"natural logarithm of an energy, {level}"})
+        for name, (level, rows) in zip(names, columns.items(), strict=True)
     }
     return xr.Dataset(variables, {"net_depth": list(depths), "energy": list(ENERGIES), "layers": list(LAYERS)})
+
+
+def _rows_of_overlap(net: Sequential, depths: Sequence[int], overlap_over_width: Array) -> list[Array]:
+    """(energy, last and mean) by depth where the label term is the overlap energy times a constant."""
+    overlap = np.log(overlap_over_width * net.channels_by_layer[-1])
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+    label, left_out = overlap + np.log(gamma / net.outputs), np.full_like(overlap, np.nan)
+    by_layer = np.array([left_out, label, left_out, overlap])
+    return [_last_and_mean(by_layer[:, :depth]) for depth in depths]
 
 
 def _rows(terms: ExactTerms) -> Array:
@@ -67,7 +68,7 @@ def _last_and_mean(by_layer: Array) -> Array:
 
 
 def finite_width_excess(
-    architecture: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
+    net: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
 ) -> xr.Dataset:
     """F_l over its leading order, less 1: at l/n (``excess_at_share``) and at fixed l (``excess_at_layer``), by width.
 
@@ -77,9 +78,9 @@ def finite_width_excess(
     for width in widths:
         places = np.array([round(width * share) for share in shares])
         depth = max(places.max(), *layers)
-        found = overlap_energies(architecture.replace(depth=int(depth), width=width))
-        leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), architecture.activation))
-        excess = np.expm1(found - leading)
+        overlap = overlap_energies(net.replace(depth=int(depth), width=width))
+        leading = np.log(width * single_site_overlap(np.arange(1, depth + 1), net.activation))
+        excess = np.expm1(overlap - leading)
         at_share.append(excess[places - 1])
         at_layer.append(excess[np.array(layers) - 1])
     label = {"long_name": "relative excess of the overlap energy over its leading order in 1/n"}
@@ -92,22 +93,20 @@ def finite_width_excess(
     )
 
 
-def output_share(
-    architecture: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]
-) -> xr.Dataset:
+def output_share(net: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]) -> xr.Dataset:
     """The output term over the label term at the last layer, and the local slope of eta*, by head, outputs, depth.
 
     Returns:
         ``log_output_over_label`` and ``scale_slope`` = d ln eta* / d ln L, both (head, outputs, share_depth).
 
-    Source: docs/theory.md section 4, against P0 eq. 21.
+    Source: docs/theory.md section 4, against Zhang et al. 2026, eq. 21.
     """
     steps = [round(STEP * depth) for depth in depths]
     grown = np.log(np.array(steps) / np.array(depths))
     ratio, slope = (np.empty((len(heads), len(outputs), len(depths))) for _ in range(2))
     for place in np.ndindex(ratio.shape[:2]):
-        net = architecture.replace(depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
-        rows = np.array([_rows(terms) for terms in exact_terms_by_depth(net, [*depths, *steps])])
+        cut = net.replace(depth=max(steps), head=heads[place[0]], outputs=outputs[place[1]])
+        rows = np.array([_rows(terms) for terms in exact_terms_by_depth(cut, [*depths, *steps])])
         last, scale = rows[: len(depths), :, 0], -0.5 * rows[:, 0, 1]
         ratio[place] = last[:, ENERGIES.index("output_term")] - last[:, ENERGIES.index("label_term")]
         slope[place] = (scale[len(depths) :] - scale[: len(depths)]) / grown

@@ -1,6 +1,6 @@
 """Exact second moments of the overlap of two parameter directions, at any width and depth, for one input.
 
-Notation (docs/theory.md section 5; P0 eq. 13): u, v are the tangents of z^(h) along two directions of
+Notation (docs/theory.md section 5; Zhang et al. 2026, eq. 13): u, v are the tangents of z^(h) along two directions of
 `meanfield.nets.directions`, T_h = <u, v> / n_h, and x = sigma(z) the features below a direction's own layer. It is
 born as u = |x| e_a. The lower of two is carried up to the upper one's layer by moments of |u|^2 |z|^2; from there the
 derived recursion of <u, v>^2 carries both. All that a new direction adds is second moments of fresh Gaussian weights.
@@ -13,17 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.nets.directions import Pair
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.exact.carried import log_moments
 from meanfield.theory.exact.closure import derive, gate_average
 from meanfield.theory.exact.moments import Moment, parse_moment
-from meanfield.theory.exact.recursion import Recursion
-
-Array = NDArray[np.float64]
+from meanfield.theory.exact.plain import PlainChain
 
 FEATURES = "z_i z_i z_j z_j"
 CARRIED = "u_i u_i z_j z_j"
@@ -43,28 +40,27 @@ class PairMoments:
     log_variance: Array
 
 
-def pair_moments(architecture: Sequential, pair: Pair) -> PairMoments:
+def pair_moments(net: Sequential, pair: Pair) -> PairMoments:
     """The moments of one pair's overlap at every layer.
 
     Given the layers below, T_h averages n_h independent products, so Var(T_h | below) = s^2 (e + b) / n_h with
-    b = <Du, Dv>^2, e = |Du|^2 |Dv|^2 of the gated tangents below and s the weights' variance: P0 Lemma 5, exactly.
+    b = <Du, Dv>^2, e = |Du|^2 |Dv|^2 of the gated tangents below and s the weights' variance: Lemma 5, exactly.
     """
-    chain, ((low, unit), (high, other)) = _Chain(architecture), sorted(pair)
+    chain, ((low, unit), (high, other)) = _PairChain(net), sorted(pair)
     is_same = (low, unit) == (high, other)
     start = chain.born(low, is_same) if low == high else chain.met(low, high)
-    moments = chain.carried(SQUARED, start, high, architecture.depth)
-    widths = np.array(architecture.channels_by_layer, dtype=float)
-    found = PairMoments(*np.full((3, architecture.depth), np.nan))
-    found.mean[high - 1 :] = architecture.sigma.gain * widths[low - 1] / widths[low] if is_same else 0.0
+    moments = chain.from_state(SQUARED, start, high, net.depth)
+    widths, result = chain.channels, PairMoments(*np.full((3, net.depth), np.nan))
+    result.mean[high - 1 :] = net.sigma.gain * widths[low - 1] / widths[low] if is_same else 0.0
     if low < high:
-        found.mean[high:] = _mean_across_layers(architecture, low, high)
-    found.log_square[high - 1 :] = moments[parse_moment(SQUARED)] - 2 * np.log(widths[high:])
+        result.mean[high:] = _mean_across_layers(net, low, high)
+    result.log_square[high - 1 :] = moments[parse_moment(SQUARED)] - 2 * np.log(widths[high:])
     both = np.logaddexp(chain.gated(moments, SQUARED), chain.gated(moments, LENGTHS))[:-1]
-    found.log_variance[high:] = both + 2 * np.log(chain.variances[high:]) - np.log(widths[high + 1 :])
-    return found
+    result.log_variance[high:] = both + 2 * np.log(chain.variances[high:-1]) - np.log(widths[high + 1 :])
+    return result
 
 
-def _mean_across_layers(architecture: Sequential, low: int, high: int) -> float:
+def _mean_across_layers(net: Sequential, low: int, high: int) -> float:
     """E T_h above the layer of the upper direction, for two of different layers: 1/(pi n) for ReLU, and not 0.
 
     The upper direction's tangent v = |x| e_a has no random sign, so <u, v> = u_a |x| has mean zero only until the gate
@@ -72,21 +68,15 @@ def _mean_across_layers(architecture: Sequential, low: int, high: int) -> float:
     E[D u_a |x|] = sqrt(s / 2 pi) <Du, x>; and E<Du, x>, in turn sqrt(s / 2 pi) E|x|^2 at the lower direction's layer,
     is conserved in between.
     """
-    if architecture.activation == "linear":
+    if net.activation == "linear":
         return 0.0
-    widths = architecture.channels_by_layer
+    widths = net.channels_by_layer
     fan_ins = widths[low - 1] * widths[high - 1]
-    return float(np.sqrt(fan_ins) / (2 * np.pi * architecture.sigma.gain * widths[low] * widths[high]))
+    return float(np.sqrt(fan_ins) / (2 * np.pi * net.sigma.gain * widths[low] * widths[high]))
 
 
-class _Chain:
-    """The recursions along one net; a state gives, by moment, its logarithm at one layer or at several."""
-
-    def __init__(self, architecture: Sequential) -> None:
-        self.activation = architecture.activation
-        self.widths = np.array(architecture.channels_by_layer, dtype=float)
-        self.variances = np.array(architecture.weight_variances[:-1])
-        self.energy = architecture.sigma.gain * self.widths[0]  # |x|^2 of the normalised input
+class _PairChain(PlainChain):
+    """States of two directions along one net: the logarithm of each moment, at one layer or at several."""
 
     def born(self, layer: int, is_same: bool) -> dict[Moment, Array]:
         """Two directions of one layer: |u|^2 |v|^2 = |x|^4; so is <u, v>^2 for one unit, and 0 for two."""
@@ -100,16 +90,18 @@ class _Chain:
         At its own layer u = |x| e_a, and the pre-activations z are Gaussian of variance s |x|^2.
         """
         log_energy, variance = self._fourth_moment_of_features(low), np.log(self.variances[low - 1])
-        own = {"u_i z_i u_j z_j": variance, "u_i u_i z_i z_i": variance, CARRIED: variance + np.log(self.widths[low])}
-        state = self.carried(CARRIED, {m: log + log_energy for m, log in _named(own).items()}, low, high - 1)
+        own = {"u_i z_i u_j z_j": variance, "u_i u_i z_i z_i": variance, CARRIED: variance + np.log(self.channels[low])}
+        start = {moment: log + log_energy for moment, log in _named(own).items()}
+        state = self.from_state(CARRIED, start, low, high - 1)
         square = self.gated(state, CARRIED)[-1] + np.log(self.variances[high - 1])
-        return _named({SQUARED: square, LENGTHS: square + np.log(self.widths[high]), "u_i u_i v_i v_i": square})
+        return _named({SQUARED: square, LENGTHS: square + np.log(self.channels[high]), "u_i u_i v_i v_i": square})
 
-    def carried(self, moment: str, start: Mapping[Moment, Array], first: int, last: int) -> dict[Moment, Array]:
+    def from_state(self, moment: str, start: Mapping[Moment, Array], first: int, last: int) -> dict[Moment, Array]:
         """A state at layer ``first`` carried to the layers ``first`` .. ``last``."""
         recursion = derive(moment, activation=self.activation)
         logs = np.array([float(start[m]) for m in recursion.moments])
-        return self._iterated(recursion, np.exp(logs - logs.max()), logs.max(), first, last)
+        carried = self.carried(recursion, np.exp(logs - logs.max()), first, last)
+        return {moment: log + logs.max() for moment, log in carried.items()}
 
     def gated(self, state: Mapping[Moment, Array], moment: str) -> Array:
         """The moment after the gates."""
@@ -120,15 +112,7 @@ class _Chain:
         """log E |x|^4 below a layer."""
         if layer == 1:
             return np.array(2 * np.log(self.energy))
-        recursion = derive(FEATURES, activation=self.activation)
-        start = recursion.first_layer(self.widths[1], self.variances[0], self.energy)
-        return np.asarray(self.gated(self._iterated(recursion, start, 0.0, 1, layer - 1), FEATURES)[-1])
-
-    def _iterated(
-        self, recursion: Recursion, start: Array, log_scale: float, first: int, last: int
-    ) -> dict[Moment, Array]:
-        logs = log_moments(recursion, start, self.widths[first + 1 : last + 1], self.variances[first:last])
-        return dict(zip(recursion.moments, logs.T + log_scale, strict=True))
+        return np.asarray(self.gated(self.from_below(FEATURES, last=layer - 1), FEATURES)[-1])
 
 
 def _named(values: Mapping[str, Array]) -> dict[Moment, Array]:

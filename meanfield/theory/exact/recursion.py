@@ -9,12 +9,11 @@ from itertools import repeat
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.theory.exact.moments import Moment
 from meanfield.theory.exact.weight_average import SOURCE, average_over_weights, legs_of
-
-Array = NDArray[np.float64]
+from meanfield.theory.kernels.iteration import iterate
 
 # A polynomial in named variables: the power of each -> coefficient.
 Polynomial = dict[tuple[int, ...], Fraction]
@@ -55,23 +54,36 @@ class Recursion:
             raise ValueError(
                 f"got {len(values)} values for the variables {', '.join(self.variables)}; give one for each"
             )
-        found = np.zeros((len(self.moments), len(self.moments)))
+        matrix = np.zeros((len(self.moments), len(self.moments)))
         for i, row in enumerate(self.coefficients):
             for j, polynomial in row.items():
-                found[i, j] = sum(float(c) * prod(map(pow, values, powers)) for powers, c in polynomial.items())
-        return found
+                matrix[i, j] = sum(float(c) * prod(map(pow, values, powers)) for powers, c in polynomial.items())
+        return matrix
+
+    def log_moments(self, start: Array, widths: Array, variances: Array, rows: int | None = None) -> Array:
+        """Logs of the first ``rows`` moments (or all) at the start and after every layer: (layers + 1, rows).
+
+        ``widths`` and ``variances`` are those of the layers above the start, and of their weights. Layers that share
+        both share one matrix, so that a deep net costs one step a layer.
+        """
+        layers, size = widths + 1j * variances, len(self.moments)
+        changes = np.flatnonzero(np.diff(layers, prepend=np.nan))
+        distinct, kind = np.unique(layers[changes], return_inverse=True)
+        which = np.repeat(kind, np.diff(changes, append=len(layers))).astype(np.int64)
+        matrices = np.array([self.matrix(layer.real, layer.imag) for layer in distinct]).reshape(-1, size, size)
+        return np.asarray(iterate(matrices, which, start, np.arange(size if rows is None else rows)))
 
     def first_layer(self, width: float, variance: float, energy: float) -> Array:
         """The moments of layer 1, Theta = |sigma(x)|^2 I and z = W sigma(x) Gaussian, from energy = |sigma(x)|^2.
 
         The same average over weights, over a layer below without a kernel.
         """
-        found = np.zeros(len(self.moments))
+        moments = np.zeros(len(self.moments))
         for i, moment in enumerate(self.moments):
             legs = legs_of(moment, repeat(True))
             for (below, (n, s)), count in average_over_weights(*legs, own_layer=True, carried=False).items():
-                found[i] += count * width**n * variance**s * _of_source(below, energy)
-        return found
+                moments[i] += count * width**n * variance**s * _of_source(below, energy)
+        return moments
 
     def of_input(self, energy: float) -> Array:
         """The moments of a given vector z = x with |x|^2 = energy under a vanishing kernel: where a stream starts.

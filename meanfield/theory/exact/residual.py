@@ -16,24 +16,22 @@ from __future__ import annotations
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.residual import Residual
 from meanfield.theory.exact.closure import DepthUnit, derive_together
 from meanfield.theory.exact.plain import OUTPUT_MOMENTS, OVERLAP, ExactTerms
 from meanfield.theory.exact.recursion import Recursion
 from meanfield.theory.kernels.iteration import iterate
 
-Array = NDArray[np.float64]
-
 LENGTH = "u_i u_i"
 SQUARED = "u_i v_i u_j v_j"
 LENGTHS = "u_i u_i v_j v_j"
 
 
-def exact_residual_terms(architecture: Residual) -> ExactTerms:
+def exact_residual_terms(net: Residual) -> ExactTerms:
     """Overlap energy, label term and output term at the end of every depth unit, for labels of variance 1."""
-    backbone = _Backbone(architecture)
+    backbone = _Backbone(net)
     overlap = backbone.moments_from_below(OVERLAP)[:, 0] - 2 * np.log(backbone.width)
     length = backbone.to_outputs((LENGTH,), LENGTH)
     label = length + overlap + np.log(backbone.width / backbone.outputs**2)
@@ -46,18 +44,18 @@ class _Backbone:
     Those are n, s of a plain layer and n, s, beta of a block.
     """
 
-    def __init__(self, architecture: Residual) -> None:
-        *variances, _ = architecture.weight_variances
-        self.width, self.outputs = float(architecture.channels_by_layer[-1]), float(architecture.outputs)
-        self._input_width = float(architecture.channels_by_layer[0])
-        self._block_depth = architecture.block_depth
-        above_blocks = len(variances) - architecture.tail
-        block = (self.width, variances[architecture.stem], architecture.multiplier**2)
-        units: list[tuple[float, ...]] = [(self.width, s) for s in variances[: architecture.stem]]
-        units += [block] * architecture.blocks + [(self.width, s) for s in variances[above_blocks:]]
+    def __init__(self, net: Residual) -> None:
+        *variances, _ = net.weight_variances
+        self.width, self.outputs = float(net.channels_by_layer[-1]), float(net.outputs)
+        self._input_width = float(net.channels_by_layer[0])
+        self._block_depth = net.block_depth
+        above_blocks = len(variances) - net.tail
+        block = (self.width, variances[net.stem], net.multiplier**2)
+        units: list[tuple[float, ...]] = [(self.width, s) for s in variances[: net.stem]]
+        units += [block] * net.blocks + [(self.width, s) for s in variances[above_blocks:]]
         self._kinds, lengths = zip(*((values, len(list(run))) for values, run in groupby(units)), strict=True)
         self._which = np.repeat(np.arange(len(lengths)), lengths)
-        self._head = (self.outputs, architecture.head_variance)
+        self._head = (self.outputs, net.head_variance)
 
     def moments_from_below(self, *moments: str) -> Array:
         """Logs of moments of one degree (see `exact`) at the end of every depth unit: (units, moments).

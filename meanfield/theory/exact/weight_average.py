@@ -38,14 +38,14 @@ def average_over_weights(
         own_layer: whether the matrix's parameters belong to the kernel.
         carried: whether the kernel has any from below; if not, every factor is the matrix's own.
     """
-    found: Averaged = Counter()
+    average: Averaged = Counter()
     vertices = {vertex for edge in edges for vertex, _ in edge} | {vertex for (vertex, _), _ in marks}
     choices = [[False] * carried + [True] * (own_layer and a[1] and b[1]) for a, b in edges]
     for own in product(*choices):
         below = _Below(edges, marks, own)
         for matching in perfect_matchings(len(below.weights)):
-            found[below.matched(matching, vertices)] += 1
-    return found
+            average[below.matched(matching, vertices)] += 1
+    return average
 
 
 def legs_of(moment: Moment, through: Iterator[bool]) -> tuple[list[tuple[Leg, Leg]], list[tuple[Leg, str]]]:
@@ -87,8 +87,8 @@ class _Below:
         classes = _Classes()
         for first, second in self.joined:
             classes.join(first, second)
-        for one, other in matching:
-            for first, second in zip(self.weights[one], self.weights[other], strict=True):
+        for left, right in matching:
+            for first, second in zip(self.weights[left], self.weights[right], strict=True):
                 classes.join(first, second)
         edges = [(classes.root(a), classes.root(b)) for a, b in self.edges]
         marks = [(classes.root(index), name) for index, name in self.marks]

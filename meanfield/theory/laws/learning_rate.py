@@ -3,56 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from math import inf, isclose, log, nan
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
 from meanfield.theory.laws.residual import residual_exponent
 from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies
-from meanfield.theory.mean_field.label_term import gate_energies, white_product
+from meanfield.theory.mean_field.inputs import white_product
+from meanfield.theory.mean_field.layers import gate_energies
 from meanfield.theory.mean_field.pooled_labels import pooled_label_term
-from meanfield.theory.net_prediction import mean_field_profiles
+from meanfield.theory.mean_field.profiles import mean_field_profiles
 
-Array = NDArray[np.float64]
-
-# The power of plain nets of any family that keeps its energies from layer to layer (P0 section 3.3).
+# The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
 POWER = -1.5
 
 
-def log_scale(architecture: Sequential | Loop) -> float:
+def log_scale(net: Sequential | Loop) -> float:
     """ln of the mean-field scale of one net or loop; the learning rate that moves it by 1 at infinite width.
 
     Nets: ln eta*_B = -(1/2) ln mean_l B_l, of the label term under plain SGD. Loops: -(1/2) ln(E|dh_L|^2 / N) under one
-    update of isotropic signs, the rate that P2 holds fixed.
+    update of isotropic signs, the rate that Wang et al. 2026 hold fixed.
 
     Raises:
         ValueError: a mean that leaves the range of a float, as without branch scaling; a smooth loop whose stream
             leaves what its averages are computed for; a pooled readout of a net whose label term has no theory there.
 
-    Source: P0 eq. 9; P2 eqs. 3, 4.
+    Source: Zhang et al. 2026, eq. 9; Wang et al. 2026, eqs. 3, 4.
     """
-    if isinstance(architecture, Loop):
-        return float(-0.5 * log_update_energies(architecture)[-1])
+    if isinstance(net, Loop):
+        return float(-0.5 * log_update_energies(net)[-1])
     with np.errstate(over="ignore", invalid="ignore"):
-        energy = float(np.mean(_label_term(architecture)))
+        energy = float(np.mean(_label_term(net)))
     if not 0 < energy < inf:
         raise ValueError(
-            f"the mean label term of this {type(architecture).__name__} of depth {architecture.depth} is {energy:g}, "
+            f"the mean label term of this {type(net).__name__} of depth {net.depth} is {energy:g}, "
             "outside what a float holds, as it grows or decays exponentially with depth: lower the depth, or scale "
             "the branches"
         )
     return -0.5 * log(energy)
 
 
-def scales_at(architecture: Sequential | Loop, depths: Sequence[int]) -> Array:
+def scales_at(net: Sequential | Loop, depths: Sequence[int]) -> Array:
     """Mean-field scales of the nets (or loops) that differ from this one in depth alone: (len(depths),).
 
     Plain nets of equal layers share one recursion, O(L) for all depths; residual nets and loops, whose scaling knows
@@ -61,29 +58,27 @@ def scales_at(architecture: Sequential | Loop, depths: Sequence[int]) -> Array:
     Raises:
         ValueError: as `log_scale`.
     """
-    net: Any = architecture
-    if isinstance(architecture, Sequential) and _shares_depths(architecture):
-        return scales_by_depth(replace(net, depth=max(depths)))[np.asarray(depths) - 1]
-    return np.exp([log_scale(replace(net, depth=depth)) for depth in depths])
+    if isinstance(net, Sequential) and _shares_depths(net):
+        return scales_by_depth(net.replace(depth=max(depths)))[np.asarray(depths) - 1]
+    return np.exp([log_scale(net.replace(depth=depth)) for depth in depths])
 
 
-def learning_rate_exponent(architecture: Sequential | Loop) -> float:
+def learning_rate_exponent(net: Sequential | Loop) -> float:
     """x of eta* ~ L^x at large depth; NaN where eta* is no power of it.
 
-    Plain nets -3/2 (P0) where energies pass every layer unchanged: under the fan-in rule, with gates that know the sign
-    alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and eta* is an
-    exponential of the depth in the end. Residual nets by `residual_exponent`, loops by `loop_exponent`.
+    Plain nets -3/2 (Zhang et al. 2026) where energies pass every layer unchanged: under the fan-in rule, with gates
+    that know the sign alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and
+    eta* is an exponential of the depth in the end. Residual nets by `residual_exponent`, loops by `loop_exponent`.
     """
-    if isinstance(architecture, Loop):
-        return loop_exponent(architecture)
-    if not isinstance(architecture, Residual):
-        kept = architecture.covers_evenly and architecture.sigma.homogeneous
-        return POWER if kept and isclose(architecture.variance_factor, 1.0) else nan
-    net = architecture
+    if isinstance(net, Loop):
+        return loop_exponent(net)
+    if not isinstance(net, Residual):
+        kept = net.covers_evenly and net.sigma.homogeneous
+        return POWER if kept and isclose(net.variance_factor, 1.0) else nan
     return residual_exponent(net.scaling, net.block_depth, net.stem, net.tail)
 
 
-def scales_by_depth(architecture: Sequential) -> Array:
+def scales_by_depth(net: Sequential) -> Array:
     """Mean-field scale eta*_B(L) = (mean_{l <= L} B_l)^(-1/2) of the nets of depth 1 .. L cut from this one: (L,).
 
     One recursion serves all depths: on evenly covered grids the label term B_l is the overlap energy F_l times a
@@ -95,16 +90,16 @@ def scales_by_depth(architecture: Sequential) -> Array:
         ValueError: zero padding, a pooled readout, or channels or branch scalings that vary with depth (a cut net is
             then another one).
 
-    Source: P0 eq. 9; docs/theory.md sections 2, 6.
+    Source: Zhang et al. 2026, eq. 9; docs/theory.md sections 2, 6.
     """
-    if not _shares_depths(architecture):
+    if not _shares_depths(net):
         raise ValueError(
             "depths share one recursion only on circular grids with equal layers, no skips and no pooling; predict "
             "each by itself"
         )
-    overlap, labels = mean_field_profiles(architecture)
-    depths = np.arange(1, architecture.depth + 1)
-    gates, factor = gate_energies(architecture, *white_product(architecture)), architecture.variance_factor
+    overlap, labels = mean_field_profiles(net)
+    depths = np.arange(1, net.depth + 1)
+    gates, factor = gate_energies(net, *white_product(net)), net.variance_factor
 
     def deeper(total: float, layer: tuple[Array, float]) -> float:
         return float(layer[0] * (factor * total + layer[1]))
@@ -114,14 +109,14 @@ def scales_by_depth(architecture: Sequential) -> Array:
     return np.asarray((top * sums / depths) ** -0.5)
 
 
-def _shares_depths(architecture: Sequential) -> bool:
+def _shares_depths(net: Sequential) -> bool:
     """Whether the nets cut from this one at every depth are of one recursion."""
-    equal_layers = len(set(architecture.channels_by_layer[1:])) == 1
-    return architecture.covers_evenly and not architecture.has_skips and not architecture.is_pooled and equal_layers
+    equal_layers = len(set(net.channels_by_layer[1:])) == 1
+    return net.covers_evenly and not net.has_skips and not net.is_pooled and equal_layers
 
 
-def _label_term(architecture: Sequential) -> Array:
+def _label_term(net: Sequential) -> Array:
     """B_1 .. B_L in mean field, under either readout."""
-    if architecture.is_pooled:
-        return pooled_label_term(architecture)
-    return mean_field_profiles(architecture)[1].mean(axis=1)
+    if net.is_pooled:
+        return pooled_label_term(net)
+    return mean_field_profiles(net)[1].mean(axis=1)

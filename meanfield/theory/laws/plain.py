@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice
-
-Array = NDArray[np.float64]
 
 
 def sum_of_minima(weights: ArrayLike) -> Array:
@@ -20,7 +19,7 @@ def sum_of_minima(weights: ArrayLike) -> Array:
     Args:
         weights: w_1 .. w_L, all 1 for equal layers.
 
-    Source: P0 eqs. 22, 23. Exact, with prefactor n, for linear nets of one site.
+    Source: Zhang et al. 2026, eqs. 22, 23. Exact, with prefactor n, for linear nets of one site.
     """
     return np.asarray(np.cumsum(np.cumsum(np.asarray(weights, dtype=float)) ** 2))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.families.residual import SCALINGS
-
-Array = NDArray[np.float64]
 
 
 def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:
@@ -33,7 +32,8 @@ def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int =
     Raises:
         TypeError, ValueError: an unknown scaling, a block depth below 1.
 
-    Source: docs/theory.md section 8, for any k; P1 tables 1, 9 (SGD) agree for their scalings, P0 section 3.4 does not.
+    Source: docs/theory.md section 8, for any k; Zheng et al. 2026, tables 1, 9 (SGD) agree for their
+    scalings, Zhang et al. 2026, section 3.4 does not.
     """
     require_choice("scaling", scaling, SCALINGS)
     k = require_count("block_depth", block_depth, why="layers of a branch")
@@ -48,13 +48,13 @@ def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) 
     Of K blocks a path takes j branches in C(K, j) ways and is m + k j layers long, so that the sum doubles with every
     block: the rule has no power law.
 
-    Source: Chen et al. 2024 as P0 section 4.3 quotes it.
+    Source: Chen et al. 2024 as Zhang et al. 2026, section 4.3 quotes it.
     """
-    found = []
+    logs = []
     for count in np.atleast_1d(np.asarray(blocks, dtype=int)):
         taken = np.arange(count + 1)
         ways = gammaln(count + 1) - gammaln(taken + 1) - gammaln(count - taken + 1)
         length = plain + block_depth * taken
         with np.errstate(divide="ignore"):
-            found.append(-0.5 * logsumexp(ways + 3 * np.log(length)))
-    return np.array(found)
+            logs.append(-0.5 * logsumexp(ways + 3 * np.log(length)))
+    return np.array(logs)

@@ -17,8 +17,8 @@ def branch_products(
 ) -> dict[Layers, Number]:
     """alpha prod_{i in S} |Delta W_i| prod_{i not in S} |W_i| for every set S of the branch's layers.
 
-    The condition (P1 conditions 3.1, B.2) asks 1/L of each: of S = () initially, of one layer to first order, of j
-    layers to order j. Norms are RMS operator norms.
+    The condition (Zheng et al. 2026, conditions 3.1, B.2) asks 1/L of each: of S = () initially, of one layer to first
+    order, of j layers to order j. Norms are RMS operator norms.
 
     Args:
         multiplier: alpha.

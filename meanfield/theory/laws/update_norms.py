@@ -1,13 +1,15 @@
-"""Hyperparameter exponents derived from update norms: the second road to P1's tables, which reads none of them.
+"""Hyperparameter exponents derived from update norms: the second road to the tables of Zheng et al. 2026.
+
+It reads none of these tables; equations, conditions and sections below are of that paper.
 
 The net: h_0 = alpha_0 (W_0 x + b_0), blocks h + alpha_l (W ... W h + b) of one or more layers, h_out = alpha W h, with
 n units everywhere but at the input and the output, whose dimensions stay fixed. Initial scales follow from the rule for
-the variances (P1 section 4.1) and conditions 3.1, B.1, B.3. The gradient is then followed back from the output at
-initialization, one sample at a time: P1 argues instead from the change of the loss that its own conditions promise
-(appendix C.5), so that agreement tests that argument too. Each optimizer turns the gradient, of rank one, into a
-direction A with a norm; the update condition fixes the learning rate, |lambda W| = |A| the weight decay, and an epsilon
-is as large as what it is added to. SSO alone also constrains the weights, |W|_2 = R = sqrt(n_out/n_in) (appendix C.11),
-which fixes their initial norm.
+the variances (section 4.1) and conditions 3.1, B.1, B.3. The gradient is then followed back from the output at
+initialization, one sample at a time: the paper argues instead from the change of the loss that its own conditions
+promise (appendix C.5), so that agreement tests that argument too. Each optimizer turns the gradient, of rank one, into
+a direction A with a norm; the update condition fixes the learning rate, |lambda W| = |A| the weight decay, and an
+epsilon is as large as what it is added to. SSO alone also constrains the weights, |W|_2 = R = sqrt(n_out/n_in)
+(appendix C.11), which fixes their initial norm.
 
 All scales are `Scaling`s: powers of width and depth, constants dropped.
 """
@@ -32,8 +34,8 @@ _SIGN = ("adamw", "lion", "sophia")
 _ORTHOGONAL = ("muon", "shampoo", "soap")
 _STEPS_VECTORS = ("sgd", *_SIGN)
 
-# Epsilons that P1 leaves out: sophia's, under which the momentum is divided by the larger of it and the curvature, and
-# soap's, added to the singular values of the gradient.
+# Epsilons that the paper leaves out: sophia's, under which the momentum is divided by the larger of it and the
+# curvature, and soap's, added to the singular values of the gradient.
 UNPRINTED = ("sophia_epsilon", "soap_epsilon")
 
 
@@ -44,7 +46,7 @@ def derive_scaling(
 
     Args:
         optimizer, role: as in `meanfield.parameterizations`.
-        hyperparameter: one of P1's, or of `UNPRINTED`.
+        hyperparameter: one of the paper's, or of `UNPRINTED`.
         block_depth: layers k of a branch, at least 1.
         on_sphere: whether "sso" weights start where its step keeps them; False gives them the variance of all others.
 
@@ -77,7 +79,7 @@ def _entry_scale(role: str) -> Scaling:
     if role == "output" or role in BIASES:
         return CONSTANT
     fan_in, fan_out = _FANS[role]
-    return fan_in**-_HALF * _smaller(CONSTANT, (fan_out / fan_in) ** _HALF)
+    return fan_in**-_HALF * min(CONSTANT, (fan_out / fan_in) ** _HALF, key=lambda power: power.width)
 
 
 def _norm(role: str) -> Scaling:
@@ -113,43 +115,29 @@ def _gradient_norm(role: str, block_depth: int) -> Scaling:
     return multiplier * error_on_stream * received
 
 
-def _gradient_entry(role: str, block_depth: int) -> Scaling:
-    """RMS of the gradient's entries."""
-    fan_in, fan_out = _FANS[role]
-    return _gradient_norm(role, block_depth) / (fan_in * fan_out) ** _HALF
-
-
 def _direction_norm(optimizer: str, role: str, block_depth: int) -> Scaling:
     """RMS operator norm of the optimizer's direction A (of a bias: RMS norm), before learning rate and decay."""
     fan_in, fan_out = _FANS[role]
-    to_rms = (fan_in / fan_out) ** _HALF
-    if optimizer == "sgd":
-        return to_rms * _gradient_norm(role, block_depth)
-    if optimizer in _SIGN:  # the sign of a matrix of rank one has rank one: its spectral norm is its Frobenius norm
-        return to_rms * (fan_in * fan_out) ** _HALF
-    if optimizer in _ORTHOGONAL:
-        return to_rms
-    if optimizer == "muon_kimi":
-        return to_rms * _larger(fan_in, fan_out) ** _HALF
-    radius = (fan_out / fan_in) ** _HALF  # "sso": the direction has the norm of the sphere
-    return to_rms * radius
+    spectral_norm = {
+        "sgd": _gradient_norm(role, block_depth),
+        # The sign of a matrix of rank one has rank one: its spectral norm is its Frobenius norm.
+        **dict.fromkeys(_SIGN, (fan_in * fan_out) ** _HALF),
+        **dict.fromkeys(_ORTHOGONAL, CONSTANT),
+        "muon_kimi": _larger(fan_in, fan_out) ** _HALF,
+        "sso": (fan_out / fan_in) ** _HALF,  # the direction has the norm of the sphere
+    }[optimizer]
+    return (fan_in / fan_out) ** _HALF * spectral_norm
 
 
 def _epsilon(optimizer: str, role: str, hyperparameter: str, block_depth: int) -> Scaling:
     """As large as what it is added to (or, for sophia, what it must not exceed)."""
     if hyperparameter != f"{optimizer}_epsilon":
         raise ValueError(f"hyperparameter {hyperparameter!r} is no hyperparameter of {optimizer!r}")
-    if optimizer == "shampoo":
-        return _gradient_norm(role, block_depth) ** 2
-    if optimizer == "soap":
-        return _gradient_norm(role, block_depth)
-    return _gradient_entry(role, block_depth)
+    norm, (fan_in, fan_out) = _gradient_norm(role, block_depth), _FANS[role]
+    of_entries = norm / (fan_in * fan_out) ** _HALF  # RMS of the gradient's entries
+    return {"shampoo": norm**2, "soap": norm}.get(optimizer, of_entries)
 
 
 def _larger(first: Scaling, second: Scaling) -> Scaling:
     """The larger of two powers of the width."""
     return max(first, second, key=lambda power: power.width)
-
-
-def _smaller(first: Scaling, second: Scaling) -> Scaling:
-    return min(first, second, key=lambda power: power.width)

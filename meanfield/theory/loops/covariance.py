@@ -4,8 +4,8 @@ At N -> infinity the entries of h_0 and of the r_s = W phi(h_s) are jointly Gaus
 
     Q_ls = H_0 + eps^2 sum_{a<l, b<s} Sig_ab,    Sig_ab = sigma_W^2 E[phi(h_a) phi(h_b)] at covariance Q,
 
-over all pairs in tied loops, over a = b alone if every step has a matrix of its own (docs/theory.md section 11; P2
-appendix C).
+over all pairs in tied loops, over a = b alone if every step has a matrix of its own (docs/theory.md section 11; Wang et
+al. 2026, appendix C).
 Row l of Sig needs row l of Q alone, and row l + 1 of Q the sums of Sig's columns: O(L^2) work, O(L) memory. All is in
 natural logarithms: nothing overflows where energies grow like exp(L), and C_l = H_l - H_0 keeps its digits where it is
 far below H_0.
@@ -16,56 +16,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.averages import Averages, pair_averages
 
-Array = NDArray[np.float64]
 
+class PairSum:
+    """P_ls = sum of S_ab over the pairs (a < l, b < s) that share a matrix; logarithms of positive numbers.
 
-class PairSum(Protocol):
-    """P_ls = sum of S_ab over the pairs (a < l, b < s) that share a matrix; logarithms of positive numbers."""
+    In tied loops every pair counts, and rows are S_l0 .. S_ll and P_l0 .. P_ll. In independent steps a = b alone does,
+    so that P_ls = P_mm at m = min(l, s), and rows are the diagonal element.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._tied, self._columns = loop.tied, np.full(loop.depth if loop.tied else 1, -np.inf)
 
     def add(self, row: Array) -> Array:
         """Row l + 1 of P from row l of S."""
-
-
-class AllPairs:
-    """Tied: every pair counts; rows S_l0 .. S_ll and P_l0 .. P_ll."""
-
-    def __init__(self, depth: int) -> None:
-        self._columns = np.full(depth, -np.inf)
-
-    def add(self, row: Array) -> Array:
+        if not self._tied:
+            self._columns = np.logaddexp(self._columns, row)
+            return self._columns
         last = len(row) - 1
         self._columns[:last] = np.logaddexp(self._columns[:last], row[:last])
         self._columns[last] = np.logaddexp.reduce(row)  # S is symmetric: the new column down to its diagonal
         return np.concatenate([[-np.inf], np.logaddexp.accumulate(self._columns[: last + 1])])
 
 
-class EqualSteps:
-    """Independent: only a = b counts, so that P_ls = P_mm at m = min(l, s); rows of the diagonal element alone."""
-
-    def __init__(self) -> None:
-        self._total = np.array([-np.inf])
-
-    def add(self, row: Array) -> Array:
-        self._total = np.logaddexp(self._total, row)
-        return self._total
-
-
-def pair_sum(loop: Loop) -> PairSum:
-    """The sum over pairs of steps that this loop's weights call for."""
-    return AllPairs(loop.depth) if loop.tied else EqualSteps()
-
-
 @dataclass(frozen=True)
-class Step:
+class StreamStep:
     """Step s: what makes h_s of h_{s-1}, as logarithms over t = 0 .. s-1 (independent steps: t = s-1 alone).
 
     Attributes:
@@ -88,20 +70,20 @@ class Step:
         return self.averages.gates(self.variances, self.covariance)
 
 
-def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[Step]:
+def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[StreamStep]:
     """Yield steps 1 .. L of the loop at infinite width, from h_0 of variance ``initial_energy``.
 
     Raises:
         ValueError: the variance of the stream of a smooth activation leaves what its averages are computed for.
     """
-    start, sums, scale = log(initial_energy), pair_sum(loop), increment_scale(loop)
+    start, sums, scale = log(initial_energy), PairSum(loop), increment_scale(loop)
     variances, covariance, averages = np.full(loop.depth + 1, start), np.array([start]), pair_averages(loop)
     for step in range(1, loop.depth + 1):
         _require_averages(loop, step, covariance[-1])
         others = variances[step - len(covariance) : step]
         features = averages.features(others, covariance)
         correlation = sums.add(scale + features)
-        yield Step(averages, others, covariance, features, correlation)
+        yield StreamStep(averages, others, covariance, features, correlation)
         covariance = np.logaddexp(start, correlation)
         variances[step] = covariance[-1]
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling
-from meanfield.theory.maps.attention import AttentionTransport
-from meanfield.theory.maps.base import Transport
-from meanfield.theory.maps.linear import BiasTransport, LinearTransport
-from meanfield.theory.maps.normalisation import NormalisationTransport
-from meanfield.theory.maps.pointwise import GateTransport, PointwiseTransport
-from meanfield.theory.maps.pooling import PoolingTransport
+from collections.abc import Callable
+from typing import Any
 
-TRANSPORTS: dict[type, Transport] = {
-    Linear: LinearTransport(),
-    Bias: BiasTransport(),
-    Pointwise: PointwiseTransport(),
-    Gate: GateTransport(),
-    Normalisation: NormalisationTransport(),
-    Attention: AttentionTransport(),
-    Pooling: PoolingTransport(),
+from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling
+from meanfield.theory.maps.base import Kinds
+from meanfield.theory.maps.linear import through_bias, through_linear
+from meanfield.theory.maps.mixing import through_attention, through_normalisation, through_pooling
+from meanfield.theory.maps.pointwise import through_gate, through_pointwise
+
+# Values above a map on a grid of sites from those below it; raises `NoTransport` where they do not close.
+TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
+    Linear: through_linear,
+    Bias: through_bias,
+    Pointwise: through_pointwise,
+    Gate: through_gate,
+    Normalisation: through_normalisation,
+    Attention: through_attention,
+    Pooling: through_pooling,
 }
-
-
-def transport_of(one: Map) -> Transport:
-    """What theory knows of this map."""
-    return TRANSPORTS[type(one)]

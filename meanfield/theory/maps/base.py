@@ -7,22 +7,20 @@ moments over all pairs of samples and sites, (B, S, B, S), per channel:
     kernel      t = Theta within the channel: the sum over all parameters below, at learning rate 1 each, of dx dx'
 
 of order 1 and of the order of the channels below. Between channels Theta is smaller than t by the root of the channels
-(`meanfield.theory.mean_field.label_term`) and does not enter t above. Both are the leading order: at finite width they
+(`meanfield.theory.mean_field.layers`) and does not enter t above. Both are the leading order: at finite width they
 are off by a share of order 1/channels, except where all maps are linear, whose means are exact.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 
 class NoTransport(ValueError):
@@ -58,18 +56,6 @@ class Kind:
 Kinds = tuple[Kind, ...]
 
 
-class Transport(ABC):
-    """One map's side of the theory."""
-
-    @abstractmethod
-    def through(self, one: Any, below: Kinds, grid: tuple[int, ...]) -> Kinds:
-        """Values above the map ``one`` on this grid of sites from those below it.
-
-        Raises:
-            NoTransport: they do not close.
-        """
-
-
 def given_kind(values: Array) -> Kind:
     """Values (channels, B, S) that are no draw, without parameters below them."""
     covariance = np.einsum("ibp,icr->bpcr", values, values, optimize=True) / len(values)
@@ -88,14 +74,14 @@ def total(kinds: Kinds, name: str) -> Array:
 
 def between(kinds: Kinds, first: int, last: int) -> Kinds:
     """Channels ``first`` .. ``last`` - 1."""
-    found, start = [], 0
+    cut, start = [], 0
     for kind in kinds:
         low, high = max(first - start, 0), min(last - start, kind.channels)
         if low < high:
-            alone = replace(kind, channels=high - low)
-            found.append(alone if kind.given is None else given_kind(kind.given[low:high]))
+            given = kind.given
+            cut.append(replace(kind, channels=high - low) if given is None else given_kind(given[low:high]))
         start += kind.channels
-    return tuple(found)
+    return tuple(cut)
 
 
 def abreast(*stacks: Kinds) -> Iterator[Kinds]:

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.common.arrays import Array
 from meanfield.nets.maps import Bias, Linear, Weight
-from meanfield.theory.maps.base import Array, Kind, Kinds, Transport, between, total
+from meanfield.theory.maps.base import Kind, Kinds, between, total
 from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 
-class LinearTransport(Transport):
+def through_linear(linear: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     """Each weight makes a kind of its own. With s its variance, sums over the channels i that it sees and its taps D,
 
         own(p, p') = sum_i sum_D E[x_i(p + D) x_i(p' + D)]
@@ -21,19 +22,16 @@ class LinearTransport(Transport):
     What it makes is Gaussian where it sees many channels, or given values; a single channel that is itself a draw makes
     products of Gaussians at any width.
     """
+    return tuple(kind for weight in linear.weights for kind in _stacked(linear, weight, below, grid))
 
-    def through(self, one: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds:
-        return tuple(kind for weight in one.weights for kind in self._stacked(one, weight, below, grid))
 
-    def _stacked(self, one: Linear, weight: Weight, below: Kinds, grid: tuple[int, ...]) -> Iterator[Kind]:
-        seen = _groups(weight, below)
-        for kinds in seen:
-            own, carried = (_summed(one, total(kinds, name), grid) for name in ("covariance", "kernel"))
-            mean = np.zeros(own.shape[:2])
-            gaussian = weight.shape[1] > 1 or all(kind.given is not None for kind in kinds)
-            yield Kind(
-                weight.shape[0] // len(seen), weight.variance * own, own + weight.variance * carried, mean, gaussian
-            )
+def _stacked(linear: Linear, weight: Weight, below: Kinds, grid: tuple[int, ...]) -> Iterator[Kind]:
+    groups, variance = _groups(weight, below), weight.variance
+    for seen in groups:
+        own, carried = (_summed(linear, total(seen, name), grid) for name in ("covariance", "kernel"))
+        gaussian = weight.shape[1] > 1 or all(kind.given is not None for kind in seen)
+        channels, mean = weight.shape[0] // len(groups), np.zeros(own.shape[:2])
+        yield Kind(channels, variance * own, own + variance * carried, mean, gaussian)
 
 
 def _groups(weight: Weight, below: Kinds) -> list[Kinds]:
@@ -44,15 +42,15 @@ def _groups(weight: Weight, below: Kinds) -> list[Kinds]:
     return [between(below, group * size, (group + 1) * size) for group in range(weight.groups)]
 
 
-def _summed(one: Linear, pairs: Array, grid: tuple[int, ...]) -> Array:
-    return pairs if one.taps == 1 else sum_over_stencil(pairs, (0, 1), grid, one.kernel, one.padding, one.dilation)
+def _summed(linear: Linear, pairs: Array, grid: tuple[int, ...]) -> Array:
+    if linear.taps == 1:
+        return pairs
+    return sum_over_stencil(pairs, (0, 1), grid, linear.kernel, linear.padding, linear.dilation)
 
 
-class BiasTransport(Transport):
+def through_bias(bias: Bias, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     """The bias's variance on c of all pairs, as it is the same everywhere, and 1 on t."""
-
-    def through(self, one: Bias, below: Kinds, grid: tuple[int, ...]) -> Kinds:
-        variance = one.weight.variance
-        return tuple(
-            replace(kind, covariance=kind.covariance + variance, kernel=kind.kernel + 1.0, given=None) for kind in below
-        )
+    variance = bias.weight.variance
+    return tuple(
+        replace(kind, covariance=kind.covariance + variance, kernel=kind.kernel + 1.0, given=None) for kind in below
+    )

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.common.arrays import Array
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Gate, Pointwise
-from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, Transport, abreast, between, count, given_kind
+from meanfield.theory.maps.base import Kind, Kinds, NoTransport, abreast, between, count, given_kind
 from meanfield.theory.mean_field.transport import both_sides
 
 NOT_GAUSSIAN = (
@@ -17,13 +18,11 @@ NOT_GAUSSIAN = (
 )
 
 
-class PointwiseTransport(Transport):
+def through_pointwise(pointwise: Pointwise, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     """c' = E[sigma(u) sigma(v)], t' = E[sigma'(u) sigma'(v)] t for Gaussians u, v of covariance c."""
-
-    def through(self, one: Pointwise, below: Kinds, grid: tuple[int, ...]) -> Kinds:
-        if one.activation == "linear":
-            return below
-        return tuple(_activated(activation_named(one.activation), kind) for kind in below)
+    if pointwise.activation == "linear":
+        return below
+    return tuple(_activated(activation_named(pointwise.activation), kind) for kind in below)
 
 
 def _activated(sigma: Activation, kind: Kind) -> Kind:
@@ -34,16 +33,14 @@ def _activated(sigma: Activation, kind: Kind) -> Kind:
     return replace(kind, covariance=product, kernel=gate_product * kind.kernel, mean=mean, gaussian=False)
 
 
-class GateTransport(Transport):
+def through_gate(gate: Gate, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     """c' = E[sigma(u) sigma(v)] c_2, t' = E[sigma'(u) sigma'(v)] c_2 t_1 + E[sigma(u) sigma(v)] t_2.
 
     The halves 1, in which u and v lie, and 2 are independent Gaussians.
     """
-
-    def through(self, one: Gate, below: Kinds, grid: tuple[int, ...]) -> Kinds:
-        sigma, middle = activation_named(one.activation), count(below) // 2
-        halves = between(below, 0, middle), between(below, middle, 2 * middle)
-        return tuple(_gated(sigma, *pair) for pair in abreast(*halves))
+    sigma, middle = activation_named(gate.activation), count(below) // 2
+    halves = between(below, 0, middle), between(below, middle, 2 * middle)
+    return tuple(_gated(sigma, *pair) for pair in abreast(*halves))
 
 
 def _gated(sigma: Activation, gating: Kind, gated: Kind) -> Kind:

@@ -22,14 +22,13 @@ from itertools import islice
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.validation import require_counts
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
-from meanfield.theory.mean_field import label_term as mean_field
-
-Array = NDArray[np.float64]
+from meanfield.theory.mean_field.inputs import input_products
+from meanfield.theory.mean_field.layers import layer_moments
 
 
 def transport_eigenvalue(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:
@@ -106,10 +105,8 @@ def edge_loss(net: Sequential, limit: int, beyond: float = 3.0) -> EdgeLoss:
 
 
 def _overlap_energies(net: Sequential) -> Iterator[float]:
-    transport, product = mean_field.input_products(net, None)
-    for moments, channels in zip(
-        mean_field.layer_moments(net, transport, product), net.channels_by_layer[1:], strict=True
-    ):
+    transport, product = input_products(net, None)
+    for channels, moments in zip(net.channels_by_layer[1:], layer_moments(net, transport, product), strict=True):
         yield transport.mean(moments.overlap(channels))
 
 

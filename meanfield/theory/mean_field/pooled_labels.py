@@ -2,7 +2,7 @@
 
 The covariance C of the errors between two sites then has more than a diagonal, and B_l takes the second moment of the
 tangent kernel with ONE site above and TWO below. At leading order in 1/channels, per channel, with c and K of
-`meanfield.theory.mean_field.label_term`, g = E[s' s'] of a pair of sites and s_h, S, M, B head
+`meanfield.theory.mean_field.layers`, g = E[s' s'] of a pair of sites and s_h, S, M, B head
 variance, sites, outputs, samples:
 
     C_L(p', p'') = g s_h / (M S^2 B^2)
@@ -18,16 +18,16 @@ t is a sum over pairs of its three gates, sums over p', p'' are products of S x 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field.label_term import input_products, layer_moments
+from meanfield.theory.mean_field.inputs import input_products
+from meanfield.theory.mean_field.layers import layer_moments
 from meanfield.theory.mean_field.transport import Transport
 
-Array = NDArray[np.float64]
 
-
-def pooled_label_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+def pooled_label_term(net: Sequential, inputs: ArrayLike | None = None) -> Array:
     """B_1 .. B_L of a plain net with a pooled readout, for labels of variance 1: (L,).
 
     Raises:
@@ -36,49 +36,49 @@ def pooled_label_term(architecture: Sequential, inputs: ArrayLike | None = None)
 
     Source: docs/theory.md section 9.
     """
-    if why := pooled_theory_refusal(architecture):
+    if why := pooled_theory_refusal(net):
         raise ValueError(why)
-    transport, product = input_products(architecture, inputs)
-    layers = list(layer_moments(architecture, transport, product))
-    gates = [architecture.sigma.gate_product(*transport.variances(c), c) for c in (one.covariance for one in layers)]
-    arriving = _arriving_errors(architecture, transport, gates)
+    transport, product = input_products(net, inputs)
+    layers = list(layer_moments(net, transport, product))
+    gates = [net.sigma.gate_product(*transport.variances(c), c) for c in (moments.covariance for moments in layers)]
+    arriving = _arriving_errors(net, transport, gates)
     terms, others = [], np.zeros(())  # others: v_l
     for place, moments in enumerate(layers):
         if place:
             below = layers[place - 1].kernel, gates[place - 1], arriving[place - 1]
-            scale = architecture.layers[place].variance_factor / architecture.sigma.gain
-            others = scale * transport.moved(_between_channels(architecture, transport, *below, others))
+            scale = net.layers[place].variance_factor / net.sigma.gain
+            others = scale * transport.moved(_between_channels(net, transport, *below, others))
         own = transport.bilinear(moments.kernel, arriving[place] * transport.within(gates[place]), moments.kernel)
         terms.append(np.mean(own + others))
     return np.array(terms)
 
 
-def pooled_theory_refusal(architecture: Sequential) -> str:
+def pooled_theory_refusal(net: Sequential) -> str:
     """Why `pooled_label_term` does not serve this net, and what to take; empty if it does."""
-    if not architecture.has_skips and architecture.sigma.triple is not None:
+    if not net.has_skips and net.sigma.triple is not None:
         return ""
     return (
         "the label term under a pooled readout is predicted for plain nets of 'relu' and 'linear'; this is a "
-        f"{type(architecture).__name__} of {architecture.activation!r}: take readout='convolution'"
+        f"{type(net).__name__} of {net.activation!r}: take readout='convolution'"
     )
 
 
-def _arriving_errors(architecture: Sequential, transport: Transport, gates: list[Array]) -> list[Array]:
+def _arriving_errors(net: Sequential, transport: Transport, gates: list[Array]) -> list[Array]:
     """C^ of layers 1 .. L, before the layer's own gates, per pair of sites of one sample."""
-    widths, gain = architecture.channels_by_layer, architecture.sigma.gain
-    samples = architecture.outputs * (architecture.sites * architecture.inputs) ** 2
-    found = [np.full_like(transport.within(gates[-1]), architecture.head_variance / samples)]
+    widths, gain = net.channels_by_layer, net.sigma.gain
+    samples = net.outputs * (net.sites * net.inputs) ** 2
+    arriving = [np.full_like(transport.within(gates[-1]), net.head_variance / samples)]
     for place in range(len(gates) - 1, 0, -1):
-        factor = architecture.layers[place].variance_factor * widths[place + 1] / (gain * widths[place])
-        found.append(factor * transport.pulled_back(found[-1] * transport.within(gates[place])))
-    return found[::-1]
+        factor = net.layers[place].variance_factor * widths[place + 1] / (gain * widths[place])
+        arriving.append(factor * transport.pulled_back(arriving[-1] * transport.within(gates[place])))
+    return arriving[::-1]
 
 
 def _between_channels(
-    architecture: Sequential, transport: Transport, kernel: Array, gate: Array, errors: Array, others: Array
+    net: Sequential, transport: Transport, kernel: Array, gate: Array, errors: Array, others: Array
 ) -> Array:
     """What one layer's units pass on to other channels above, by site p: E[s'(p)^2] v + sum C^ K K t."""
-    alone, shared = architecture.sigma.triple or (0.0, 0.0)
+    alone, shared = net.sigma.triple or (0.0, 0.0)
     form = (alone + shared * transport.within(gate)) * errors
     fresh = transport.bilinear(kernel, form, kernel)
     if shared:

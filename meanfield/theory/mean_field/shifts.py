@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-import numpy as np
-from numpy.typing import NDArray
-
+from meanfield.common.arrays import Array
 from meanfield.nets.lattice import axis_offsets
-
-Array = NDArray[np.float64]
 
 
 def sum_over_stencil(

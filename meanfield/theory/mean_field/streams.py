@@ -1,4 +1,4 @@
-"""Mean field of nets with skip connections, where the gates of a unit remember.
+"""The mean field of nets with skip connections, where the gates of a unit remember.
 
 In a plain net every layer draws its pre-activations anew, and the second moment V of the kernel between two channels is
 one number per pair of sites. A stream z + a branch(z) + ... moves slowly instead: unit b keeps its sign, and the kernel
@@ -24,135 +24,133 @@ its own. Forgetting the memory (R_j = w q R_mean) misses 13 % of the label term 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.inputs import white_input
+from meanfield.theory.mean_field.layers import (
+    LayerMoments,
+    Terms,
+    forward_moments,
+    gate_energies,
+    label_weight_above,
+    label_weights,
+    through_weights,
+)
 from meanfield.theory.mean_field.transport import Transport
 
-Array = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class _State:
+    """At the end of one depth unit: c, K and A, R_mean, and R_j of the gates ahead, (gates, *pairs)."""
+
+    moments: LayerMoments
+    mean: Array
+    ahead: Array
 
 
-class Terms(NamedTuple):
-    """Per pair of sites, of one depth unit: F, and the label term's summand for labels of variance 1."""
-
-    overlap: Array
-    label: Array
-
-
-def terms(architecture: Sequential, transport: Transport, input_product: Array) -> Iterator[Terms]:
+def stream_terms(net: Sequential, transport: Transport, input_product: Array) -> Iterator[Terms]:
     """Yield the terms of every depth unit, in plain layers below and above the blocks too."""
-    walk = _Walk(architecture, transport, input_product)
-    weights = mean_field.label_weights(architecture, walk.gate_energies)
-    through_gates = walk.labels_through_gates(weights)
-    for place, (kernel, cross) in enumerate(walk, start=1):
-        if place in walk.ends:
-            channels = architecture.channels_by_layer[place]
-            fresh = kernel**2 / channels + cross
-            if place in walk.gates:
-                index = walk.gates[place]
-                mean, mirrored = walk.memory[0], transport.transpose(walk.memory[0])
-                remembered = (through_gates[index:] * walk.memory[1 + index :]).sum(axis=0) / channels
-                yield Terms(fresh + mean + mirrored, weights[place - 1] * (fresh + mirrored) + remembered)
-            else:
-                yield Terms(fresh, weights[place - 1] * fresh)
+    stream = _Stream(net, transport, input_product)
+    weights = label_weights(net, gate_energies(net, transport, input_product))
+    through_gates = stream.labels_through_gates(weights)
+    state = stream.start
+    for bottom, top in pairwise([0, *net.unit_ends]):
+        state = stream.past_unit(bottom, top, state)
+        channels = net.channels_by_layer[top]
+        fresh = state.moments.overlap(channels)
+        to_first = transport.transpose(state.mean)
+        remembered = (through_gates[len(through_gates) - len(state.ahead) :] * state.ahead).sum(axis=0) / channels
+        yield Terms(fresh + state.mean + to_first, weights[top - 1] * (fresh + to_first) + remembered)
 
 
-class _Walk:
-    """One net's way up: covariances first, as later gates must be known, then K and A layer by layer.
+class _Stream:
+    """A net with what must be known before its first block: covariances at all places, since later gates enter early.
 
-    ``gates`` numbers the places whose gates belong to the stream, where blocks start and where the last one ends;
-    ``memory`` is (1 + gates, *pairs), R_mean and then R_j, as it stands at the layer that was yielded last.
+    ``gates`` are the places at which blocks start, and the one at which the last block ends.
     """
 
-    def __init__(self, architecture: Sequential, transport: Transport, input_product: Array) -> None:
-        self.architecture, self.transport = architecture, transport
-        moments = list(mean_field.forward_moments(architecture, transport, input_product))
-        starts = [layer.skip for layer in architecture.layers if layer.skip is not None]
-        last = 1 + max(place for place, layer in enumerate(architecture.layers) if layer.skip is not None)
-        at_input = mean_field.white_input(architecture)[1] if 0 in starts else np.zeros_like(input_product)
-        self._products = [product for product, _ in moments]
-        self._covariances = [at_input, *(covariance for _, covariance in moments)]
+    def __init__(self, net: Sequential, transport: Transport, input_product: Array) -> None:
+        self._net, self._transport = net, transport
+        self._features, covariances = zip(*forward_moments(net, transport, input_product), strict=True)
+        starts = [layer.skip for layer in net.layers if layer.skip is not None]
+        self.gates = [*starts, max(place for place, layer in enumerate(net.layers, 1) if layer.skip is not None)]
+        at_input = white_input(net)[1] if 0 in starts else np.zeros_like(input_product)
+        self._covariances = [at_input, *covariances]
         sides = zip(*map(transport.variances, self._covariances), strict=True)
-        self._here, self._there = (_stacked(side, input_product.ndim) for side in sides)
+        here, there = (
+            np.stack([np.reshape(v, np.shape(v) or (1,) * input_product.ndim) for v in side]) for side in sides
+        )
+        self._at_gates = there[self.gates]
         # E[sigma'^2] / q at the first and at the second site of every place.
-        gain, average = architecture.sigma.gain, architecture.sigma.gate_product
-        self._energy_here, self._energy_there = (average(v, v, v) / gain for v in (self._here, self._there))
-        self.gate_energies = mean_field.gate_energies(architecture, transport, input_product)
-        self.gates = {gate: index for index, gate in enumerate([*starts, last])}
-        self.ends = frozenset(architecture.unit_ends)
-        self._there_at_gates = self._there[[*self.gates]]
-        self.memory = np.zeros((1 + len(self.gates), *input_product.shape))
-
-    def __iter__(self) -> Iterator[tuple[Array, Array]]:
-        nothing = np.zeros_like(self._products[0])
-        kernel = cross = nothing
-        stream = beside = (nothing, nothing)
-        for place, layer in enumerate(self.architecture.layers):
-            if 0 <= self.gates.get(place, -1) < len(self.gates) - 1:
-                stream, beside = (kernel, cross), self._beside(place, kernel, cross)
-            elif layer.skip is not None or place + 1 not in self.ends:
-                beside = self._carried(place, beside[0]), self._carried(place, beside[1])
-            kernel, cross = self._through_weights(place, kernel, cross)
-            if layer.skip is not None:
-                square = layer.multiplier**2
-                kernel = stream[0] + square * kernel
-                cross = stream[1] + square * (beside[0] + self.transport.transpose(beside[0])) + square**2 * cross
-                self._remember(layer.skip, square * beside[1])
-            yield kernel, cross
+        self._energies, self._energies_there = (net.sigma.gate_product(v, v, v) / net.sigma.gain for v in (here, there))
+        nothing = np.zeros_like(input_product)
+        self.start = _State(
+            LayerMoments(at_input, nothing, nothing), nothing, np.zeros((len(self.gates), *nothing.shape))
+        )
 
     def labels_through_gates(self, weights: list[Array]) -> Array:
         """n w / q that labels send down through each of the stream's gates alone, by its site: (gates, *pairs)."""
-        channels, found = self.architecture.channels_by_layer, []
+        channels, arriving = self._net.channels_by_layer, []
         for gate in self.gates:
             above = weights[gate] * channels[gate + 1] if gate < len(weights) else None
-            found.append(mean_field.label_weight_above(self.architecture, gate, above) / self.architecture.sigma.gain)
-        return np.stack([np.broadcast_to(arriving, self.memory.shape[1:]) for arriving in found])
+            arriving.append(label_weight_above(self._net, gate, above) / self._net.sigma.gain)
+        return np.stack([np.broadcast_to(weight, self.start.mean.shape) for weight in arriving])
 
-    def _through_weights(self, place: int, kernel: Array, cross: Array) -> tuple[Array, Array]:
-        """The plain recursion through one weight matrix; from the stream, with the gates that A and phi remember."""
-        architecture, transport, sigma = self.architecture, self.transport, self.architecture.sigma
-        channels, factor = architecture.channels_by_layer[place], architecture.layers[place].variance_factor
-        own = channels * architecture.taps * transport.diagonal(self._products[place])
-        if place == 0:  # no parameters below
-            return own, np.zeros_like(own)
-        arguments = self._here[place], self._there[place], self._covariances[place]
-        gate, gate_square = sigma.gate_product(*arguments), sigma.gate_square_product(*arguments)
-        moved = self._energy_here[place] * self._energy_there[place] * cross + gate_square * kernel**2 / (
-            sigma.gain**2 * channels
+    def past_unit(self, bottom: int, top: int, state: _State) -> _State:
+        """The state above the layers ``bottom`` + 1 .. ``top``: a block, if the last of them adds the stream again."""
+        if self._net.layers[top - 1].skip is not None:
+            return self._past_block(bottom, top, state)
+        if bottom not in self.gates:
+            return _State(self._through(bottom, state.moments), state.mean, state.ahead)
+        moments = self._through(bottom, state.moments, self._met(bottom, state))
+        return _State(moments, np.zeros_like(state.mean), state.ahead[1:])  # memory ends above the last gate
+
+    def _past_block(self, bottom: int, top: int, state: _State) -> _State:
+        below, branch = state.moments, self._through(bottom, state.moments, self._met(bottom, state))
+        for place in range(bottom + 1, top):
+            branch = self._through(place, branch)
+        crossing, mean, ahead = self._beside(bottom, top, state)
+        square = self._net.layers[top - 1].multiplier ** 2
+        cross = below.cross_channel + square * (crossing + self._transport.transpose(crossing))
+        joined = LayerMoments(
+            branch.covariance, below.kernel + square * branch.kernel, cross + square**2 * branch.cross_channel
         )
-        if place in self.gates:
-            met = self._energy_here[place] * self.memory[1 + self.gates[place]] / sigma.gain
-            moved = moved + met + transport.transpose(met)
-        carried = factor * transport.diagonal(gate * kernel) / sigma.gain
-        return own + carried, factor**2 * transport.independent(moved)
+        return _State(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
 
-    def _beside(self, place: int, kernel: Array, cross: Array) -> tuple[Array, Array]:
-        """D and what is added to the memory, between a branch unit (first site) and a stream unit, one matrix up."""
-        index, sigma = self.gates[place], self.architecture.sigma
-        square = kernel**2 / self.architecture.channels_by_layer[place]
-        later, energy = self._there_at_gates[index + 1 :], self._energy_here[place]
-        gates = sigma.gate_square_product(self._here[place], later, self._covariances[place]) / sigma.gain
-        mean = energy * (self.memory[:1] + square)
-        met = np.concatenate([mean, energy * self.memory[index + 2 :] + gates * square])
-        between = energy * cross + self.transport.transpose(self.memory[1 + index]) / sigma.gain
-        factor = self.architecture.layers[place].variance_factor
-        return factor * self.transport.first(between), factor * self.transport.first(met)
+    def _through(self, place: int, below: LayerMoments, met: Array | None = None) -> LayerMoments:
+        """The plain recursion through one weight matrix, with what the stream's gates remember."""
+        seen = self._energies[place] * self._energies_there[place] * below.cross_channel
+        if met is not None:
+            seen = seen + met + self._transport.transpose(met)
+        known = below if place else None
+        moved = through_weights(self._net, self._transport, place, self._features[place], known, seen)
+        return LayerMoments(self._covariances[place + 1], *moved)
 
-    def _carried(self, place: int, beside: Array) -> Array:
-        """Moments beside the stream through one more matrix of the branch."""
-        factor = self.architecture.layers[place].variance_factor
-        return factor * self.transport.first(self._energy_here[place] * beside)
+    def _met(self, gate: int, state: _State) -> Array:
+        """w R_l / q at the next gate."""
+        return self._energies[gate] * state.ahead[0] / self._net.sigma.gain
 
-    def _remember(self, start: int, added: Array) -> None:
-        """Add to the mean, and to the gates above the block that started at ``start``."""
-        self.memory[0] += added[0]
-        self.memory[self.gates[start] + 2 :] += added[1:]
+    def _beside(self, bottom: int, top: int, state: _State) -> tuple[Array, Array, Array]:
+        """D and what is added to R_mean and to R_j, between a branch unit (first site) and a stream unit."""
+        sigma, energy = self._net.sigma, self._energies[bottom]
+        square = state.moments.kernel**2 / self._net.channels_by_layer[bottom]
+        here, _ = self._transport.variances(self._covariances[bottom])
+        later = self._at_gates[len(self.gates) + 1 - len(state.ahead) :]
+        gates = sigma.gate_square_product(here, later, self._covariances[bottom]) / sigma.gain
+        between = energy * state.moments.cross_channel + self._transport.transpose(state.ahead[0]) / sigma.gain
+        met = between, energy * (state.mean + square), energy * state.ahead[1:] + gates * square
+        crossing, mean, ahead = (self._carried(bottom, top, moments) for moments in met)
+        return crossing, mean, ahead
 
-
-def _stacked(variances: tuple[Array, ...], dimensions: int) -> Array:
-    """Variances of every place, (places, ...), broadcastable to pairs of sites."""
-    return np.stack([np.reshape(v, np.shape(v) or (1,) * dimensions) for v in variances])
+    def _carried(self, bottom: int, top: int, gated: Array) -> Array:
+        """Moments between branch and stream, from behind the branch's first gate, above all of its matrices."""
+        carried = self._net.layers[bottom].variance_factor * self._transport.first(gated)
+        for place in range(bottom + 1, top):
+            moved = self._transport.first(self._energies[place] * carried)
+            carried = self._net.layers[place].variance_factor * moved
+        return carried

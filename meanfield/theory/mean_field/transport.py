@@ -15,13 +15,11 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
 from meanfield.theory.mean_field.shifts import sum_over_stencil
-
-Array = NDArray[np.float64]
 
 
 class Transport(Protocol):
@@ -42,11 +40,11 @@ class Transport(Protocol):
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         """c(p, p) and c(p', p') for every pair, broadcastable to the pairs."""
 
-    def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        """Average over all pairs of sites, the second site weighted by ``weight`` (mean over sites of the rest)."""
+    def mean(self, pairs: Array) -> float:
+        """Average over all pairs of sites."""
 
-    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
-        """The same average over second sites and samples alone, by first site: (S,)."""
+    def by_site(self, pairs: Array) -> Array:
+        """Average over second sites and samples alone, by first site: (S,)."""
 
     def within(self, pairs: Array) -> Array:
         """What a sample shares with itself, per pair of its own sites."""
@@ -65,10 +63,17 @@ class Transport(Protocol):
 
 
 @dataclass(frozen=True)
-class SitePairs:
-    """All pairs of sites of the batch: arrays (B, S, B, S)."""
+class _OfNet:
+    net: Sequential
 
-    architecture: Sequential
+    @property
+    def lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+        """Grid, kernel and padding."""
+        return self.net.grid, self.net.kernel, self.net.padding
+
+
+class SitePairs(_OfNet):
+    """All pairs of sites of the batch: arrays (B, S, B, S)."""
 
     def diagonal(self, pairs: Array) -> Array:
         return self._averaged(pairs, 0, 1)
@@ -85,46 +90,42 @@ class SitePairs:
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         return both_sides(self.at_site(pairs))
 
-    def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        return float(self.by_site(pairs, weight).mean())
+    def mean(self, pairs: Array) -> float:
+        return float(pairs.mean())
 
-    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
-        samples, sites = self.architecture.inputs, self.architecture.sites
-        weights = np.broadcast_to(1.0 if weight is None else weight, (samples, sites)).ravel() / (samples * sites)
-        return np.asarray((pairs.reshape(samples, sites, -1) @ weights).mean(axis=0))
+    def by_site(self, pairs: Array) -> Array:
+        return np.asarray(pairs.mean(axis=(0, 2, 3)))
 
     def within(self, pairs: Array) -> Array:
         return np.einsum("bpbr->bpr", pairs)
 
     def pulled_back(self, pairs: Array) -> Array:
-        table = reversed_neighbours(self.architecture.grid, self.architecture.kernel, self.architecture.padding)
-        found = np.zeros_like(pairs)
+        table = reversed_neighbours(*self.lattice)
+        total = np.zeros_like(pairs)
         for shift in table:
             shifted = pairs[:, shift][:, :, shift]
             shifted[:, shift == OUTSIDE] = 0.0
             shifted[:, :, shift == OUTSIDE] = 0.0
-            found += shifted
-        return found / len(table)
+            total += shifted
+        return total / len(table)
 
     def at_site(self, pairs: Array) -> Array:
         return np.einsum("bpbp->bp", pairs)
 
     def bilinear(self, left: Array, form: Array, right: Array) -> Array:
-        samples, sites = self.architecture.inputs, self.architecture.sites
+        samples, sites = self.net.inputs, self.net.sites
         first, second = (pairs.transpose(2, 0, 1, 3).reshape(samples, -1, sites) for pairs in (left, right))
         return np.vecdot(first @ form, second).sum(axis=0).reshape(samples, sites)
 
     def moved(self, values: Array) -> Array:
-        net = self.architecture
-        table = neighbours(net.grid, net.kernel, net.padding)
-        return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / net.taps)
+        table = neighbours(*self.lattice)
+        return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / self.net.taps)
 
     def _averaged(self, pairs: Array, *sides: int) -> Array:
         """(1/k) times the sum over the stencil, these sides of the pairs stepping together."""
-        net = self.architecture
-        total = sum_over_stencil(pairs, sides, net.grid, net.kernel, net.padding)
-        if net.kernel:
-            total /= net.taps
+        total = sum_over_stencil(pairs, sides, *self.lattice)
+        if self.net.kernel:
+            total /= self.net.taps
         return total
 
 
@@ -133,28 +134,35 @@ def both_sides(by_site: Array) -> tuple[Array, Array]:
     return by_site[:, :, None, None], by_site[None, None]
 
 
-@dataclass(frozen=True)
-class Displacements:
+class Displacements(_OfNet):
     """One number per displacement, for pairs within a sample and, where there are several, of different ones.
 
     Arrays (1 or 2, S); the displacement is that of the second site from the first.
     """
 
-    architecture: Sequential
-
     def diagonal(self, pairs: Array) -> Array:
         return pairs
 
     def independent(self, pairs: Array) -> Array:
-        return np.asarray(self.first(pairs)[..., neighbours(*self._lattice)].mean(axis=-2))
+        return np.asarray(self.first(pairs)[..., neighbours(*self.lattice)].mean(axis=-2))
 
     def first(self, pairs: Array) -> Array:
-        if self.architecture.taps == 1:
+        if self.net.taps == 1:
             return pairs
-        return np.asarray(pairs[..., reversed_neighbours(*self._lattice)].mean(axis=-2))
+        return np.asarray(pairs[..., reversed_neighbours(*self.lattice)].mean(axis=-2))
 
     def transpose(self, pairs: Array) -> Array:
         return pairs[:, self._opposite]
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        return pairs[0, 0], pairs[0, 0]
+
+    def mean(self, pairs: Array) -> float:
+        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
+        return float((averages[0] + (self.net.inputs - 1) * averages[-1]) / self.net.inputs)
+
+    def by_site(self, pairs: Array) -> Array:
+        return np.full(self.net.sites, self.mean(pairs))
 
     def within(self, pairs: Array) -> Array:
         return np.asarray(pairs[0])
@@ -167,9 +175,9 @@ class Displacements:
 
     def bilinear(self, left: Array, form: Array, right: Array) -> Array:
         """By Fourier transforms, as on a torus the sums are convolutions; one number, the same at every site."""
-        grid, axes = self.architecture.grid, tuple(range(1, 1 + len(self.architecture.grid)))
+        grid, axes = self.net.grid, tuple(range(1, 1 + len(self.net.grid)))
         first, second = (np.fft.rfftn(pairs.reshape(-1, *grid), axes=axes) for pairs in (left, right))
-        samples = np.array([1.0, self.architecture.inputs - 1.0])[: len(left)]
+        samples = np.array([1.0, self.net.inputs - 1.0])[: len(left)]
         spectrum = np.tensordot(samples, first.conj() * second, 1)[None]
         return np.asarray(np.vdot(np.fft.irfftn(spectrum, grid, axes=axes), form))
 
@@ -179,22 +187,6 @@ class Displacements:
     @cached_property
     def _opposite(self) -> Any:
         """Place of every displacement's opposite."""
-        lengths = np.array(self.architecture.grid, dtype=np.int64).reshape(-1, 1)
-        opposite = -np.indices(self.architecture.grid).reshape(len(lengths), self.architecture.sites) % lengths
-        return np.ravel_multi_index(tuple(opposite), self.architecture.grid) if len(lengths) else [0]
-
-    @property
-    def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-        return self.architecture.grid, self.architecture.kernel, self.architecture.padding
-
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        return pairs[0, 0], pairs[0, 0]
-
-    def mean(self, pairs: Array, weight: Array | None = None) -> float:
-        samples = self.architecture.inputs
-        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
-        average = (averages[0] + (samples - 1) * averages[-1]) / samples
-        return float(average if weight is None else average * weight.mean())
-
-    def by_site(self, pairs: Array, weight: Array | None = None) -> Array:
-        return np.full(self.architecture.sites, self.mean(pairs, weight))
+        lengths = np.array(self.net.grid, dtype=np.int64).reshape(-1, 1)
+        opposite = -np.indices(self.net.grid).reshape(len(lengths), self.net.sites) % lengths
+        return np.ravel_multi_index(tuple(opposite), self.net.grid) if len(lengths) else [0]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.exact.plain import depth_scan, exact_terms_by_depth
+from meanfield.theory.exact import depth_scan
+from meanfield.theory.exact.plain import exact_terms_by_depth
 from meanfield.theory.laws import plain as laws
 
 DEPTHS = (1, 2, 7, 40)

@@ -190,8 +190,8 @@ def test_the_distance_from_the_mean_field_is_one_over_width(scaling, block_depth
     ("scaling", "slopes"), [("init", [-1, 0, 1]), ("multiplier_sqrt", [0, 0, 0]), ("multiplier_linear", [1, 1, 1])]
 )
 def test_learning_rate_scales_by_block_depth_and_scaling(scaling, slopes):
-    """Slopes of eta* in K for k = 1, 2, 3 (docs/theory.md section 8): none is the -3/2 of P0. A stem's own share keeps
-    eta* from rising, a tail's, which is in one of K units alone, from rising faster than K^(1/2)."""
+    """Slopes of eta* in K for k = 1, 2, 3 (docs/theory.md section 8): none is the -3/2 of MLPs. A stem's own share
+    keeps eta* from rising, a tail's, which is in one of K units alone, from rising faster than K^(1/2)."""
     for block_depth, slope in zip((1, 2, 3), slopes, strict=True):
         for stem, tail, largest in ((0, 0, slope), (1, 0, 0), (1, 1, 0), (0, 1, 0.5)):
             expected = min(slope, largest)

@@ -68,7 +68,7 @@ def test_squared_overlaps_of_a_net_twice_as_wide_are_seen(followed):
 
 
 def test_given_a_layer_the_mean_is_the_gated_overlap_not_the_overlap():
-    """P0 eq. 14 as it is written fixes z^(l) and so the gates that it averages over; the gated overlap is conserved."""
+    """Eq. 14 of Zhang et al. 2026 fixes z^(l) and so the gates it averages over; the gated overlap is conserved."""
     net = mf.MLP(depth=5, width=16)
     found = mf.simulate_overlaps(net, pairs=[((2, 1), (2, 1))], draws=DRAWS, seed=1, fixed_layers=2)
     overlap, gated = float(found.overlap[0, 1]), float(found.gated_overlap[0, 1])
@@ -79,7 +79,7 @@ def test_given_a_layer_the_mean_is_the_gated_overlap_not_the_overlap():
 
 
 def test_convolutional_overlaps_are_conserved_in_mean():
-    """Circular grids visit every site equally often, whatever the kernel (P0 Lemma 1, averaged over z^(l))."""
+    """Circular grids visit every site equally often, whatever the kernel (Zhang et al. 2026, Lemma 1, in mean)."""
     for net in (
         mf.ConvNet(depth=4, channels=8, grid=(5,), kernel=(2,)),
         mf.ConvNet(depth=4, channels=8, grid=(3, 4), kernel=(3, 3)),

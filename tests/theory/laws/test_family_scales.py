@@ -11,7 +11,7 @@ from meanfield.nets.families.residual import SCALINGS
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale, scales_at
 from tests.statistics import consistent
 
-P0 = -1.5
+PLAIN_NETS = -1.5
 ENERGY = "stream_update_energy"
 
 
@@ -82,12 +82,12 @@ def test_scales_of_tied_linear_loops_are_the_closed_form():
     ids=str,
 )
 def test_laws_are_reached_as_one_over_depth(net, exponent):
-    """Slopes over two octaves, extrapolated; what they lack of the law halves from one to the next. None is P0's."""
+    """Slopes over two octaves, extrapolated; what they lack of the law halves from one to the next. None is -3/2."""
     assert learning_rate_exponent(net) == exponent
     slopes = np.diff(np.log(scales_at(net, (100, 200, 400)))) / np.log(2)
     assert 2 * slopes[1] - slopes[0] == pytest.approx(exponent, abs=2e-3)
     assert abs(slopes[1] - exponent) < 0.6 * abs(slopes[0] - exponent)
-    assert abs(slopes[1] - P0) > 0.4
+    assert abs(slopes[1] - PLAIN_NETS) > 0.4
 
 
 @pytest.mark.parametrize("net", [blocks(scaling="none"), loop(alpha=0.5), loop(alpha=0.3, tied=False)], ids=str)
@@ -113,7 +113,7 @@ def test_transfer_by_exact_scales_of_linear_blocks(head, agree):
     ends = [blocks(depth=depth, activation="linear", width=10**6, head=head) for depth in (4, 32)]
     finite, exact = (mf.transfer_learning_rate(1.0, *ends, rule=rule) for rule in ("finite_depth", "exact"))
     assert (exact == pytest.approx(finite, rel=1e-4)) == agree
-    assert exact != pytest.approx(8**P0, rel=0.1)
+    assert exact != pytest.approx(8**PLAIN_NETS, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_scales_at_are_those_of_each_net_where_depths_share_no_recursion():
 
 @pytest.mark.parametrize(("update", "claimed", "rival"), [("aligned", 1.0, 0.0), ("isotropic", 0.0, 1.0)])
 def test_stacks_add_up_aligned_changes_and_isotropic_ones_in_squares(update, claimed, rival):
-    """|dh_L|^2 in stacks of alpha = 1/2 goes as L under aligned signs, P2's eta ~ L^(alpha - 1), else as L^0.
+    """|dh_L|^2 in stacks of alpha = 1/2 goes as L under aligned signs (Wang et al. 2026), else as L^0.
 
     Corrections of order 1/L are granted as the largest that theory has for isotropic signs over these steps.
     """

@@ -17,7 +17,7 @@ def test_path_sum_is_the_sum_over_all_paths(block_depth, plain):
 
 
 def test_propagation_is_bounded():
-    factors = (1 + 1.3 / 50) ** np.arange(51)  # P0 appendix C, corollary to Lemma 6
+    factors = (1 + 1.3 / 50) ** np.arange(51)  # Zhang et al. 2026, appendix C, corollary to Lemma 6
     assert factors[0] == 1
     assert np.all(np.diff(factors) > 0)
     assert factors[-1] <= np.exp(1.3)

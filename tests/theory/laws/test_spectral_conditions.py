@@ -94,8 +94,8 @@ def test_unequal_numbers_are_refused():
 def _implied_product(products, chosen):
     """The product of ``chosen`` layers from those of lower order alone: prod_i P_(i) / P_()^(j - 1).
 
-    An identity, whatever the norms (P1 appendix B.2.5). So where P_() = 1/L and every P_(i) = 1/L, all are 1/L; where
-    they hold within a factor c, a product of order j holds within c^(2j - 1).
+    An identity, whatever the norms (Zheng et al. 2026, appendix B.2.5). So where P_() = 1/L and every P_(i) = 1/L, all
+    are 1/L; where they hold within a factor c, a product of order j holds within c^(2j - 1).
     """
     first_order = math.prod(products[(layer,)] for layer in chosen)
     return first_order / products[()] ** (len(chosen) - 1)

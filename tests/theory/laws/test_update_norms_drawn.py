@@ -1,8 +1,8 @@
 """The gradient norms under the derivation: drawn, against their exact mean, whose powers are the derived ones.
 
-The nets are linear, of n units and L blocks, with one-hot inputs and the multipliers and variances of P1's tables for a
-base of one unit and one block. Every mean squared norm is a power of n and the multipliers, times (1 + alpha^2)^(blocks
-passed), which tends to a constant.
+The nets are linear, of n units and L blocks, with one-hot inputs and the multipliers and variances of the tables of
+Zheng et al. 2026 for a base of one unit and one block. Every mean squared norm is a power of n and the multipliers,
+times (1 + alpha^2)^(blocks passed), which tends to a constant.
 """
 
 import numpy as np

@@ -12,11 +12,17 @@ from scipy.special import i0
 import meanfield as mf
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.loops.covariance import log_correlation_terms, steps
-from meanfield.theory.loops.laws import log_correlation_law, log_energy_bounds
+from meanfield.theory.loops.laws import log_correlation_law
 from meanfield.theory.loops.update import log_update_energies
 from tests.naive import gate, sigma
 from tests.statistics import consistent
-from tests.theory.loops.loop_rivals import critical_alpha, energy_exponent, log_energy_growth, log_printed_energy
+from tests.theory.loops.loop_rivals import (
+    critical_alpha,
+    energy_exponent,
+    log_energy_bounds,
+    log_energy_growth,
+    log_printed_energy,
+)
 
 WIDTH, DRAWS = 256, 1024
 # Relative deviation of both energies at finite width, times N: 0.6 +- 0.15 and 0.5 +- 0.2 at N = 32 (8192 draws).

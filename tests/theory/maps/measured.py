@@ -7,7 +7,7 @@ import numpy as np
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
 from meanfield.simulation.passes import forward
 from meanfield.simulation.weights.matrices import draw_weights
-from meanfield.theory.mean_field.value_kernels import value_kernels
+from meanfield.theory.maps.value_kernels import value_kernels
 
 TOGETHER = 25
 # Pairs of points (sample, site) that are compared: the same and another site, the same and another sample.

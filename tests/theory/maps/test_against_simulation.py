@@ -12,8 +12,8 @@ import pytest
 from meanfield.nets.activations import activation_named
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling
 from meanfield.theory.maps import TRANSPORTS
+from meanfield.theory.maps import value_kernels as walker
 from meanfield.theory.maps.base import averaged, between, count
-from meanfield.theory.mean_field import value_kernels as walker
 from tests.statistics import consistent
 from tests.theory.maps.measured import drawn, predicted
 from tests.theory.maps.nets import NETS, inputs_of
@@ -52,12 +52,12 @@ def test_draws_tend_to_the_theory(name):
 
 
 def undilated(one, below, grid):
-    return TRANSPORTS[Linear].through(replace(one, dilation=1), below, grid)
+    return TRANSPORTS[Linear](replace(one, dilation=1), below, grid)
 
 
 def without_own_part(one, below, grid):
-    above = TRANSPORTS[Linear].through(one, below, grid)
-    own = TRANSPORTS[Linear].through(one, tuple(replace(kind, kernel=0 * kind.kernel) for kind in below), grid)
+    above = TRANSPORTS[Linear](one, below, grid)
+    own = TRANSPORTS[Linear](one, tuple(replace(kind, kernel=0 * kind.kernel) for kind in below), grid)
     return tuple(
         replace(kind, kernel=kind.kernel - alone.kernel * below[0].kernel.any())
         for kind, alone in zip(above, own, strict=True)
@@ -66,7 +66,7 @@ def without_own_part(one, below, grid):
 
 def groups_see_all(one, below, grid):
     whole = (replace(w, shape=(w.shape[0], count(below), *w.shape[2:]), groups=1) for w in one.weights)
-    return TRANSPORTS[Linear].through(replace(one, weights=tuple(whole)), below, grid)
+    return TRANSPORTS[Linear](replace(one, weights=tuple(whole)), below, grid)
 
 
 def unbiased(one, below, grid):
@@ -75,7 +75,7 @@ def unbiased(one, below, grid):
 
 def same_gates(one, below, grid):
     """sigma' of two points as if they were one."""
-    above = TRANSPORTS[Pointwise].through(one, below, grid)
+    above = TRANSPORTS[Pointwise](one, below, grid)
     if below[0].given is not None:
         return above
     sigma, variance = activation_named(one.activation), below[0].covariance.max()
@@ -86,20 +86,20 @@ def same_gates(one, below, grid):
 def gating_at_rest(one, below, grid):
     middle = count(below) // 2
     still = [replace(kind, kernel=0 * kind.kernel) for kind in between(below, 0, middle)]
-    return TRANSPORTS[Gate].through(one, (*still, *between(below, middle, 2 * middle)), grid)
+    return TRANSPORTS[Gate](one, (*still, *between(below, middle, 2 * middle)), grid)
 
 
 def means_kept(one, below, grid):
-    return TRANSPORTS[Normalisation].through(replace(one, kind="rms"), below, grid)
+    return TRANSPORTS[Normalisation](replace(one, kind="rms"), below, grid)
 
 
 def kernels_undivided(one, below, grid):
-    above = TRANSPORTS[Normalisation].through(one, below, grid)
+    above = TRANSPORTS[Normalisation](one, below, grid)
     return tuple(replace(kind, kernel=under.kernel) for kind, under in zip(above, below, strict=True))
 
 
 def looking_ahead(one, below, grid):
-    return TRANSPORTS[Attention].through(replace(one, causal=False), below, grid)
+    return TRANSPORTS[Attention](replace(one, causal=False), below, grid)
 
 
 def looking_at_itself(one, below, grid):
@@ -140,8 +140,7 @@ def first_site(one, below, grid):
 )
 def test_plausible_mistakes_are_seen(monkeypatch, name, of, mistake):
     """Negative controls."""
-    rival = type("Rival", (), {"through": staticmethod(mistake)})()
-    monkeypatch.setattr(walker, "transport_of", lambda one: rival if type(one) is of else TRANSPORTS[type(one)])
+    monkeypatch.setattr(walker, "TRANSPORTS", TRANSPORTS | {of: mistake})
     assert not agrees(name)
 
 

@@ -17,9 +17,10 @@ from meanfield.simulation.maps import OPERATIONS
 from meanfield.theory.maps import TRANSPORTS
 from meanfield.theory.maps.base import NoTransport
 from meanfield.theory.maps.pointwise import mean_of
-from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.maps.value_kernels import value_kernels
+from meanfield.theory.mean_field.inputs import given_product, input_variance
+from meanfield.theory.mean_field.layers import forward_moments, layer_moments
 from meanfield.theory.mean_field.transport import SitePairs
-from meanfield.theory.mean_field.value_kernels import value_kernels
 from tests.statistics import consistent
 from tests.strategies import chains, conv_nets, mlps
 from tests.theory.maps.measured import drawn, predicted
@@ -37,8 +38,8 @@ def test_nets_of_layers_have_the_moments_of_the_mean_field(net, seed):
     """For given inputs, which need no width: c and K of layers 1 .. L."""
     net = net.replace(**{"width" if isinstance(net, mf.MLP) else "channels": 3})
     inputs = np.random.default_rng(seed).normal(size=net.input_shape)
-    transport, product = mean_field.given_product(net, inputs)
-    layers = mean_field.layer_moments(net, transport, product)
+    transport, product = given_product(net, inputs)
+    layers = layer_moments(net, transport, product)
     for ours, theirs in zip(value_kernels(net, inputs), layers, strict=False):
         np.testing.assert_allclose(ours.covariance, theirs.covariance, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(ours.kernel, theirs.kernel, rtol=1e-10, atol=1e-12)
@@ -52,7 +53,7 @@ def test_streams_have_the_covariances_of_the_mean_field(activation, scaling):
     white = np.eye(2 * net.sites).reshape((2, net.sites) * 2)
     pairs = SitePairs(net)
     product = net.sigma.product(*pairs.variances(white), white)
-    layers = [covariance for _, covariance in mean_field.forward_moments(net, pairs, product)]
+    layers = [covariance for _, covariance in forward_moments(net, pairs, product)]
     for ours, end in zip(value_kernels(net), net.unit_ends, strict=False):
         np.testing.assert_allclose(ours.covariance, layers[end - 1], rtol=1e-10, atol=1e-14)
 
@@ -61,7 +62,7 @@ def test_one_site_of_a_residual_net():
     """K <- K (1 + e q) + a^2 n xx, c <- c + e xx, e = a^2 s n, xx = c / 2 (docs/theory.md section 8)."""
     net = mf.ResidualMLP(depth=6, width=10, scaling="multiplier_sqrt")
     a, n, s = net.multiplier, 10, net.weight_variances[0]
-    c, k = mean_field.input_variance(net), 0.0
+    c, k = input_variance(net), 0.0
     for found in list(value_kernels(net))[:6]:
         k, c = k * (1 + a**2 * s * n / 2) + a**2 * n * c / 2, c * (1 + a**2 * s * n / 2)
         np.testing.assert_allclose([found.covariance.item(), found.kernel.item()], [c, k], rtol=1e-12)

@@ -8,7 +8,8 @@ import pytest
 import meanfield as mf
 from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.theory.laws.plain import single_site_terms
-from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.inputs import input_products
+from meanfield.theory.mean_field.layers import layer_moments
 from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
@@ -18,8 +19,8 @@ DRAWS = 2048
 
 def _by_site_pairs(net, inputs=None):
     """c and K of every layer over all pairs of sites of one sample, from the recursion that keeps pairs."""
-    transport, product = mean_field.input_products(net, inputs)
-    layers = mean_field.layer_moments(net, transport, product)
+    transport, product = input_products(net, inputs)
+    layers = layer_moments(net, transport, product)
     return [(one.covariance[0, :, 0], one.kernel[0, :, 0]) for one in layers]
 
 

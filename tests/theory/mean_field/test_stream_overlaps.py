@@ -34,7 +34,7 @@ def followed(request):
 
 
 def test_two_units_meet_behind_the_gates_they_share(followed):
-    """P0's epsilon and the mean that it makes, next order granted at 1/n of them; no epsilon is seen to fail."""
+    """Epsilon and the mean that it makes, next order granted at 1/n of them; no epsilon is seen to fail."""
     net, found = followed
     laws = [mean_overlap(net, pair) for pair in TWO_UNITS]
     for name, law in (("gate_deviation", [law.deviation for law in laws]), ("overlap", [law.mean for law in laws])):

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field.label_term import forward_moments, input_products, white_input
+from meanfield.theory.mean_field.inputs import input_products, white_input
+from meanfield.theory.mean_field.layers import forward_moments
 from meanfield.theory.mean_field.transport import Transport
 
 Array = NDArray[np.float64]

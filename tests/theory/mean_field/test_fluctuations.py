@@ -8,8 +8,9 @@ from meanfield.common.gaussian_averages import mean_square
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.activations import activation_named
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
-from meanfield.theory.mean_field.energy_fluctuation import chain_corrections, mean_field_chain
-from meanfield.theory.mean_field.label_term import forward_moments, gate_energies, white_product
+from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain
+from meanfield.theory.mean_field.inputs import white_product
+from meanfield.theory.mean_field.layers import forward_moments, gate_energies
 from tests.statistics import consistent
 
 DRAWS = 1500

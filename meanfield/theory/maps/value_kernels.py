@@ -17,15 +17,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.maps import Linear, Map
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
-from meanfield.theory.maps import transport_of
-from meanfield.theory.maps.base import Array, Kind, Kinds, NoTransport, abreast, count, given_kind, total
-from meanfield.theory.mean_field.label_term import SITE_PAIR_ARRAYS, input_variance
+from meanfield.theory.maps import TRANSPORTS
+from meanfield.theory.maps.base import Kind, Kinds, NoTransport, abreast, count, given_kind, total
+from meanfield.theory.mean_field.inputs import SITE_PAIR_ARRAYS, input_variance
 from meanfield.theory.mean_field.transport import both_sides
 
 
@@ -74,7 +75,7 @@ def _walk(net: Net, start: Kinds) -> Iterator[ValueKernels]:
 def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], grid: tuple[int, ...]) -> Kinds:
     branch = tuple(_scaled(kind, unit.multiplier) for kind in _along(unit.branch, name, below, grid))
     if unit.skip is not None:
-        if not any(isinstance(one, Linear) for one in unit.branch):
+        if not any(isinstance(member, Linear) for member in unit.branch):
             raise NoTransport(
                 "its branch has no linear map of its own, so that it correlates with the value that it is added to, "
                 "channel by channel; put one into the branch",
@@ -85,11 +86,11 @@ def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], gri
 
 
 def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> Kinds:
-    for one in maps:
+    for member in maps:
         try:
-            kinds = transport_of(one).through(one, kinds, grid)
+            kinds = TRANSPORTS[type(member)](member, kinds, grid)
         except NoTransport as refusal:
-            raise NoTransport(refusal.reason, name, one) from refusal
+            raise NoTransport(refusal.reason, name, member) from refusal
     return kinds
 
 
@@ -108,15 +109,9 @@ def _joined(stream: Kind, branch: Kind) -> Kind:
 def _scaled(kind: Kind, factor: float) -> Kind:
     if factor == 1.0:
         return kind
-    square = factor**2
+    covariance, kernel = factor**2 * kind.covariance, factor**2 * kind.kernel
     given = None if kind.given is None else factor * kind.given
-    return replace(
-        kind,
-        covariance=square * kind.covariance,
-        kernel=square * kind.kernel,
-        mean=factor * kind.mean,
-        given=given,
-    )
+    return replace(kind, covariance=covariance, kernel=kernel, mean=factor * kind.mean, given=given)
 
 
 def _mean_over_channels(kinds: Kinds) -> ValueKernels:
@@ -125,7 +120,7 @@ def _mean_over_channels(kinds: Kinds) -> ValueKernels:
 
 def _require_untied(net: Net) -> None:
     readout = [] if net.readout_unit is None else [net.readout_unit]
-    names = (weight.name for unit in [*net.units, *readout] for one in unit.maps for weight in one.weights)
+    names = (weight.name for unit in [*net.units, *readout] for member in unit.maps for weight in member.weights)
     tied = [name for name, uses in Counter(names).items() if uses > 1]
     if tied:
         raise NoTransport(

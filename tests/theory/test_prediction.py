@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory import mean_field_profiles
 
 PLAIN = {"depth": 5, "activation": "relu", "outputs": 3}
 
@@ -30,7 +30,8 @@ def test_the_variance_of_weights_is_a_matter_of_powers(net, inputs, weight_varia
     one = net(**PLAIN, weight_variance=weight_variance, head=head)
     given = np.random.default_rng(0).normal(size=one.input_shape) if inputs else None
     found = mf.predict(one, level="mean_field", inputs=given)
-    overlap, label = mean_field.overlap_and_label_terms(one, given, one.depth)
+    overlap, profile = mean_field_profiles(one, given)
+    label = profile.mean(axis=1)
     np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-12)
     np.testing.assert_allclose(found.log_overlap_energy, np.log(overlap), rtol=1e-12, atol=1e-12)
     if not one.is_pooled:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.theory.laws import plain as laws
-from meanfield.theory.mean_field import label_term as mean_field
+from meanfield.theory.mean_field.inputs import white_product
+from meanfield.theory.mean_field.layers import gate_energies, label_weights, layer_moments
 from meanfield.theory.mean_field.transport import Displacements, SitePairs
 
 LAYERS = np.arange(1, 31)
@@ -57,13 +58,13 @@ def test_displacements_are_all_pairs_on_a_circular_grid(lattice, inputs, activat
         activation=activation,
         input_channels=input_channels,
     )
-    transport, product = mean_field.white_product(net)
+    transport, product = white_product(net)
     assert isinstance(transport, Displacements)
     pairs = SitePairs(net)
     white = np.eye(inputs * net.sites).reshape((inputs, net.sites) * 2)
     full = net.sigma.product(*pairs.variances(white), white)
-    few = mean_field.layer_moments(net, transport, product)
-    many = mean_field.layer_moments(net, pairs, full)
+    few = layer_moments(net, transport, product)
+    many = layer_moments(net, pairs, full)
     for ours, theirs in zip(few, many, strict=True):
         assert transport.mean(ours.overlap(7)) == pytest.approx(pairs.mean(theirs.overlap(7)), rel=1e-12)
 
@@ -104,10 +105,8 @@ def test_given_white_noise_approaches_the_white_law():
 def test_zero_padding_loses_mass_at_the_rate_of_the_top_eigenvalue():
     """The signal decays like lambda^l, lambda = (1 + 2 cos(pi/(N+1)))/3 for three taps (docs/theory.md section 7)."""
     net = mf.ConvNet(depth=200, channels=4, grid=(9,), kernel=(3,), padding="zero", activation="linear")
-    transport, product = mean_field.white_product(net)
-    variance = [
-        np.einsum("bpbp->bp", moments.covariance).sum() for moments in mean_field.layer_moments(net, transport, product)
-    ]
+    transport, product = white_product(net)
+    variance = [np.einsum("bpbp->bp", moments.covariance).sum() for moments in layer_moments(net, transport, product)]
     assert variance[-1] / variance[-2] == pytest.approx((1 + 2 * np.cos(np.pi / 10)) / 3, rel=1e-10)
 
 
@@ -120,7 +119,7 @@ def test_label_weights_are_constant_exactly_where_every_site_is_covered():
 
 
 def _label_weights(net):
-    return mean_field.label_weights(net, mean_field.gate_energies(net, *mean_field.white_product(net)))
+    return label_weights(net, gate_energies(net, *white_product(net)))
 
 
 @pytest.mark.parametrize("head", ["he", "fan_in", "mup"])

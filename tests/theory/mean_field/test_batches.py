@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 import meanfield as mf
 from meanfield.nets.activations import RELU
 from meanfield.simulation import errors
-from meanfield.theory.batch_prediction import label_covariance
-from meanfield.theory.mean_field import batches as batch_mean_field
-from meanfield.theory.mean_field import label_term as mean_field
-from meanfield.theory.mean_field.softmax import mean_square_probability
+from meanfield.theory.mean_field.batches import correlated_label_term
+from meanfield.theory.mean_field.inputs import input_variance, white_product
+from meanfield.theory.mean_field.outputs import label_covariance, mean_square_probability
 from meanfield.theory.mean_field.transport import SitePairs
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
@@ -37,10 +36,10 @@ def test_alike_samples_and_pairs_of_samples_agree(net, batch):
     rho, samples = batch.input_correlation, net.inputs
     pairs = SitePairs(net)
     between = (1 - rho) * np.eye(samples) + rho
-    covariance = mean_field.input_variance(net) * np.kron(between, np.eye(net.sites)).reshape((samples, net.sites) * 2)
+    covariance = input_variance(net) * np.kron(between, np.eye(net.sites)).reshape((samples, net.sites) * 2)
     product = net.sigma.product(*pairs.variances(covariance), covariance)
-    labels = mean_field.input_variance(net) * between if batch.labels == "teacher" else np.eye(samples)
-    found = batch_mean_field.label_term(net, pairs, product, (labels + batch.label_mean**2)[..., None])
+    labels = input_variance(net) * between if batch.labels == "teacher" else np.eye(samples)
+    found = correlated_label_term(net, pairs, product, (labels + batch.label_mean**2)[..., None])
     np.testing.assert_allclose(found, mf.predict(net, level="mean_field", batch=batch).label_term, rtol=1e-12)
 
 
@@ -48,10 +47,10 @@ def test_alike_samples_and_pairs_of_samples_agree(net, batch):
 def test_independent_labels_of_mean_zero_give_the_plain_label_term(padding, variance):
     shared = {"padding": padding, "weight_variance": variance, "readout": "convolution"}
     net = mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3, **shared)
-    transport, product = mean_field.white_product(net)
+    transport, product = white_product(net)
     labels = label_covariance(net, None, mf.Batch())
     plain = mf.predict(net, level="mean_field").label_term
-    np.testing.assert_allclose(batch_mean_field.label_term(net, transport, product, labels), plain, rtol=1e-12)
+    np.testing.assert_allclose(correlated_label_term(net, transport, product, labels), plain, rtol=1e-12)
 
 
 def test_copies_of_one_sample_are_one_sample():

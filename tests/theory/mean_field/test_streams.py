@@ -5,8 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.families.residual import SCALINGS
-from meanfield.theory.mean_field import label_term as mean_field
-from meanfield.theory.mean_field import streams as stream_mean_field
+from meanfield.theory.mean_field import layers, streams
+from meanfield.theory.mean_field.inputs import white_input, white_product
 from meanfield.theory.mean_field.transport import SitePairs
 from tests.statistics import consistent
 
@@ -86,24 +86,22 @@ def test_one_site_by_hand(scaling):
 def test_displacements_say_what_all_pairs_say(net, activation):
     net = mf.ResidualConvNet(depth=3, channels=20, readout="convolution", activation=activation, **net)
     pairs = SitePairs(net)
-    variance = mean_field.white_input(net)[1][0, 0]
+    variance = white_input(net)[1][0, 0]
     covariance = variance * np.eye(net.inputs * net.sites).reshape((net.inputs, net.sites) * 2)
     full = net.sigma.product(*pairs.variances(covariance), covariance)
-    few = stream_mean_field.terms(net, *mean_field.white_product(net))
+    few = streams.stream_terms(net, *white_product(net))
     many = _with_full_input(net, pairs, full, covariance)
     for one, other in zip(few, many, strict=True):
         for name in ("overlap", "label"):
-            transport = mean_field.white_input(net)[0]
+            transport = white_input(net)[0]
             assert transport.mean(getattr(one, name)) == pytest.approx(pairs.mean(getattr(other, name)), rel=1e-10)
 
 
 def _with_full_input(net, pairs, product, covariance):
-    original = mean_field.white_input
-    mean_field.white_input = lambda _: (pairs, covariance)
-    try:
-        return list(stream_mean_field.terms(net, pairs, product))
-    finally:
-        mean_field.white_input = original
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (layers, streams):
+            patch.setattr(module, "white_input", lambda _: (pairs, covariance))
+        return list(streams.stream_terms(net, pairs, product))
 
 
 CONV = {"depth": 4, "block_depth": 2, "scaling": "none", "grid": (5,), "readout": "convolution"}

@@ -1,0 +1,78 @@
+"""The mean-field level of nets: leading order in 1/channels, for any sites, padding and, in plain nets, any batch."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.arrays import Array
+from meanfield.common.validation import PremiseWarning
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
+from meanfield.theory.levels.base import NetLevel, Options, log_mean, with_label_term
+from meanfield.theory.mean_field.fluctuations import thin_input_warning
+from meanfield.theory.mean_field.outputs import correlated_term, label_covariance, output_error, output_term
+from meanfield.theory.mean_field.profiles import log_profiles, mean_field_profiles, require_floats
+
+
+class MeanFieldLevel(NetLevel):
+    """Leading order in 1/channels."""
+
+    name = "mean_field"
+    whose = "all nets"
+
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
+        return True
+
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        if net.is_pooled:
+            return {"inputs"}
+        batches = set() if net.has_skips else {"batch", "loss"}
+        return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
+
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        if options.asked & {"batch", "loss"}:
+            batch = PLAIN if options.batch is None else options.batch
+            values = _under_batch(net, options.inputs, batch, options.loss)
+            attrs = {"batch": json.dumps(batch.describe()), "loss": options.loss}
+            return self.dataset(net, options, values, attrs)
+        overlap, profile = log_profiles(net, options.inputs)
+        if options.inputs is None and (sentence := thin_input_warning(net)):
+            warnings.warn(sentence, PremiseWarning, stacklevel=3)
+        values = with_label_term(net, overlap, log_mean(profile))
+        if options.by_site:
+            values["label_term_by_site"] = np.exp(profile)
+        return self.dataset(net, options, values)
+
+
+def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str) -> dict[str, Array]:
+    """Terms of plain nets under a batch's labels and a loss, those of the outputs where there is one site."""
+    require_batch(batch, loss, inputs is not None)
+    rho = batch.input_correlation
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        overlap, profile = mean_field_profiles(net, inputs, correlation=rho)
+    label = profile.mean(axis=1)
+    require_floats(net, overlap, label)
+    output = output_term(net, inputs, label, rho, loss)
+    if loss == "cross_entropy":
+        label = (net.outputs - 1) * label
+    elif not batch.has_plain_labels:
+        label = correlated_term(net, inputs, rho, label_covariance(net, inputs, batch))
+    values = {
+        "overlap_energy": overlap,
+        "label_term": label,
+        "label_learning_rate_scale": label.mean() ** -0.5,
+    }
+    if output is not None:
+        update = label + output
+        values |= {
+            "output_term": output,
+            "update_energy": update,
+            "output_error": output_error(net, inputs, batch, loss),
+            "mean_update_energy": update.mean(),
+            "learning_rate_scale": update.mean() ** -0.5,
+        }
+    return values

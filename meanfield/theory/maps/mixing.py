@@ -1,0 +1,71 @@
+"""Maps that take values together: normalisation over channels, softmax attention and pooling over sites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from meanfield.common.arrays import Array
+from meanfield.nets.maps import Attention, Normalisation, Pooling
+from meanfield.theory.maps.base import Kind, Kinds, NoTransport, averaged, between, count, given_kind, total
+from meanfield.theory.mean_field.transport import both_sides
+
+
+def through_normalisation(normalisation: Normalisation, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """c' = (c - m m') / (s s'), t' = t / (s s'), m the mean over channels ("layer") or 0 ("rms"), s^2 = c(p, p) - m^2.
+
+    Over many channels m and s are numbers. What the Jacobian (P - y y^T / channels) / s (Zhang et al. 2026, eq. 38)
+    takes out of a channel's tangent, its mean over channels and its part along the values y, is a share of order
+    1/channels of t.
+    """
+    channels = count(below)
+    mean = total(below, "mean") / channels * (normalisation.kind == "layer")
+    square = np.einsum("bpbp->bp", total(below, "covariance")) / channels - mean**2 + normalisation.epsilon
+    if not np.all(square > 0):
+        raise NoTransport("its input vanishes at some site, which has no size to divide by; give epsilon > 0")
+    return tuple(_divided(kind, mean, np.sqrt(square)) for kind in below)
+
+
+def _divided(kind: Kind, mean: Array, deviation: Array) -> Kind:
+    if kind.given is not None:
+        return given_kind((kind.given - mean) / deviation)
+    here, there = both_sides(deviation)
+    first, second = both_sides(mean)
+    own_first, own_second = both_sides(kind.mean)
+    centred = kind.covariance - own_first * second - first * own_second + first * second
+    sizes = here * there
+    return replace(kind, covariance=centred / sizes, kernel=kind.kernel / sizes, mean=(kind.mean - mean) / deviation)
+
+
+def through_attention(attention: Attention, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """With scale "inverse", the mean over all sites, or over those before and the site itself (``causal``).
+
+    Queries q and keys k are independent Gaussian channels, so the logit q . k / size has variance c_q c_k / size: as
+    heads grow it vanishes, with what queries and keys, turned by positions or not, hand on of the kernel. So c and t of
+    the values are averaged on each side by itself, exactly in the limit, up to a share of order 1/size.
+
+    With scale "inverse_sqrt" the logits keep variance c_q c_k at any size: each head draws its shares A anew, and c and
+    t need E[A_ik A_jl] of softmax over as many correlated Gaussians as there are sites (Hron et al. 2020).
+
+    Source: docs/theory.md section 16.
+    """
+    if attention.scale != "inverse":
+        raise NoTransport(
+            "logits q . k / size^(1/2) stay random at any size, and averages over their softmax have no closed form: "
+            "they take a quadrature over Gaussian logits of all sites; scale 'inverse' is closed"
+        )
+    size = count(below) // 3
+    if not all(kind.gaussian for kind in between(below, 0, 2 * size)):
+        raise NoTransport("queries or keys are not Gaussian, so logits need not vanish; let a linear map make them")
+    sites = below[0].mean.shape[1]
+    allowed = np.tri(sites) if attention.causal else np.ones((sites, sites))
+    shares = allowed / allowed.sum(axis=1, keepdims=True)
+    return tuple(averaged(kind, shares) for kind in between(below, 2 * size, 3 * size))
+
+
+def through_pooling(pooling: Pooling, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """The mean of c and t over both sites of a pair, or those of the last: (B, 1, B, 1)."""
+    sites = below[0].mean.shape[1]
+    shares = np.full((1, sites), 1.0 / sites) if pooling.kind == "mean" else np.eye(sites)[-1:]
+    return tuple(averaged(kind, shares) for kind in below)
