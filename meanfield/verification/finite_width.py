@@ -20,14 +20,13 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.gram_excess import gram_excess, layer_excesses
 from meanfield.theory.mean_field.label_term import input_products, white_input
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
-
-Array = NDArray[np.float64]
 
 # Excess of log F_l per layer over channels: ReLU's, by its exact recursion.
 COMPOUNDING = 3.0

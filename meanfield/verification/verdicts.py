@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import critical_z
-
-Array = NDArray[np.float64]
 
 
 class Verdict(StrEnum):
@@ -25,23 +25,45 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
-@dataclass(frozen=True)
 class Deviation:
-    """Measured minus claimed, with its standard error and the stated allowance for finite width, point by point."""
+    """How far measured numbers are from a law: what `judge` weighs, once for a claim and once for its rival.
 
-    difference: Array
-    stderr: Array
-    allowance: Array
+    A number exceeds its law by (|difference| - allowance) / stderr standard errors. All three are broadcast to one
+    shape and have the unit of the measured numbers.
+
+    Args:
+        difference: measured minus expected, point by point.
+        stderr: standard errors of the measured numbers, from independent draws (0: known exactly).
+        allowance: what may be left of a difference although the law is true, by finite width above all (default: none).
+
+    Raises:
+        ValueError: a negative standard error, or shapes that do not fit.
+    """
+
+    def __init__(self, difference: ArrayLike, stderr: ArrayLike, allowance: ArrayLike = 0.0) -> None:
+        given = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (difference, stderr, allowance))
+        self.difference, self.stderr, self.allowance = np.broadcast_arrays(*given)
+        if np.any(self.stderr < 0):
+            raise ValueError(
+                f"standard errors are spreads of draws, at least 0; the least given is {self.stderr.min():g}"
+            )
+
+    @classmethod
+    def joined(cls, parts: Iterable[Deviation]) -> Deviation:
+        """All points of several deviations."""
+        columns = zip(*((part.difference, part.stderr, part.allowance) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
     @property
     def excess(self) -> Array:
-        """Standard errors by which the difference exceeds the allowance (negative: inside it)."""
+        """Standard errors by which each difference exceeds its allowance (negative: inside it)."""
         beyond = np.abs(self.difference) - self.allowance
         certain = np.where(beyond > 0, np.inf, np.minimum(beyond, 0.0))
         return np.divide(beyond, self.stderr, out=certain, where=self.stderr > 0)
 
     @property
     def worst(self) -> float:
+        """The largest excess of any point."""
         return float(np.max(self.excess))
 
 
@@ -71,14 +93,21 @@ MORE = 1.05 ** np.arange(200)
 
 @dataclass(frozen=True)
 class Bands:
-    """Excesses, in standard errors, beyond which a claim is doubted and beyond which it is refuted."""
+    """How far a claim's worst point may be off before the claim is doubted, and before it is refuted.
+
+    Attributes:
+        doubt: excess in standard errors that a true claim has once in a hundred runs: beyond it none is CONFIRMED.
+        alarm: excess that a true claim has once in a million runs, the false-alarm budget: beyond it it is REFUTED.
+
+    `Bands.of` finds both from the number of comparisons and of draws, by Student's t.
+    """
 
     doubt: float
     alarm: float
 
     @classmethod
     def of(cls, comparisons: int, effective: float) -> Bands:
-        """For the worst of ``comparisons`` points whose means rest on so many effective draws.
+        """For the worst of ``comparisons`` points whose means rest on so many ``effective`` draws.
 
         Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
         degrees of freedom covers what output terms at small widths were seen to do.
@@ -87,20 +116,29 @@ class Bands:
         return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws))
 
 
+def largest_share(measured: xr.Dataset, *names: str) -> float:
+    """Of one draw in any of these means."""
+    return max(float(measured[f"{name}_largest_share"].max()) for name in names)
+
+
 def effective_draws(measured: xr.Dataset, *names: str) -> float:
     """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names."""
     draws = float(measured.attrs["draws"])
-    found = []
-    for name in names:
-        relative = np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name]
-        found.append(float((draws / (1 + relative**2)).min()))
-    return min(found)
+    relative = (np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name] for name in names)
+    return min(float((draws / (1 + spread**2)).min()) for spread in relative)
 
 
 def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float = 0.0) -> Verdict:
-    """REFUTED if the claim leaves the alarm band; CONFIRMED if it is not even doubted and the rival leaves the band.
+    """The verdict on a claim, from how far the measured numbers are from it and from its rival.
 
-    INCONCLUSIVE otherwise, and whenever the ``largest_share`` of one draw in a mean says that it has not converged.
+    Args:
+        claim, rival: deviations from what the claim says, and from what would be true if it were false.
+        bands: how many standard errors count, as `Bands.of` finds them.
+        largest_share: of a single draw in one of the means; above 1/4 the mean has not converged.
+
+    Returns:
+        REFUTED if the claim leaves the alarm band. CONFIRMED if it does not even leave the band of doubt, and the rival
+        leaves the alarm band. INCONCLUSIVE otherwise, and wherever a mean has not converged.
     """
     if largest_share > CONVERGED_SHARE:
         return Verdict.INCONCLUSIVE
@@ -189,8 +227,7 @@ def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: f
             f"tolerance {tolerance:g} does not tell the claim {claimed:g} from its rival {rival:g}; take less than "
             f"half their distance, {abs(claimed - rival) / 2:g}"
         )
-    found = np.atleast_1d(np.asarray(values, dtype=float))
     for target, verdict in ((claimed, Verdict.CONFIRMED), (rival, Verdict.REFUTED)):
-        if np.all(np.abs(found - target) <= tolerance):
+        if np.all(np.abs(np.asarray(values, dtype=float) - target) <= tolerance):
             return verdict
     return Verdict.INCONCLUSIVE

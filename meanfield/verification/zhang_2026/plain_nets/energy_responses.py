@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.label_term import forward_moments, input_products, white_input
 from meanfield.theory.mean_field.transport import Transport
-
-Array = NDArray[np.float64]
 
 # Step in log c for the responses, whose relative error is of its order.
 STEP = 1e-4

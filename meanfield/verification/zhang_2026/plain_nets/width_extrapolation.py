@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 
 @dataclass(frozen=True)
