@@ -1,7 +1,5 @@
 """What a claim is: a statement with its source, the comparisons that decide it, and the law that replaces it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Log-log slopes of drawn means over a ladder of sizes, and of a theory whose points are weighted as the drawn ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike

@@ -15,8 +15,6 @@ Corrections of relative order 1/channels are left out of the mean field, and non
   mean(E[s^2 s'^2] - E[s s']^2) / (C k mean(E[s s']^2)), up to (S + 1) / (C k) for linear nets on white inputs.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

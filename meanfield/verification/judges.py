@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec
 
@@ -27,44 +27,117 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.verdicts import Deviation, Finding, Verdict, weigh
+from meanfield.verification.verdicts import (
+    CONVERGED_SHARE,
+    WIDEST_BAND,
+    Bands,
+    Deviation,
+    Finding,
+    Verdict,
+    effective_draws,
+    judge,
+    largest_share,
+)
 
 P = ParamSpec("P")
+
+# Factors by which draws are multiplied when it is asked how many would do.
+MORE = 1.05 ** np.arange(200)
 
 SENTENCES = re.compile(r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?(; measured: .+)?\.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contest:
-    """What a judge of drawn numbers returns: how far they are from the claim and from its rival.
-
-    Attributes:
-        claim, rival: the two deviations.
-        shown: what the evidence says first; ``note``, what it says last.
-        draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
-        largest_share: of one draw in a mean. Where None, `Judges` says.
-        comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run).
-        words: what the sentences of claim and rival name in braces, beside the judge's own arguments.
-    """
-
-    claim: Deviation
-    rival: Deviation
-    shown: str = ""
-    note: str = ""
-    draws: float | None = None
-    effective: float | None = None
-    largest_share: float | None = None
-    comparisons: int | None = None
-    words: dict[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class Ruling:
-    """What a judge returns that needs no draws: the verdict, its evidence, and words as in `Contest`."""
+    """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments."""
 
     verdict: Verdict
     evidence: str
     words: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What a judge of drawn numbers returns: how far they are from the claim and from its rival.
+
+    Attributes:
+        shown: what the evidence says first; ``note``, what it says last. ``words``: as in `Ruling`.
+        draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
+        largest_share: of one draw in a mean. Where None, `Judges` says.
+        comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run).
+    """
+
+    claim: Deviation
+    rival: Deviation
+    _: KW_ONLY
+    shown: str = ""
+    note: str = ""
+    words: dict[str, Any] = field(default_factory=dict)
+    draws: float | None = None
+    effective: float | None = None
+    largest_share: float | None = None
+    comparisons: int | None = None
+
+    def saying(self, shown: str, **words: Any) -> Contest:
+        """With what the evidence says first, and the words of the sentences."""
+        return replace(self, shown=shown, words=words)
+
+    def carried_by(self, measured: xr.Dataset, *names: str) -> Contest:
+        """With the effective draws of these means."""
+        return replace(self, effective=effective_draws(measured, *names))
+
+    def shared_in(self, measured: xr.Dataset, *names: str) -> Contest:
+        """With the largest share of one draw in any of these means."""
+        return replace(self, largest_share=largest_share(measured, *names))
+
+    def weigh(self, comparisons: int, draws: float) -> Ruling:
+        """What `verdicts.judge` says, and the numbers behind it in a sentence."""
+        carrying = draws if self.effective is None else self.effective
+        share = self.largest_share or 0.0
+        bands = Bands.of(comparisons, carrying)
+        verdict = judge(self.claim, self.rival, bands, share)
+        if verdict is Verdict.INCONCLUSIVE:
+            lacking = self.claim.worst if self.claim.worst > bands.doubt else self.rival.worst
+            needed = draws * _times_more(lacking, comparisons, carrying)
+            reason = _unconverged(share) or _undecided(bands, lacking, needed, draws)
+        else:
+            reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
+        claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
+        missed = f"worst {claim} s.e. beyond the allowance, rival {rival}{reason}{self.note}"
+        return Ruling(verdict, f"{self.shown}; {missed}" if self.shown else missed, self.words)
+
+
+def _unconverged(share: float) -> str:
+    """What the evidence says of a mean of which one draw makes this share: nothing, or a warning."""
+    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
+
+
+def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
+    """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
+    if bands.alarm <= WIDEST_BAND and lacking <= 0:
+        return f"{_band(bands)}; the rival lies within the allowance"
+    return f"{_band(bands)}; too few draws; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
+
+
+def _miss(deviation: Deviation) -> str:
+    return f"{deviation.worst:.1f}" if abs(deviation.worst) < 1000 else f"{deviation.worst:.2g}"
+
+
+def _band(bands: Bands) -> str:
+    return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
+
+
+def _times_more(lacking: float, comparisons: int, effective: float) -> float:
+    """How many times the draws a deviation of so many standard errors needs to leave its band, itself no wide one.
+
+    Standard errors fall as draws^(-1/2), so that deviations grow as draws^(1/2) in them, while the band narrows. Of a
+    deviation below one standard error nothing is known but that; it counts as one.
+    """
+    for times in MORE:
+        alarm = Bands.of(comparisons, times * effective).alarm
+        if alarm <= min(WIDEST_BAND, max(lacking, 1.0) * np.sqrt(times)):
+            return float(times)
+    return float(MORE[-1])
 
 
 def contest(
@@ -77,8 +150,8 @@ def contest(
     **details: Any,
 ) -> Contest:
     """Measured numbers against what claim and rival say they are, the ``allowance`` being granted to both."""
-    sides = [Deviation(np.subtract(measured, expected), stderr, allowance) for expected in (claimed, rival)]
-    return Contest(claim=sides[0], rival=sides[1], **details)
+    sides = (Deviation(np.subtract(measured, expected), stderr, allowance) for expected in (claimed, rival))
+    return Contest(*sides, **details)
 
 
 def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
@@ -86,11 +159,10 @@ def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
     return contest([law.exponent for law in laws], [law.stderr for law in laws], **options)
 
 
-def joined(contests: Iterable[Contest], **details: Any) -> Contest:
+def joined(contests: Iterable[Contest]) -> Contest:
     """One contest over the points of several."""
     parts = list(contests)
-    claim, rival = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
-    return Contest(claim=claim, rival=rival, **details)
+    return Contest(*(Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival")))
 
 
 class Judge(Generic[P]):
@@ -107,13 +179,11 @@ class Judge(Generic[P]):
         update_wrapper(self, decide)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:
-        decided = self.decide(*args, **kwargs)
         given = inspect.signature(self.decide).bind(*args, **kwargs).arguments
-        words = given | decided.words
-        sentences = self.claim.format_map(words), self.rival.format_map(words)
-        if isinstance(decided, Ruling):
-            return Finding(*sentences, decided.verdict, decided.evidence)
-        return self.judges.weigh(given["dataset"], sentences, decided)
+        decided = self.decide(*args, **kwargs)
+        ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
+        claim, rival = (sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival))
+        return Finding(claim, rival, ruling.verdict, ruling.evidence)
 
 
 class Judges:
@@ -147,9 +217,9 @@ class Judges:
         """The same, with one finding for each of these arguments."""
 
         def declare(function: Callable[P, Contest | Ruling]) -> Judge[P]:
-            judge = Judge(self, function)
-            self._declared += [(judge, case) for case in cases]
-            return judge
+            declared = Judge(self, function)
+            self._declared += [(declared, case) for case in cases]
+            return declared
 
         return declare
 
@@ -158,23 +228,13 @@ class Judges:
 
     def findings(self, *run: Any) -> list[Finding]:
         """One for every judge and case, on the dataset of a run (or whatever the judges are given)."""
-        return [judge(*run, **case) for judge, case in self._declared]
+        return [declared(*run, **case) for declared, case in self._declared]
 
-    def weigh(self, dataset: xr.Dataset, sentences: tuple[str, str], made: Contest) -> Finding:
-        """The finding on a contest, at its share of this run's false-alarm budget."""
-        effective, share = made.effective, made.largest_share
-        if effective is None and self._effective:
-            effective = self._effective(dataset)
-        if share is None:
-            share = self._largest_share(dataset) if self._largest_share else 0.0
-        finding = weigh(
-            sentences,
-            made.claim,
-            made.rival,
-            comparisons=made.comparisons or len(self) * made.claim.difference.size,
-            draws=dataset.attrs[self.draws] if made.draws is None else made.draws,
-            effective=effective,
-            largest_share=share,
-            shown=made.shown,
-        )
-        return replace(finding, evidence=finding.evidence + made.note)
+    def weigh(self, dataset: xr.Dataset, made: Contest) -> Ruling:
+        """The ruling on a contest, at its share of this run's false-alarm budget."""
+        if made.effective is None and self._effective:
+            made = replace(made, effective=self._effective(dataset))
+        if made.largest_share is None and self._largest_share:
+            made = replace(made, largest_share=self._largest_share(dataset))
+        draws = dataset.attrs[self.draws] if made.draws is None else made.draws
+        return made.weigh(made.comparisons or len(self) * made.claim.difference.size, draws)

@@ -1,7 +1,5 @@
 """Slopes over a ladder of sizes, draw by draw, with what finite sizes leave of their limit fitted and not assumed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

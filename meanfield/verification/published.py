@@ -1,7 +1,5 @@
 """What the papers print: slopes measured on trained nets, and exponents of eta* by family."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

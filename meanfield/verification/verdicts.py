@@ -1,13 +1,9 @@
-"""How a claim is judged: against the data, and against the rival that would be true if the claim were false.
-
-`weigh` makes the finding of a claim on drawn numbers, with one sentence of evidence for all of them.
-"""
-
-from __future__ import annotations
+"""How a claim is judged: against the data, and against the rival that would be true if the claim were false."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 import numpy as np
 import xarray as xr
@@ -49,7 +45,7 @@ class Deviation:
             )
 
     @classmethod
-    def joined(cls, parts: Iterable[Deviation]) -> Deviation:
+    def joined(cls, parts: Iterable[Self]) -> Self:
         """All points of several deviations."""
         columns = zip(*((part.difference, part.stderr, part.allowance) for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
@@ -87,9 +83,6 @@ DOUBT = 1e-2
 # A band of more standard errors than this comes of a handful of draws, whose own spread is hardly known.
 WIDEST_BAND = 20.0
 
-# Factors by which draws are multiplied when it is asked how many would do.
-MORE = 1.05 ** np.arange(200)
-
 
 @dataclass(frozen=True)
 class Bands:
@@ -106,7 +99,7 @@ class Bands:
     alarm: float
 
     @classmethod
-    def of(cls, comparisons: int, effective: float) -> Bands:
+    def of(cls, comparisons: int, effective: float) -> Self:
         """For the worst of ``comparisons`` points whose means rest on so many ``effective`` draws.
 
         Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
@@ -146,71 +139,6 @@ def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float
         return Verdict.REFUTED
     decided = claim.worst <= bands.doubt and rival.worst > bands.alarm
     return Verdict.CONFIRMED if decided else Verdict.INCONCLUSIVE
-
-
-def unconverged(share: float) -> str:
-    """What the evidence of a finding says of a mean of which one draw makes this share: nothing, or a warning."""
-    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
-
-
-def weigh(
-    titles: tuple[str, str],
-    claim: Deviation,
-    rival: Deviation,
-    *,
-    comparisons: int,
-    draws: float,
-    effective: float | None = None,
-    largest_share: float = 0.0,
-    shown: str = "",
-) -> Finding:
-    """The finding on a claim and its rival, named by ``titles``: what `judge` says, and the numbers in a sentence.
-
-    Args:
-        comparisons: points over which the run's false-alarm budget is split.
-        draws: as many as were made; ``effective``, as many as carry the means (default: all of them).
-        largest_share: of one draw in a mean.
-        shown: what the evidence says first.
-    """
-    carrying = draws if effective is None else effective
-    bands = Bands.of(comparisons, carrying)
-    verdict = judge(claim, rival, bands, largest_share)
-    if verdict is Verdict.INCONCLUSIVE:
-        lacking = claim.worst if claim.worst > bands.doubt else rival.worst
-        needed = draws * _times_more(lacking, comparisons, carrying)
-        reason = unconverged(largest_share) or _undecided(bands, lacking, needed, draws)
-    else:
-        reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
-    missed = f"worst {_miss(claim)} s.e. beyond the allowance, rival {_miss(rival)}{reason}"
-    return Finding(*titles, verdict, f"{shown}; {missed}" if shown else missed)
-
-
-def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
-    """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
-    if bands.alarm <= WIDEST_BAND and lacking <= 0:
-        return f"{_band(bands)}; the rival lies within the allowance"
-    return f"{_band(bands)}; too few draws; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
-
-
-def _miss(deviation: Deviation) -> str:
-    return f"{deviation.worst:.1f}" if abs(deviation.worst) < 1000 else f"{deviation.worst:.2g}"
-
-
-def _band(bands: Bands) -> str:
-    return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
-
-
-def _times_more(lacking: float, comparisons: int, effective: float) -> float:
-    """How many times the draws a deviation of so many standard errors needs to leave its band, itself no wide one.
-
-    Standard errors fall as draws^(-1/2), so that deviations grow as draws^(1/2) in them, while the band narrows. Of a
-    deviation below one standard error nothing is known but that; it counts as one.
-    """
-    for times in MORE:
-        alarm = Bands.of(comparisons, times * effective).alarm
-        if alarm <= min(WIDEST_BAND, max(lacking, 1.0) * np.sqrt(times)):
-            return float(times)
-    return float(MORE[-1])
 
 
 def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: float) -> Verdict:

@@ -1,7 +1,5 @@
 """Wang et al. 2026 on the residual energy of loops: its growth, what increments share, its cross term."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -66,12 +64,10 @@ def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str) -> Cont
     """H at most doubles over the deeper half of the loops; rival: the same of the looser scaling."""
     growth, stderr = _growth(dataset.sel(model=model, scaling=scaling))
     unbounded, error = _growth(dataset.sel(model=model, scaling=looser))
-    return Contest(
-        claim=Deviation(max(growth, 0.0), stderr, np.log(2.0)),
-        rival=Deviation(unbounded, error, np.log(2.0)),
-        shown=f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half of the loops, under the looser scaling "
-        f"by {unbounded:.3g}",
-    )
+    twice = np.log(2.0)
+    words = f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half of the loops, under the looser scaling by"
+    claim, rival = Deviation(max(growth, 0.0), stderr, twice), Deviation(unbounded, error, twice)
+    return Contest(claim, rival, shown=f"{words} {unbounded:.3g}")
 
 
 @JUDGES.decide
@@ -95,11 +91,9 @@ def judge_correlations(dataset: xr.Dataset) -> Contest:
     (looped, error), (deep, stderr) = (_correlations(dataset.sel(model=m), apart) for m in ("looped", "deep"))
     least = int(np.argmin(looped - error))
     lacking = Deviation(np.maximum(UNCORRELATED - looped, 0.0), error)
-    return Contest(
-        claim=Deviation.joined([Deviation(deep, stderr, UNCORRELATED), lacking]),
-        rival=Deviation(looped, error, UNCORRELATED),
-        shown=f"least in loops {looped[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(deep).max():.3f}",
-    )
+    claim = Deviation.joined([Deviation(deep, stderr, UNCORRELATED), lacking])
+    words = f"least in loops {looped[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(deep).max():.3f}"
+    return Contest(claim, Deviation(looped, error, UNCORRELATED), shown=words)
 
 
 def _correlations(at: xr.Dataset, chosen: Array) -> tuple[Array, Array]:
@@ -112,8 +106,8 @@ def judge_cross_bound(dataset: xr.Dataset) -> Contest:
     """The cross term B_L is O(eps L), whatever the width; rival: it grows as N^(1/2); source: appendix C.2;
     measured: the slope in N at fixed eps L; a bound allows for one that falls."""
     law = _cross_law(dataset)
-    claim, rival = (Deviation(difference, law.stderr) for difference in (max(law.exponent, 0.0), law.exponent - 0.5))
-    return Contest(claim=claim, rival=rival, shown=f"exponent {shown(law)}")
+    from_bound, from_rival = max(law.exponent, 0.0), law.exponent - 0.5
+    return Contest(*(Deviation(x, law.stderr) for x in (from_bound, from_rival)), shown=f"exponent {shown(law)}")
 
 
 @JUDGES.decide

@@ -1,7 +1,5 @@
 """Wang et al. 2026 on one update of a loop's weights: how |dh_L|^2 / N goes with loops, residual scaling and width."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Zheng et al. 2026: hyperparameter tables keep features and their updates flat in width and depth, over many steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -101,14 +99,9 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
     claim, rival = against_conditions(rows)
     hardest = rows[int(np.argmax(claim.excess))]
     worst = hardest.slope
-    return Contest(
-        claim=claim,
-        rival=rival,
-        comparisons=len(rows) * dataset.sizes["optimizer"],
-        shown=f"hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({hardest.where}), allowance "
-        f"{worst.allowance:.3f}",
-        words=words,
-    )
+    shown = f"{worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({hardest.where}), allowance {worst.allowance:.3f}"
+    made = Contest(claim, rival, comparisons=len(rows) * dataset.sizes["optimizer"])
+    return made.saying(f"hardest {shown}", **words)
 
 
 @JUDGES.decide

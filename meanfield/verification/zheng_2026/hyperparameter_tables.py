@@ -1,7 +1,5 @@
 """The hyperparameter tables of Zheng et al. 2026 as printed, cell by cell against what follows from update norms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from meanfield.parameterizations import Scaling, Table

@@ -1,7 +1,5 @@
 """Zheng et al. 2026, conditions 3.1, B.1, B.2, B.3, against measured norms: products, their slopes, verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 
@@ -184,14 +182,9 @@ def judge_group(dataset: xr.Dataset, name: str) -> Contest:
     claimed, rows = by_name[name]
     claim, rival = against_conditions(rows)
     worst = rows[int(np.argmax(np.abs(claim.difference)))]
-    return Contest(
-        claim=claim,
-        rival=rival,
-        comparisons=sum(len(rows) for _, rows in by_name.values()),
-        shown=f"{len(rows)} slopes, farthest {worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for "
-        f"{worst.condition:+g} ({worst.where})",
-        words={"claimed": claimed},
-    )
+    far = f"{worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for {worst.condition:+g} ({worst.where})"
+    made = Contest(claim, rival, comparisons=sum(len(rows) for _, rows in by_name.values()))
+    return made.saying(f"{len(rows)} slopes, farthest {far}", claimed=claimed)
 
 
 NORMALISED = tuple(name for name in OPTIMIZERS if name != "sgd")

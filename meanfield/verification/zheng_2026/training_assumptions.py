@@ -1,7 +1,5 @@
 """Zheng et al. 2026, assumptions G.1 - G.3 and claims F.1, F.2 in training, against measured ratios."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -101,15 +99,11 @@ def _of_order_one(ratios: list[LadderRow], claimed: str = "") -> Contest:
     claim, rival = against_conditions(ratios)
     hardest = int(np.argmax(claim.excess))
     worst, far = (ratios[place].slope for place in (hardest, int(np.argmax(np.abs(claim.difference)))))
-    return Contest(
-        claim=claim,
-        rival=rival,
-        comparisons=len(ratios),
-        shown=f"{len(ratios)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} "
-        f"({ratios[hardest].where}), allowance {claim.allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- "
-        f"{far.settled_stderr:.3f}",
-        words={"claimed": claimed},
+    words = (
+        f"{len(ratios)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({ratios[hardest].where}), "
+        f"allowance {claim.allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- {far.settled_stderr:.3f}"
     )
+    return Contest(claim, rival, comparisons=len(ratios)).saying(words, claimed=claimed)
 
 
 CLAIMS = (

@@ -1,7 +1,5 @@
 """Zheng et al. 2026, C2.3 and what sets k >= 2 apart: the orders of a block's update, on the terms themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -51,13 +49,7 @@ def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, orde
         f"{slope.plain:+.2f} +- {slope.plain_stderr:.2f} in {direction}"
         for slope, direction in zip(slopes, DIRECTIONS, strict=True)
     )
-    return contest(
-        np.array([slope.plain for slope in slopes]),
-        np.array([slope.plain_stderr for slope in slopes]),
-        claimed=0.0,
-        rival=-0.5,
-        allowance=FINITE,
-        comparisons=FINDINGS * len(DIRECTIONS) * dataset.sizes["optimizer"],
-        shown=f"slopes {words}, claimed 0, rival -0.5, allowance {FINITE:g}",
-        words={"title": TITLES[table]},
-    )
+    drawn = np.array([(slope.plain, slope.plain_stderr) for slope in slopes]).T
+    comparisons = FINDINGS * len(DIRECTIONS) * dataset.sizes["optimizer"]
+    made = contest(*drawn, claimed=0.0, rival=-0.5, allowance=FINITE, comparisons=comparisons)
+    return made.saying(f"slopes {words}, claimed 0, rival -0.5, allowance {FINITE:g}", title=TITLES[table])

@@ -1,7 +1,5 @@
 """Zhang et al. 2026 on batches: the mini-batch identity, and how S and eta* depend on B for labels of several laws."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -90,8 +88,7 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     term, stderr, theory, slack, alike = (
         several[f"label_term{end}"].values[drawn] for end in ("", "_stderr", "_mean_field", "_allowance", "_alike")
     )
-    claim, rival = Deviation(term - theory, stderr, slack), Deviation(term - alike, stderr, slack / theory * alike)
-    return Contest(claim=claim, rival=rival)
+    return Contest(Deviation(term - theory, stderr, slack), Deviation(term - alike, stderr, slack / theory * alike))
 
 
 @JUDGES.decide
@@ -100,35 +97,24 @@ def judge_printed(dataset: xr.Dataset) -> Contest:
     case; source: proposition 3.3; measured: the slope in B, granted 1/B at the least of these sizes."""
     law, upper = drawn_slope(dataset, INDEPENDENT), tail(dataset)
     first = float(upper["batch"][0])
-    return slope_contest(
-        law or UNKNOWN,
-        claimed=0.0,
-        rival=0.5,
-        allowance=1 / first,
-        effective=effective_draws(upper.sel(case=[INDEPENDENT]), "label_term"),
-        shown=f"slope of eta* of the label term {_shown(law)} from B = {first:.0f}",
-    )
+    made = slope_contest(law or UNKNOWN, claimed=0.0, rival=0.5, allowance=1 / first)
+    words = f"slope of eta* of the label term {_shown(law)} from B = {first:.0f}"
+    return made.carried_by(upper.sel(case=[INDEPENDENT]), "label_term").saying(words)
 
 
 @JUDGES.decide
 def judge_square_root(dataset: xr.Dataset) -> Contest:
-    """eta* of labels of mean 0 grows as sqrt(B) at the batch's own inputs, whatever they are; rival: B / sqrt(1 + (B
-    - 1) f), f the squared kernel between two samples over that of one; source: remark on proposition 3.3; measured:
-    slopes in B for inputs that are independent or not."""
+    """eta* of labels of mean 0 grows as sqrt(B) at the batch's own inputs, whatever they are; rival:
+    B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one; source: remark on proposition
+    3.3; measured: slopes in B for inputs that are independent or not."""
     names = (LINEAR, INDEPENDENT, CORRELATED)
     laws = [drawn_slope(dataset, name) for name in names]
     theory = [theory_slope(dataset, name) for name in names]
     weights = [float(dataset["other_sample"].sel(case=name)) for name in names]
     pairs = zip(weights, laws, theory, strict=True)
     words = ", ".join(f"{_shown(law)} at f = {f:.2g} (rival {slope:.3f})" for f, law, slope in pairs)
-    return slope_contest(
-        *(law or UNKNOWN for law in laws),
-        claimed=0.5,
-        rival=theory,
-        allowance=NEAR,
-        effective=effective_draws(tail(dataset).sel(case=list(names)), "label_term"),
-        shown=f"slopes {words}",
-    )
+    made = slope_contest(*(law or UNKNOWN for law in laws), claimed=0.5, rival=theory, allowance=NEAR)
+    return made.carried_by(tail(dataset).sel(case=list(names)), "label_term").saying(f"slopes {words}")
 
 
 def _shown(law: PowerLaw | None) -> str:
@@ -142,12 +128,8 @@ def judge_floor(dataset: xr.Dataset) -> Contest:
     cases = [WITH_MEAN, TAUGHT]
     floor, stderr, theory, slack = np.array([_floor(dataset, case) for case in cases]).T
     words = ", ".join(f"{a:.4g} +- {e:.2g} (mean field {t:.4g})" for a, e, t in zip(floor, stderr, theory, strict=True))
-    return Contest(
-        claim=Deviation(floor - theory, stderr, slack),
-        rival=Deviation(floor, stderr),
-        effective=effective_draws(tail(dataset).sel(case=cases), "label_term"),
-        shown=f"floors {words}",
-    )
+    made = Contest(Deviation(floor - theory, stderr, slack), Deviation(floor, stderr))
+    return made.carried_by(tail(dataset).sel(case=cases), "label_term").saying(f"floors {words}")
 
 
 @JUDGES.decide
@@ -163,15 +145,10 @@ def judge_output_share(dataset: xr.Dataset) -> Contest:
     relative = [at[f"{name}_stderr"].values / at[name].values for name in terms]
     outputs, depth, width = (dataset.attrs[name] for name in ("outputs", "depth", "width"))
     sizes = " to ".join(str(size) for size in at["batch"].values)
-    return contest(
-        change,
-        float(np.sqrt(np.square(relative).sum())),
-        claimed=0.0,
-        rival=theory,
-        allowance=np.log1p(OUTPUT_EXCESS * (outputs + 5) * depth / width),
-        effective=effective_draws(at, *terms),
-        shown=f"A/B grows {np.exp(change):.1f}-fold from B = {sizes}, mean field {np.exp(theory):.1f}",
-    )
+    granted = np.log1p(OUTPUT_EXCESS * (outputs + 5) * depth / width)
+    made = contest(change, np.sqrt(np.square(relative).sum()), claimed=0.0, rival=theory, allowance=granted)
+    words = f"A/B grows {np.exp(change):.1f}-fold from B = {sizes}, mean field {np.exp(theory):.1f}"
+    return made.carried_by(at, *terms).saying(words)
 
 
 @JUDGES.decide

@@ -1,9 +1,6 @@
 """Zhang et al. 2026, section G: what cross-entropy instead of squared loss changes, and what it does not."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,7 +10,7 @@ from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import scale_law
 from meanfield.verification.judges import Contest, Judges, contest
-from meanfield.verification.verdicts import Deviation, effective_draws
+from meanfield.verification.verdicts import Deviation
 
 # Exponents in depth that differ by less are the same.
 NEAR = 0.05
@@ -47,15 +44,9 @@ def judge_label_term(dataset: xr.Dataset) -> Contest:
     logs, stderr = (values.values.ravel() for values in scale_ratio(dataset, "label_term"))
     classes = int(dataset.attrs["classes"])
     ratio, rival = classes - 1, (classes - 1) / classes**2
-    return contest(
-        logs,
-        stderr,
-        claimed=np.log(ratio),
-        rival=np.log(rival),
-        effective=effective_draws(dataset, "label_term"),
-        shown=f"ratio {float(np.exp(np.average(logs, weights=stderr**-2))):.3g} on average",
-        words={"ratio": ratio, "rival": rival},
-    )
+    made = contest(logs, stderr, claimed=np.log(ratio), rival=np.log(rival)).carried_by(dataset, "label_term")
+    mean = float(np.exp(np.average(logs, weights=stderr**-2)))
+    return made.saying(f"ratio {mean:.3g} on average", ratio=ratio, rival=rival)
 
 
 @JUDGES.decide
@@ -63,16 +54,9 @@ def judge_prefactor(dataset: xr.Dataset) -> Contest:
     """Under the muP head eta* is (C - 1)^(-1/2) = {factor:.3g} times that under squared loss; rival: equal."""
     at, classes = dataset.sel(head="mup"), int(dataset.attrs["classes"])
     logs, stderr = (values.values.ravel() for values in scale_ratio(at))
-    return contest(
-        logs,
-        stderr,
-        claimed=np.log(classes - 1),
-        rival=0.0,
-        allowance=2 * NEAR,
-        effective=effective_draws(at, "update_energy"),
-        shown=f"ratios {np.exp(-logs.max() / 2):.3f} .. {np.exp(-logs.min() / 2):.3f}",
-        words={"factor": (classes - 1) ** -0.5},
-    )
+    made = contest(logs, stderr, claimed=np.log(classes - 1), rival=0.0, allowance=2 * NEAR)
+    words = f"ratios {np.exp(-logs.max() / 2):.3f} .. {np.exp(-logs.min() / 2):.3f}"
+    return made.carried_by(at, "update_energy").saying(words, factor=(classes - 1) ** -0.5)
 
 
 @JUDGES.decide
@@ -80,31 +64,38 @@ def judge_exponent(dataset: xr.Dataset) -> Contest:
     """Where outputs vanish, eta* falls with the same exponent in depth under cross-entropy; rival: 1/2 apart, as the
     exponents of labels (-3/2) and of outputs (-2) that drive a step; source: section G; measured: the slope in L
     less that under squared loss, of all nets with the muP head."""
-    gaps, stderr, details = _exponent_gaps(dataset, [str(net) for net in dataset["net"].values], "mup")
-    return Contest(claim=Deviation(gaps, stderr, NEAR), rival=Deviation(np.abs(gaps) - 0.5, stderr, NEAR), **details)
+    at = dataset.sel(head="mup")
+    gaps, stderr, words = _exponent_gaps(at)
+    made = Contest(Deviation(gaps, stderr, NEAR), Deviation(np.abs(gaps) - 0.5, stderr, NEAR))
+    return made.carried_by(at, "update_energy").saying(words)
 
 
 @JUDGES.decide
 def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     """eta* falls with the same exponent in depth where outputs are of order one (MLP, He head) too; rival:
     {steeper:.3f} less steeply: the squared loss's output term steepens its own, by the exact expectations."""
-    gaps, stderr, details = _exponent_gaps(dataset, ["MLP"], "he")
-    at = dataset.sel(net="MLP", head="he", loss="squared")
-    logs = [np.log(at[f"{name}_exact"].values) for name in ("label_term", "update_energy")]
+    at = dataset.sel(net=["MLP"], head="he")
+    gaps, stderr, words = _exponent_gaps(at)
+    squared = at.sel(net="MLP", loss="squared")
+    logs = (np.log(squared[f"{name}_exact"].values) for name in ("label_term", "update_energy"))
     label, whole = (-0.5 * np.polyfit(np.log(at["depth"].values), log, 1)[0] for log in logs)
     steeper = float(label - whole)
-    return contest(gaps, stderr, claimed=0.0, rival=steeper, allowance=NEAR, words={"steeper": steeper}, **details)
+    made = contest(gaps, stderr, claimed=0.0, rival=steeper, allowance=NEAR)
+    return made.carried_by(at, "update_energy").saying(words, steeper=steeper)
 
 
-def _exponent_gaps(dataset: xr.Dataset, nets: list[str], head: str) -> tuple[Array, Array, dict[str, Any]]:
-    """Slope of eta* under cross-entropy less that under squared loss, its error, and what a contest says of both."""
-    pairs = [[depth_slope(dataset, net, head, loss) for loss in ("cross_entropy", "squared")] for net in nets]
+def _exponent_gaps(at: xr.Dataset) -> tuple[Array, Array, str]:
+    """Of all nets, the slope of eta* under cross-entropy less that under squared loss, its error, both in words."""
+    nets = list(map(str, at["net"].values))
+    pairs = [
+        [scale_law(at.sel(net=net, loss=loss), "depth", "update_energy") for loss in ("cross_entropy", "squared")]
+        for net in nets
+    ]
     gaps = np.array([other.exponent - squared.exponent for other, squared in pairs])
     stderr = np.array([float(np.hypot(other.stderr, squared.stderr)) for other, squared in pairs])
     both = zip(nets, pairs, strict=True)
     words = ", ".join(f"{net} {other.exponent:.3f} and {squared.exponent:.3f}" for net, (other, squared) in both)
-    used = dataset.sel(net=nets, head=head)
-    return gaps, stderr, {"shown": f"slopes {words} (squared)", "effective": effective_draws(used, "update_energy")}
+    return gaps, stderr, f"slopes {words} (squared)"
 
 
 @JUDGES.decide_each({"head": "mup"}, {"head": "he"})
@@ -112,20 +103,13 @@ def judge_error(dataset: xr.Dataset, head: str) -> Contest:
     """|p - y|^2 = 1 - 1/C = {uniform:.3g} under the {head_name} head; rival: {gaussian:.4g}, logits of variance 1;
     source: section G."""
     both = dataset.sel(net="MLP", loss="cross_entropy")
-    at = both.sel(head=head)
+    at, uniform = both.sel(head=head), 1 - 1 / int(dataset.attrs["classes"])
     error, stderr = at["output_error"].values, at["output_error_stderr"].values
-    uniform = 1 - 1 / int(dataset.attrs["classes"])
     gaussian = both["output_error_mean_field"].sel(head="he").values
-    return contest(
-        error,
-        stderr,
-        claimed=uniform,
-        rival=gaussian,
-        allowance=LOGITS * at["depth"].values / float(dataset.attrs["width"]) * (gaussian - uniform),
-        effective=effective_draws(at, "output_error"),
-        shown=f"drawn {error.min():.4g} .. {error.max():.4g}",
-        words={"uniform": uniform, "gaussian": gaussian[0], "head_name": "muP" if head == "mup" else "He"},
-    )
+    granted = LOGITS * at["depth"].values / float(dataset.attrs["width"]) * (gaussian - uniform)
+    words = {"uniform": uniform, "gaussian": gaussian[0], "head_name": "muP" if head == "mup" else "He"}
+    made = contest(error, stderr, claimed=uniform, rival=gaussian, allowance=granted).carried_by(at, "output_error")
+    return made.saying(f"drawn {error.min():.4g} .. {error.max():.4g}", **words)
 
 
 @JUDGES.decide
@@ -140,15 +124,9 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     own, other = (
         np.log((run["output_term_mean_field"] / run["label_term_mean_field"]).values) for run in (at, squared)
     )
-    return contest(
-        logs,
-        stderr,
-        claimed=own,
-        rival=other,
-        allowance=np.log1p(granted),
-        effective=effective_draws(at, *terms),
-        shown=f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, leading order {np.exp(own[0]):.3f}",
-    )
+    words = f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, leading order {np.exp(own[0]):.3f}"
+    made = contest(logs, stderr, claimed=own, rival=other, allowance=np.log1p(granted))
+    return made.carried_by(at, *terms).saying(words)
 
 
 CLAIMS = (

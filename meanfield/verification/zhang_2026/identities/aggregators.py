@@ -5,8 +5,6 @@ permutations change nothing; M(c S) = c M(S); replacing the energies of a group 
 (merge); and M(c, .., c) = c. Each is checked as the largest relative violation over many energies and groupings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Zhang et al. 2026, lemma 2: an average over labels splits the update energy, S = A + B; checked by enumeration."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -7,8 +7,6 @@ LN(x) = gamma (x - mean x) / s + beta with s^2 = mean (x - mean x)^2 + epsilon. 
 The bracket has eigenvalues 0 on constants, epsilon / s^2 along P x and 1 on all else, so that its norm is at most 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

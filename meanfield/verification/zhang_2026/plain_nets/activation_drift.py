@@ -6,10 +6,6 @@ widths, and granted what that leaves. Energies are held against the mean field w
 1/width, and granted the square of it.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -20,7 +16,7 @@ from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import span
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, joined
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
-from meanfield.verification.verdicts import Deviation, Finding, effective_draws, judge_computed, largest_share
+from meanfield.verification.verdicts import Deviation, Finding, judge_computed
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
 
 RELU = "relu"
@@ -80,9 +76,9 @@ def judge_gain(dataset: xr.Dataset) -> Contest:
     appendix F; measured: 2 E[sigma'(G)^2] at layer 1, whose pre-activations are N(0, 1)."""
     at = dataset.sel(case="gelu, he").isel(layer=0)
     gain, stderr = (float(at["weight_variance"] * at[f"gate_energy{end}"]) for end in ("", "_stderr"))
+    made = contest(gain, stderr, claimed=HE_GAIN, rival=1.0, allowance=PRINTED_GAIN)
     words = f"drawn {gain:.5f} +- {stderr:.2g}, exact {2 * float(at['gain']):.5f}"
-    carried = _carried(dataset, ["gelu, he"], *ENERGIES)
-    return contest(gain, stderr, claimed=HE_GAIN, rival=1.0, allowance=PRINTED_GAIN, shown=words, **carried)
+    return _of_cases(made, dataset, ["gelu, he"], *ENERGIES).saying(words)
 
 
 @JUDGES.decide
@@ -93,17 +89,10 @@ def judge_constant_gain(dataset: xr.Dataset) -> Contest:
     variance, layer = float(at["weight_variance"]), int(at["layer"])
     gain, stderr = (variance * float(at[f"gate_energy{end}"]) for end in ("", "_stderr"))
     expected, slack = (variance * float(value[0]) for value in _expected(dataset, "gelu, he", "gate_energy", [layer]))
+    made = contest(gain, stderr, claimed=HE_GAIN, rival=expected, allowance=slack)
     far = f"{far_gain(dataset, 'gelu, he'):.4f} in the limit of depth"
-    return contest(
-        gain,
-        stderr,
-        claimed=HE_GAIN,
-        rival=expected,
-        allowance=slack,
-        shown=f"drawn {gain:.4f} +- {stderr:.2g} at layer {layer}; {far}",
-        words={"expected": expected, "layer": layer},
-        **_carried(dataset, ["gelu, he"], *ENERGIES),
-    )
+    words = f"drawn {gain:.4f} +- {stderr:.2g} at layer {layer}; {far}"
+    return _of_cases(made, dataset, ["gelu, he"], *ENERGIES).saying(words, expected=expected, layer=layer)
 
 
 @JUDGES.decide
@@ -116,13 +105,10 @@ def judge_stationary(dataset: xr.Dataset) -> Contest:
     expected, slack = (float(value[0]) for value in _expected(dataset, case, name, [layer]))
     limit = float(dataset[f"{name}_mean_field"].sel(case=case, layers=layer))
     shift = abs(expected - limit)
-    return Contest(
-        claim=Deviation(energy - 1, stderr, SMALL_DRIFT + shift + slack),
-        rival=Deviation(energy - expected, stderr, slack),
-        shown=f"drawn {energy:.3f} +- {stderr:.2g}; 1/n correction {shift:.3f}",
-        words={"limit": limit, "layer": layer},
-        **_carried(dataset, [case], *ENERGIES),
-    )
+    claim = Deviation(energy - 1, stderr, SMALL_DRIFT + shift + slack)
+    made = Contest(claim, rival=Deviation(energy - expected, stderr, slack))
+    words = f"drawn {energy:.3f} +- {stderr:.2g}; 1/n correction {shift:.3f}"
+    return _of_cases(made, dataset, [case], *ENERGIES).saying(words, limit=limit, layer=layer)
 
 
 @JUDGES.decide
@@ -137,7 +123,7 @@ def judge_energies(dataset: xr.Dataset) -> Contest:
             expected, slack = _expected(dataset, case, name, layers)
             drawn = at[name].values, at[f"{name}_stderr"].values
             profiles.append(contest(*drawn, claimed=expected, rival=unit, allowance=slack))
-    return joined(profiles, shown=f"{len(profiles)} profiles", **_carried(dataset, cases, *ENERGIES))
+    return _of_cases(joined(profiles), dataset, cases, *ENERGIES).saying(f"{len(profiles)} profiles")
 
 
 @JUDGES.decide
@@ -152,9 +138,9 @@ def judge_scales(dataset: xr.Dataset) -> Contest:
         scaled = law + (limit.log_scale - law)[0]
         claim = Deviation(limit.log_scale - _mean_field_logs(dataset, case, depths), limit.stderr, limit.left)
         rival = Deviation(limit.log_scale - scaled, np.hypot(limit.stderr, limit.stderr[0]), limit.left)
-        ladders.append(Contest(claim=claim, rival=rival))
+        ladders.append(Contest(claim, rival))
     words = f"{len(ladders)} cases, depths {span(depths)}"
-    return joined(ladders, shown=words, **_carried(dataset, cases, LABEL_SCALE))
+    return _of_cases(joined(ladders), dataset, cases, LABEL_SCALE).saying(words)
 
 
 @JUDGES.decide
@@ -163,7 +149,7 @@ def judge_attenuation(dataset: xr.Dataset) -> Contest:
     gradients raises eta*; source: appendix F; measured: the sign of the difference of slopes."""
     difference, stderr, slack, words = _steeper_by(dataset, "gelu, he")
     claim, rival = (Deviation(max(sign * difference, 0.0), stderr, slack) for sign in (1, -1))
-    return Contest(claim=claim, rival=rival, shown=words, **_carried(dataset, [RELU, "gelu, he"], LABEL_SCALE))
+    return _of_cases(Contest(claim, rival), dataset, [RELU, "gelu, he"], LABEL_SCALE).saying(words)
 
 
 @JUDGES.decide_each({"rule": "fan_in"}, {"rule": "energy"})
@@ -174,13 +160,10 @@ def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Contest:
     difference, stderr, slack, words = _steeper_by(dataset, case)
     expected = theory_slope(dataset, case, depths) - theory_slope(dataset, RELU, depths)
     variance = float(dataset["weight_variance"].sel(case=case))
-    return Contest(
-        claim=Deviation(difference - printed, stderr, slack + SLIGHTLY * abs(printed)),
-        rival=Deviation(difference - expected, stderr, slack),
-        shown=words,
-        words={"variance": variance, "printed": printed, "expected": expected},
-        **_carried(dataset, [RELU, case], LABEL_SCALE),
-    )
+    claim = Deviation(difference - printed, stderr, slack + SLIGHTLY * abs(printed))
+    made = Contest(claim, rival=Deviation(difference - expected, stderr, slack))
+    made = _of_cases(made, dataset, [RELU, case], LABEL_SCALE)
+    return made.saying(words, variance=variance, printed=printed, expected=expected)
 
 
 @COMPUTED.decide
@@ -222,10 +205,10 @@ def _mean_field_logs(dataset: xr.Dataset, case: str, depths: Array) -> Array:
     return np.log(dataset[f"{LABEL_SCALE}_mean_field"].sel(case=case, layers=depths).values)
 
 
-def _carried(dataset: xr.Dataset, cases: list[str], *names: str) -> dict[str, Any]:
-    """How many draws carry the means of these cases, and the largest share of one."""
+def _of_cases(made: Contest, dataset: xr.Dataset, cases: list[str], *names: str) -> Contest:
+    """With the draws that carry the means of these cases, and the largest share of one."""
     used = dataset.sel(case=cases)
-    return {"effective": effective_draws(used, *names), "largest_share": largest_share(used, *names)}
+    return made.carried_by(used, *names).shared_in(used, *names)
 
 
 CLAIMS = (

@@ -1,7 +1,5 @@
 """Zhang et al. 2026, 2025 on finite channels: how the label term's correction goes with channels and depth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -74,8 +72,7 @@ class _Ends:
     def contest(self, claimed: float, rival: float, letter: str) -> Contest:
         """Two power laws between the ends; what one site's exact law lacks of a function of L/C is granted to both."""
         slack = min(self._lack(claimed), self._lack(rival))
-        sides = [self._deviation(exponent, slack) for exponent in (claimed, rival)]
-        return Contest(claim=sides[0], rival=sides[1], shown=self._shown(letter))
+        return Contest(*(self._deviation(exponent, slack) for exponent in (claimed, rival)), shown=self._shown(letter))
 
     def _deviation(self, exponent: float, slack: float) -> Deviation:
         """High over factor^exponent, less low: linear in the draws, so that no correction need be positive."""

@@ -4,8 +4,6 @@ A growth law with a free prefactor is held against the data by contrasts with an
 m_a has mean zero under the law, whatever its prefactor, and its error follows from the covariance of the layers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -16,7 +14,7 @@ from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, Finding, effective_draws, largest_share
+from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
 
 # The terms whose mean a learning-rate scale is the inverse root of.
@@ -90,12 +88,8 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset, name: str) -> Contest:
     """{title} follows the mean field, no constant fitted; rival: sum of minima, prefactor free."""
-    return _by_layer(
-        dataset,
-        name,
-        against_values(dataset, name, dataset[f"{name}_mean_field"].values),
-        against_growth(dataset, name, dataset[f"{name}_law"].values),
-    )
+    claim = against_values(dataset, name, dataset[f"{name}_mean_field"].values)
+    return _by_layer(dataset, name, claim, against_growth(dataset, name, dataset[f"{name}_law"].values))
 
 
 @JUDGES.decide
@@ -110,14 +104,9 @@ def judge_sum_of_minima(dataset: xr.Dataset, name: str) -> Contest:
 def _by_layer(dataset: xr.Dataset, name: str, claim: Deviation, rival: Deviation) -> Contest:
     """On every layer of one quantity."""
     form = "" if dataset[f"{name}_law"].attrs["equal_layers"] else ", layers weighted by their input channels"
-    return Contest(
-        claim=claim,
-        rival=rival,
-        comparisons=len(JUDGES) * dataset.sizes["layer"],
-        effective=effective_draws(dataset, name),
-        largest_share=largest_share(dataset, name),
-        words={"title": name.replace("_", " "), "form": form},
-    )
+    made = Contest(claim, rival, comparisons=len(JUDGES) * dataset.sizes["layer"])
+    title = name.replace("_", " ")
+    return made.carried_by(dataset, name).shared_in(dataset, name).saying("", title=title, form=form)
 
 
 def judge_label_minima(ladder: xr.Dataset) -> Finding:
@@ -134,13 +123,10 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     deep = np.log1p(dataset["finite_width_allowance"].values[_deeper_half(dataset.sizes["layer"])])
     slack = float((deep[-1] - deep[0]) / np.log(2))
     ratio = float(dataset["output_term"].values[-1] / dataset["label_term"].values[-1])
-    return Contest(
-        claim=Deviation(max(output.exponent - 2.0, 0.0), output.stderr, slack),
-        rival=Deviation(output.exponent - label.exponent, np.hypot(output.stderr, label.stderr), slack),
-        effective=effective_draws(dataset, *terms),
-        largest_share=largest_share(dataset, *terms),
-        shown=f"exponents: output {shown(output)}, label {shown(label)}; A/B = {ratio:.3g} at the last layer",
-    )
+    claim = Deviation(max(output.exponent - 2.0, 0.0), output.stderr, slack)
+    rival = Deviation(output.exponent - label.exponent, np.hypot(output.stderr, label.stderr), slack)
+    words = f"exponents: output {shown(output)}, label {shown(label)}; A/B = {ratio:.3g} at the last layer"
+    return Contest(claim, rival).carried_by(dataset, *terms).shared_in(dataset, *terms).saying(words)
 
 
 def judge_deepest_output_term(ladder: xr.Dataset) -> Finding:
@@ -169,16 +155,10 @@ def _over_depths(ladder: xr.Dataset, name: str, claimed: float, rival: float) ->
     excess = np.log1p([float(ladder["finite_width_allowance"].sel(depth=depth, layer=depth)) for depth in depths])
     slack = float(0.5 * (excess[-1] - excess[0]) / np.log(depths[-1] / depths[0]))
     law = scale_slope(ladder, name)
-    return slope_contest(
-        law,
-        claimed=claimed,
-        rival=rival,
-        allowance=slack,
-        effective=effective_draws(ladder, SCALED_TERM[name]),
-        largest_share=largest_share(ladder, name),
-        shown=f"measured slope {shown(law)}, allowance {slack:.3f}",
-        words={"claimed": claimed, "other": rival, "depths": span(depths)},
-    )
+    made = slope_contest(law, claimed=claimed, rival=rival, allowance=slack)
+    made = made.carried_by(ladder, SCALED_TERM[name]).shared_in(ladder, name)
+    words = {"claimed": claimed, "other": rival, "depths": span(depths)}
+    return made.saying(f"measured slope {shown(law)}, allowance {slack:.3f}", **words)
 
 
 def first_deep_layer(depth: int) -> int:

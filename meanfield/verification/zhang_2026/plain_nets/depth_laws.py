@@ -1,7 +1,5 @@
 """Zhang et al. 2026 on depth laws in the limit, judged on what theory computes without draws, and on trained nets."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

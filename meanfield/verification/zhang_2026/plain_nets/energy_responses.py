@@ -11,8 +11,6 @@ which grows with depth even at l = 1, by the gates above; ReLU's gates do not re
 multiplies the mean of B_l by exp(R^2 v / 2n).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

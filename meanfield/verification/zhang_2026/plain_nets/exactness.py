@@ -6,8 +6,6 @@ with them how many draws a mean takes. The output term spreads further than the 
 least number of draws for A and S.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

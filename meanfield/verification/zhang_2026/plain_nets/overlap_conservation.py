@@ -1,7 +1,5 @@
 """Zhang et al. 2026 on overlaps of parameter directions: conserved in mean, with a variance that every layer adds."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -33,9 +31,7 @@ def judge_mean(dataset: xr.Dataset) -> Contest:
     """Mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers; rival:
     conserved for every pair (Zhang et al. 2026, lemma 1, eq. 14)."""
     exact = dataset["overlap_exact"]
-    return Contest(
-        claim=deviation(dataset, "overlap", exact), rival=deviation(dataset, "overlap", _as_it_begins(exact))
-    )
+    return Contest(*(deviation(dataset, "overlap", expected) for expected in (exact, _as_it_begins(exact))))
 
 
 @JUDGES.decide
@@ -45,17 +41,16 @@ def judge_conditional_mean(dataset: xr.Dataset) -> Contest:
     at = int(dataset.attrs["fixed_layers"])
     above, own = dataset.sel(layer=slice(at + 1, None)), dataset.sel(layer=at)
     claim, rival = (
-        deviation(above, "overlap", own[name], suffix="_given") for name in ("overlap_given", "gated_overlap_given")
+        deviation(above, "overlap", own[f"{name}_given"], "_given") for name in ("overlap", "gated_overlap")
     )
-    return Contest(claim=claim, rival=rival, words={"at": at})
+    return Contest(claim, rival, words={"at": at})
 
 
 @JUDGES.decide
 def judge_square(dataset: xr.Dataset) -> Contest:
     """Mean squared overlap follows the exact recursion; rival: it stays as it begins."""
     exact = dataset["squared_overlap_exact"]
-    claim, rival = (deviation(dataset, "squared_overlap", expected) for expected in (exact, _as_it_begins(exact)))
-    return Contest(claim=claim, rival=rival)
+    return Contest(*(deviation(dataset, "squared_overlap", expected) for expected in (exact, _as_it_begins(exact))))
 
 
 @JUDGES.decide

@@ -1,7 +1,5 @@
 """Zhang et al. 2026 on padding, remark B and lemma 3, and the laws that zero padding follows instead."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -12,7 +10,7 @@ from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
-from meanfield.verification.verdicts import Deviation, Verdict, effective_draws, judge_computed, largest_share
+from meanfield.verification.verdicts import Deviation, Verdict, judge_computed
 
 LABEL_SCALE = "label_learning_rate_scale"
 # How near an exponent over one doubling of the grid must be to a limit to be called by its name.
@@ -100,12 +98,8 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     zero, circular = (
         dataset["label_term_mean_field"].sel(padding=padding).values.ravel() for padding in ("zero", "circular")
     )
-    return Contest(
-        claim=Deviation(energy - zero, stderr, granted * zero),
-        rival=Deviation(energy - circular, stderr, granted * circular),
-        effective=effective_draws(at, "label_term"),
-        largest_share=largest_share(at, "label_term"),
-    )
+    claim, rival = (Deviation(energy - theory, stderr, granted * theory) for theory in (zero, circular))
+    return Contest(claim, rival).carried_by(at, "label_term").shared_in(at, "label_term")
 
 
 @JUDGES.decide_each({"place": 0}, {"place": -1})
@@ -115,15 +109,9 @@ def judge_exponent(dataset: xr.Dataset, place: int) -> Contest:
     at = dataset.sel(grid=_line(dataset, place))
     law, theory, depths = ratio_slope(at), theory_ratio_slope(at), at["depth"].values
     slack = 0.5 * float(np.log1p(at["finite_width_allowance"].values.max())) / np.log(depths[-1] / depths[0])
-    return slope_contest(
-        law,
-        claimed=0.0,
-        rival=theory,
-        allowance=slack,
-        largest_share=largest_share(at, LABEL_SCALE),
-        shown=f"slope of the ratio {shown(law)}, allowance {slack:.3f}",
-        words={"grid": _line(dataset, place), "depths": span(depths), "theory": theory},
-    )
+    words = {"grid": _line(dataset, place), "depths": span(depths), "theory": theory}
+    made = slope_contest(law, claimed=0.0, rival=theory, allowance=slack).shared_in(at, LABEL_SCALE)
+    return made.saying(f"slope of the ratio {shown(law)}, allowance {slack:.3f}", **words)
 
 
 @JUDGES.decide
@@ -147,23 +135,14 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
     law, theory = float(np.log(at["transport_eigenvalue"])), theory_layer_decay(at)
     deep = np.log1p(at["finite_width_allowance"].values.max(axis=0))[_deep(at.sizes["layer"])]
     slack = (deep[-1] - deep[0]) / (len(deep) - 1)
-    words = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack:.4f}"
-    return contest(
-        slope,
-        stderr,
-        claimed=law,
-        rival=0.0,
-        allowance=slack,
-        largest_share=largest_share(at, "label_term"),
-        shown=words,
-        words={"grid": name, "law": law},
-    )
+    made = contest(slope, stderr, claimed=law, rival=0.0, allowance=slack).shared_in(at, "label_term")
+    drawn = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack:.4f}"
+    return made.saying(drawn, grid=name, law=law)
 
 
 @JUDGES.decide
 def judge_turning(dataset: xr.Dataset) -> Ruling:
-    """The cubic growth turns into decay at a depth of the order of (N + 1)^2 (docs/theory.md section 7); rival: N +
-    1."""
+    """The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N + 1."""
     exponent, drift = (size_exponent(dataset, family, "turning_depth") for family in ("1D ReLU", "1D ReLU, 2 taps"))
     evidence = f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed"
     return Ruling(judge_computed(exponent, 2.0, 1.0, NEAR), evidence)
@@ -171,8 +150,8 @@ def judge_turning(dataset: xr.Dataset) -> Ruling:
 
 @JUDGES.decide_each({"family": "1D linear"}, {"family": "1D ReLU"})
 def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
-    """{family}: half of the overlap energy is lost at a depth of the order of (N + 1)^2 (docs/theory.md section 7);
-    rival: N + 1."""
+    """{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7); rival:
+    N + 1."""
     exponent = size_exponent(dataset, family, "half_depth")
     evidence = f"exponent {exponent:.3f} between the two largest lines, computed"
     return Ruling(judge_computed(exponent, 2.0, 1.0, NEAR), evidence)

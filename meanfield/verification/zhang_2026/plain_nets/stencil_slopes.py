@@ -1,7 +1,5 @@
 """Zhang et al. 2026 on stencils and grids: slope and prefactor of the label term's eta*(L) of convolutional nets."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -66,11 +64,9 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
     (first, error), *others = drawn.values()
     printed = np.array(list(PRINTED.values()))
     apart, errors = (np.array(column) for column in zip(*others, strict=True))
-    return Contest(
-        claim=Deviation(slope - slope.mean(), stderr, np.abs(expected - expected.mean())),
-        rival=Deviation(apart - first - (printed[1:] - printed[0]), np.hypot(errors, error)),
-        shown=f"slopes {slope.min():.3f} .. {slope.max():.3f}",
-    )
+    claim = Deviation(slope - slope.mean(), stderr, np.abs(expected - expected.mean()))
+    rival = Deviation(apart - first - (printed[1:] - printed[0]), np.hypot(errors, error))
+    return Contest(claim, rival, shown=f"slopes {slope.min():.3f} .. {slope.max():.3f}")
 
 
 @JUDGES.decide

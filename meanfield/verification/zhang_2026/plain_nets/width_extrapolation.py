@@ -1,7 +1,5 @@
 """Learning-rate scales at infinite width, from draws at two widths."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

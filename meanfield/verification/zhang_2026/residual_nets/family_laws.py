@@ -1,7 +1,5 @@
 """What papers print of eta*(L) of residual nets and tied loops, judged on the mean field's slope at the deepest net."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

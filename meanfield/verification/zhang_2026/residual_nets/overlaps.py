@@ -4,8 +4,6 @@ Gates and tangents of a stream depend on each other at order 1/n. What the paper
 in multiples of 1/n, stated here, of the overlap that a direction has with itself.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -51,13 +49,11 @@ def judge_one_block(dataset: xr.Dataset) -> Contest:
     """Mean overlap over one block, given all below it, is T + (c/K) T~; rival: {ungated}; source: eq. 31; measured:
     nets fixed up to a unit and redrawn above it, and all units of nets redrawn."""
     gates = has_gates(dataset)
-    given = deviation(dataset, "overlap", dataset["gated_overlap_below"], suffix="_given")
+    given = deviation(dataset, "overlap", dataset["gated_overlap_below"], "_given")
     redrawn = deviation(dataset, "overlap_innovation", xr.zeros_like(dataset["overlap"]))
-    return Contest(
-        claim=Deviation.joined([given, redrawn]),
-        rival=deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], suffix="_given"),
-        words={"ungated": "T (1 + c/K), gates ignored" if gates else "T, as in plain nets"},
-    )
+    rival = deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], "_given")
+    ungated = "T (1 + c/K), gates ignored" if gates else "T, as in plain nets"
+    return Contest(Deviation.joined([given, redrawn]), rival, words={"ungated": ungated})
 
 
 @JUDGES.decide
@@ -74,16 +70,11 @@ def judge_mean_law(dataset: xr.Dataset) -> Contest:
     other = dataset["growth_ungated"] if gates else xr.ones_like(growth)
     # Two means of the same draws: at most their errors add up.
     error = dataset["overlap_excess_stderr"] + abs(other / growth - 1) * dataset["overlap_stderr"]
-    ungated = dataset.assign(overlap_stderr=error)
-    return Contest(
-        claim=deviation(dataset, "overlap_excess", xr.zeros_like(growth), allowance=granted),
-        rival=deviation(ungated, "overlap", other * at_birth, allowance=granted),
-        note=_bound_kept(dataset, at_birth),
-        words={
-            "up_to": ", up to O(1/n)" * gates,
-            "ungated": "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets",
-        },
-    )
+    claim = deviation(dataset, "overlap_excess", xr.zeros_like(growth), allowance=granted)
+    rival = deviation(dataset.assign(overlap_stderr=error), "overlap", other * at_birth, allowance=granted)
+    ungated = "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets"
+    words = {"up_to": ", up to O(1/n)" * gates, "ungated": ungated}
+    return Contest(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
 
 
 def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
@@ -103,8 +94,7 @@ def judge_one_unit(dataset: xr.Dataset) -> Contest:
     pairs = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
     scale = pairs["overlap_scale"]
     granted = scale * (NEXT_ORDER + np.log(pairs["growth_bound"])) / dataset.attrs["width"]
-    claim, rival = (deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale))
-    return Contest(claim=claim, rival=rival)
+    return Contest(*(deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale)))
 
 
 @JUDGES.decide
@@ -146,8 +136,7 @@ def judge_deviation_law(dataset: xr.Dataset) -> Contest:
     independent of tangents."""
     law = dataset["gate_deviation_law"].where(dataset["gate_deviation_law"] != 0)
     granted = NEXT_ORDER * law / dataset.attrs["width"]
-    claim, rival = (deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law))
-    return Contest(claim=claim, rival=rival)
+    return Contest(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))
 
 
 def _across_blocks(dataset: xr.Dataset) -> Array:

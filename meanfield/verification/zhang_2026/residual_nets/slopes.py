@@ -3,8 +3,6 @@
 What Zhang et al. 2026, 2025 (sections 3.1, 3.4, 4.3, C.2) and Zheng et al. 2026 (condition B.1, table 1) say of it.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -147,11 +145,8 @@ def judge_path_sum(dataset: xr.Dataset) -> Contest:
     blocks, stderr = at["blocks"].values, (at[f"{LABEL_SCALE}_stderr"] / at[LABEL_SCALE]).values
     apart = float(np.diff(log_path_sum_scale(blocks) - np.log(at[LABEL_SCALE].values))[0])
     error = float(np.hypot(*stderr))
-    return Contest(
-        claim=Deviation(max(apart + 1.0, 0.0), error),
-        rival=Deviation(apart, error),
-        shown=f"from {blocks[0]} to {blocks[1]} blocks it falls {float(np.exp(-apart)):.3g} times too far",
-    )
+    words = f"from {blocks[0]} to {blocks[1]} blocks it falls {float(np.exp(-apart)):.3g} times too far"
+    return Contest(Deviation(max(apart + 1.0, 0.0), error), Deviation(apart, error), shown=words)
 
 
 CLAIMS = (
