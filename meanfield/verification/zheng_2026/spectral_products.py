@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -68,8 +69,8 @@ def bias_products(net: BlockNet, inside: list[Array], norms: Array, symbol: str)
     for layer in range(net.block_depth):
         above = range(net.block_depth - 1, layer, -1)
         name = " ".join(["a_l", *(f"|W^({i + 1})|" for i in above), f"|{symbol}^({layer + 1})|"])
-        product = of_blocks[..., layer] * np.prod([inside[i] for i in above], axis=0)
-        products[name] = net.multipliers[1] * product.mean(axis=1)
+        through = of_blocks[..., layer] * np.prod([inside[i] for i in above], axis=0)
+        products[name] = net.multipliers[1] * through.mean(axis=1)
     return products
 
 
@@ -100,44 +101,35 @@ def limit_norm(outputs: int, inputs: int) -> float:
 
 def weight_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the initial products."""
-    rows = []
-    for direction in DIRECTIONS:
-        at = dataset[f"weight_product_by_{direction}"].transpose("weight_product_name", direction, "draw")
-        for name, values in zip(map(str, at["weight_product_name"].values), at.values, strict=True):
-            rows.append(_row(dataset, name, direction, values))
-    return rows
+    return _rows(dataset, "weight_product")
 
 
 def update_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the products with updates, of every optimizer."""
-    rows = []
-    for direction in DIRECTIONS:
-        at = dataset[f"update_product_by_{direction}"]
-        at = at.transpose("optimizer", "update_product_name", direction, "draw")
-        for optimizer, products in zip(map(str, at["optimizer"].values), at.values, strict=True):
-            for name, values in zip(map(str, at["update_product_name"].values), products, strict=True):
-                # Two samples of opposite labels all but cancel in biases, to which they are alike: no single draw's
-                # logarithm means anything there, the mean over draws does.
-                usual = mean_over_draws(values, power=1) if "|db" in name else values
-                rows.append(_row(dataset, name, direction, usual, optimizer))
-    return rows
+    return _rows(dataset, "update_product")
 
 
 def alignment_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the alignments of claims F.1 (weights) and F.2 (updates)."""
+    return [*_rows(dataset, "weight_alignment", "F.1"), *_rows(dataset, "update_alignment", "F.2")]
+
+
+def _rows(dataset: xr.Dataset, variable: str, name: str = "") -> list[LadderRow]:
+    """Of every optimizer and product, if the variable has any; ``name`` is that of a variable without products."""
     rows = []
     for direction in DIRECTIONS:
-        own = dataset[f"weight_alignment_by_{direction}"].transpose(direction, "draw").values
-        rows.append(_row(dataset, "F.1", direction, own))
-        at = dataset[f"update_alignment_by_{direction}"].transpose("optimizer", direction, "draw")
-        for optimizer, values in zip(map(str, at["optimizer"].values), at.values, strict=True):
-            rows.append(_row(dataset, "F.2", direction, values, optimizer))
+        at = dataset[f"{variable}_by_{direction}"].transpose(..., direction, "draw")
+        labels = [dim for dim in ("optimizer", f"{variable}_name") if dim in at.dims]
+        for place in product(*(at[dim].values for dim in labels)):
+            where = dict(zip(labels, map(str, place), strict=True))
+            label, values = where.get(f"{variable}_name", name), at.sel(where).values
+            # Two samples of opposite labels all but cancel in biases, to which they are alike: no single draw's
+            # logarithm means anything there, the mean over draws does.
+            usual = mean_over_draws(values, power=1) if "|db" in label else values
+            slope, condition = ladder_slope(dataset[direction].values, usual), _condition(dataset, label, direction)
+            optimizer = where.get("optimizer", "")
+            rows.append(LadderRow(label, direction, slope, optimizer, condition=condition, granted=EXACT))
     return rows
-
-
-def _row(dataset: xr.Dataset, name: str, direction: str, values: Array, optimizer: str = "") -> LadderRow:
-    slope, condition = ladder_slope(dataset[direction].values, values), _condition(dataset, name, direction)
-    return LadderRow(name, direction, slope, optimizer, condition=condition, granted=EXACT)
 
 
 def block_depth(dataset: xr.Dataset) -> int:

@@ -4,6 +4,8 @@ A growth law with a free prefactor is held against the data by contrasts with an
 m_a has mean zero under the law, whatever its prefactor, and its error follows from the covariance of the layers.
 """
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
@@ -76,29 +78,28 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
 
     Growth is judged on the deepest net: on the label term where it is predicted, else on the overlap energy.
     """
-    deepest = ladder.isel(depth=-1)
-    predicted = [
-        name for name in ("label_term", "overlap_energy") if name in deepest and f"{name}_mean_field" in deepest
-    ]
-    growth = [judge(deepest, name) for name in predicted[:1] for judge in (judge_mean_field, judge_sum_of_minima)]
+    predicted = [name for name in ("label_term", "overlap_energy") if {name, f"{name}_mean_field"} <= set(ladder)]
+    growth = [judge(ladder, name) for name in predicted[:1] for judge in (judge_mean_field, judge_sum_of_minima)]
     label_scales = [judge_label_scale(ladder)] if "label_learning_rate_scale_mean_field" in ladder else []
-    return [*growth, judge_output_term(deepest), judge_transfer_rule(ladder), *label_scales]
+    return [*growth, judge_output_term(ladder), judge_transfer_rule(ladder), *label_scales]
 
 
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset, name: str) -> Contest:
     """{title} follows the mean field, no constant fitted; rival: sum of minima, prefactor free."""
-    claim = against_values(dataset, name, dataset[f"{name}_mean_field"].values)
-    return _by_layer(dataset, name, claim, against_growth(dataset, name, dataset[f"{name}_law"].values))
+    deepest = dataset.isel(depth=-1)
+    claim = against_values(deepest, name, deepest[f"{name}_mean_field"].values)
+    return _by_layer(deepest, name, claim, against_growth(deepest, name, deepest[f"{name}_law"].values))
 
 
 @JUDGES.decide
 def judge_sum_of_minima(dataset: xr.Dataset, name: str) -> Contest:
     """{title} is proportional to the sum of minima{form}; rival: l^2, no overlaps between channels; source: eq. 22,
     23; measured: contrasts with a running sum of squared kernels; the rival is its last summand."""
-    law = dataset[f"{name}_law"].values
+    deepest = dataset.isel(depth=-1)
+    law = deepest[f"{name}_law"].values
     growths = (law, np.diff(law, prepend=0.0))
-    return _by_layer(dataset, name, *(against_growth(dataset, name, growth) for growth in growths))
+    return _by_layer(deepest, name, *(against_growth(deepest, name, growth) for growth in growths))
 
 
 def _by_layer(dataset: xr.Dataset, name: str, claim: Deviation, rival: Deviation) -> Contest:
@@ -109,29 +110,19 @@ def _by_layer(dataset: xr.Dataset, name: str, claim: Deviation, rival: Deviation
     return made.carried_by(dataset, name).shared_in(dataset, name).saying("", title=title, form=form)
 
 
-def judge_label_minima(ladder: xr.Dataset) -> Finding:
-    """The sum of minima for the label term of the deepest net of a ladder."""
-    return judge_sum_of_minima(ladder.isel(depth=-1), "label_term")
-
-
 @JUDGES.decide
 def judge_output_term(dataset: xr.Dataset) -> Contest:
     """Output term grows no faster than l^2; rival: it grows like the label term; source: eq. 21; measured: growth
     exponents over the deeper half of the layers."""
-    terms = ("output_term", "label_term")
-    output, label = (growth_exponent(dataset, name) for name in terms)
-    deep = np.log1p(dataset["finite_width_allowance"].values[_deeper_half(dataset.sizes["layer"])])
+    deepest, terms = dataset.isel(depth=-1), ("output_term", "label_term")
+    output, label = (growth_exponent(deepest, name) for name in terms)
+    deep = np.log1p(deepest["finite_width_allowance"].values[_deeper_half(deepest.sizes["layer"])])
     slack = float((deep[-1] - deep[0]) / np.log(2))
-    ratio = float(dataset["output_term"].values[-1] / dataset["label_term"].values[-1])
+    ratio = float(deepest["output_term"].values[-1] / deepest["label_term"].values[-1])
     claim = Deviation(max(output.exponent - 2.0, 0.0), output.stderr, slack)
     rival = Deviation(output.exponent - label.exponent, np.hypot(output.stderr, label.stderr), slack)
     words = f"exponents: output {shown(output)}, label {shown(label)}; A/B = {ratio:.3g} at the last layer"
-    return Contest(claim, rival).carried_by(dataset, *terms).shared_in(dataset, *terms).saying(words)
-
-
-def judge_deepest_output_term(ladder: xr.Dataset) -> Finding:
-    """The growth of the output term in the deepest net of a ladder."""
-    return judge_output_term(ladder.isel(depth=-1))
+    return Contest(claim, rival).carried_by(deepest, *terms).shared_in(deepest, *terms).saying(words)
 
 
 @JUDGES.decide
@@ -176,7 +167,7 @@ CLAIMS = (
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor",
         checks=(
-            *checks("cnn_overlap", judge_label_minima),
+            *checks("cnn_overlap", partial(judge_sum_of_minima, name="label_term")),
             *checks("cnn_finite_channels", stencil_slopes.judge_one_prefactor),
         ),
         replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site; its prefactor goes as 1/taps",

@@ -180,7 +180,7 @@ CLAIMS = (
         statement="A_l = O(l^2), negligible beside B_l",
         checks=(
             *checks("mlp_depth", judge_output_term_growth, judge_negligible_output_term),
-            *checks("cnn_overlap", depth_growth.judge_deepest_output_term),
+            *checks("cnn_overlap", depth_growth.judge_output_term),
         ),
         replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
         "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
