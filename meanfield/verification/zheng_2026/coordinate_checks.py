@@ -17,8 +17,8 @@ from meanfield.verification.verdicts import Finding, Verdict
 DIRECTIONS = ("width", "depth")
 SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
 TITLES = {"many": "k >= 2 table", "one": "k = 1 table"}
-# Standard errors by which a wrong table must be away from flat.
-AWAY = 5.0  # the sentence of the claim says so too
+# Standard errors by which a wrong table must be away from flat; the sentences of the judges say so too.
+AWAY = 5.0
 # Changes at which a net stands still to rounding, or is about to leave the floats; a slope's error that is rounding.
 # The share of draws that must have a net left for a size to count.
 LIMITS, MOST = (1e-14, 1e250), 0.6
@@ -107,9 +107,7 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
 @JUDGES.decide
 def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     """{optimizer}: the standard parameterization keeps |Delta h_L| flat; rival: slopes 5 s.e. or more from zero
-    in width and in depth.
-
-    Slopes of |Delta h_L| after one step, of the middle draw.
+    in width and in depth; measured: slopes of |Delta h_L| after one step, of the middle draw.
 
     Where features are large some draws are so sure of their labels that they stand still, others leave the floats, and
     what either makes of a mean says nothing of the rest.

@@ -63,7 +63,7 @@ def input_grant(dataset: xr.Dataset, name: str, place: str, direction: str) -> f
 
 def rows(dataset: xr.Dataset, names: tuple[str, ...], directions: tuple[str, ...] = DIRECTIONS) -> list[LadderRow]:
     """Slopes of ratios at every place and step."""
-    found = []
+    slopes = []
     for direction in directions:
         for name in names:
             at = dataset[f"{name}_by_{direction}"].transpose("place", "step", direction, "draw")
@@ -71,8 +71,8 @@ def rows(dataset: xr.Dataset, names: tuple[str, ...], directions: tuple[str, ...
                 granted = EXACT + input_grant(dataset, name, place, direction)
                 for step, values in zip(map(int, at["step"].values), by_step, strict=True):
                     slope, words = ladder_slope(dataset[direction].values, values), name.replace("_", " ")
-                    found.append(LadderRow(words, direction, slope, place=place, step=step, granted=granted))
-    return found
+                    slopes.append(LadderRow(words, direction, slope, place=place, step=step, granted=granted))
+    return slopes
 
 
 # The judges of `sims.training_assumptions`.

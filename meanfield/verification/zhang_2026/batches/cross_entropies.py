@@ -114,7 +114,7 @@ def judge_error(dataset: xr.Dataset, head: str) -> Contest:
 
 @JUDGES.decide
 def judge_output_term(dataset: xr.Dataset) -> Contest:
-    """Output term under the He head is the label term times (E|p|^2 - 1/C) / (1 - 1/C), beside corrections in M L/n;
+    """Output term under the He head is the label term times (E|p|^2 - 1/C) / (1 - 1/C), but for corrections in M L/n;
     rival: as large as the label term, as under squared loss."""
     at, squared = (dataset.sel(net="MLP", head="he", loss=loss) for loss in ("cross_entropy", "squared"))
     terms = ("output_term", "label_term")

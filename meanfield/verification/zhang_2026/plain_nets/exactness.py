@@ -55,12 +55,11 @@ def layer_ranges(layers: ArrayLike) -> str:
 def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     """{title} is the exact finite-width expectation; rival: infinite width{few}.
 
-    NAME against NAME_exact; rival: infinite width, by the mean field of the overlap energy or of the label term.
-
-    At leading order in 1/n and few outputs the output term equals the label term, so both have the same rival. Layers
-    that the draws do not suffice for, by an exact spread, are left out; which ones does not depend on the draws, so
-    that nothing is selected. Where a layer that was planned for does not converge all the same, the whole claim stays
-    undecided: means of output terms fall short of such tails by many of their own errors.
+    The rival is the mean field of the overlap energy or of the label term. At leading order in 1/n and few outputs the
+    output term equals the label term, so both have the same rival. Layers that the draws do not suffice for, by an
+    exact spread, are left out; which ones does not depend on the draws, so that nothing is selected. Where a layer that
+    was planned for does not converge all the same, the whole claim stays undecided: means of output terms fall short of
+    such tails by many of their own errors.
     """
     words = {"title": name.replace("_", " "), "few": " and few outputs" if name == "output_term" else ""}
     planned = is_planned(dataset, name)
@@ -95,7 +94,7 @@ def share_at_top(measured: xr.Dataset) -> tuple[float, float]:
 
 
 def share_row(measured: xr.Dataset) -> dict[str, float]:
-    """What a sweep keeps of one net that was drawn, its exact expectation and the exact spread of B being beside."""
+    """What a sweep keeps of a net that was drawn, with its exact expectation and the exact spread of B."""
     top = measured.isel(layer=-1)
     share, stderr = share_at_top(measured)
     return {

@@ -108,6 +108,7 @@ def judge_exponent(dataset: xr.Dataset, place: int) -> Contest:
     {theory:.3f}, the mean field's; source: remark B."""
     at = dataset.sel(grid=_line(dataset, place))
     law, theory, depths = ratio_slope(at), theory_ratio_slope(at), at["depth"].values
+    # Finite width may move each scale by half of its allowance, in opposite directions at worst.
     slack = 0.5 * float(np.log1p(at["finite_width_allowance"].values.max())) / np.log(depths[-1] / depths[0])
     words = {"grid": _line(dataset, place), "depths": span(depths), "theory": theory}
     made = slope_contest(law, claimed=0.0, rival=theory, allowance=slack).shared_in(at, LABEL_SCALE)
