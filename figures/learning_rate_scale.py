@@ -12,7 +12,7 @@ from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
 from meanfield.verification import (
     COMMON_SWEEP,
-    TRANSFER_EXPONENT,
+    PAPERS_EXPONENT,
     MeasuredSlope,
     fitted_law,
     local_slopes,
@@ -79,7 +79,7 @@ def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
     axes.plot(exact["exact_depth"].values, exact.values, ":", color=MEAN_FIELD, label=f"mlp, exact, width {width}")
     for place, slope in enumerate(measured_slopes()):
         _measured(axes, slope, place)
-    axes.axhline(TRANSFER_EXPONENT, ls="--", color=LAW, label="papers' law, -3/2")
+    axes.axhline(PAPERS_EXPONENT, ls="--", color=LAW, label="papers' law, -3/2")
     log_values(axes, "depth L", along="x")
     axes.set(ylabel="slope of eta*(L)", ylim=SLOPES_SHOWN)
     axes.set_title("Plain nets: local slope in theory; points: slopes of trained nets", fontsize=8, loc="left")
@@ -92,7 +92,7 @@ def _measured(axes: Axes, measured: MeasuredSlope, place: int) -> None:
     middle = (first * last) ** 0.5 * STEP**place
     across = [[middle - first], [last - middle]]
     style = {"color": MEASURED, "markerfacecolor": "white", "elinewidth": 0.6, "capsize": 0.0}
-    label = measured.source.split("2026, ")[-1].removeprefix("P0 ")
+    label = measured.source.removeprefix("Zhang et al. 2026, ")
     axes.errorbar(middle, measured.slope, measured.stderr, across, MARKERS[place], label=label, **style)  # type: ignore[arg-type]
 
 

@@ -38,6 +38,9 @@ from .theory.exact.closure import derive as derive
 
 # Comparisons, and the learning rate that follows.
 from .verification.comparison import compare as compare
+from .verification.verdicts import judge as judge
+from .verification.verdicts import Deviation as Deviation
+from .verification.verdicts import Bands as Bands
 from .common.estimates import fit_power_law as fit_power_law
 from .transfer.carry import transfer_learning_rate as transfer_learning_rate
 from .transfer.carry import explain_transfer as explain_transfer

@@ -1,69 +1,46 @@
 """Verdicts: measured beside predicted, what each paper claims, and what decides it."""
 
-from .catalogue import CLAIMS as CLAIMS
-from .claims import Claim as Claim
-from .claims import combined as combined
-from .claims import of_rival as of_rival
+# How measured numbers are weighed.
 from .comparison import score as score
-from .convergence import LABEL_SPREAD as LABEL_SPREAD
-from .convergence import OVERLAP_SPREAD as OVERLAP_SPREAD
-from .convergence import PRECISION as PRECISION
-from .convergence import draws_needed as draws_needed
-from .convergence import is_converged as is_converged
-from .convergence import is_planned as is_planned
-from .convergence import layer_ranges as layer_ranges
 from .finite_width import finite_width_allowance as finite_width_allowance
-from .published import COMMON_SWEEP as COMMON_SWEEP
-from .published import P0_EXPONENT as P0_EXPONENT
-from .published import TABLE_1 as TABLE_1
-from .published import MeasuredSlope as MeasuredSlope
-from .published import judged_slopes as judged_slopes
-from .published import measured_slopes as measured_slopes
-from .published import printed_exponents as printed_exponents
+from .verdicts import Verdict as Verdict, Deviation as Deviation, Bands as Bands, judge as judge, Finding as Finding
+from .verdicts import CONVERGED_SHARE as CONVERGED_SHARE, WIDEST_BAND as WIDEST_BAND
+from .ladder_slopes import LadderRow as LadderRow
+
+# What the papers print and claim.
+from .published import PAPERS as PAPERS, PAPERS_EXPONENT as PAPERS_EXPONENT, COMMON_SWEEP as COMMON_SWEEP
+from .published import TABLE_1 as TABLE_1, MeasuredSlope as MeasuredSlope, measured_slopes as measured_slopes
+from .published import judged_slopes as judged_slopes, printed_exponents as printed_exponents
 from .published import printed_residual_exponents as printed_residual_exponents
-from .verdicts import CONVERGED_SHARE as CONVERGED_SHARE
-from .verdicts import WIDEST_BAND as WIDEST_BAND
-from .verdicts import Finding as Finding
-from .verdicts import Verdict as Verdict
-from .wang_2026 import loop_growth as loop_growth
-from .wang_2026 import loop_updates as loop_updates
-from .width_extrapolation import extrapolated as extrapolated
-from .zhang_2026.batches import batch_sizes as batch_sizes
-from .zhang_2026.batches import cross_entropies as cross_entropies
-from .zhang_2026.identities import aggregators as aggregators
-from .zhang_2026.identities import layer_norm as layer_norm
-from .zhang_2026.identities.label_average import label_average as label_average
-from .zhang_2026.identities.label_average import judge_split as judge_split
-from .zhang_2026.identities.label_average import judge_prefactor as judge_prefactor
-from .zhang_2026.plain_nets import activation_drift as activation_drift
-from .zhang_2026.plain_nets import channel_corrections as channel_corrections
-from .zhang_2026.plain_nets import depth_growth as depth_growth
+from .catalogue import CLAIMS as CLAIMS
+from .claims import Claim as Claim, combined as combined, of_rival as of_rival
+
+# The judges, a module for each subject, and what reports and figures take from them.
+from .zhang_2026.plain_nets import overlap_conservation as overlap_conservation, depth_growth as depth_growth
+from .zhang_2026.plain_nets import channel_corrections as channel_corrections, stencil_slopes as stencil_slopes
+from .zhang_2026.plain_nets.stencil_slopes import drawn_slope as drawn_slope, mean_field_slope as mean_field_slope
 from .zhang_2026.plain_nets import depth_laws as depth_laws
-from .zhang_2026.plain_nets import overlap_conservation as overlap_conservation
-from .zhang_2026.plain_nets import padding as padding
-from .zhang_2026.plain_nets import stencil_slopes as stencil_slopes
-from .zhang_2026.plain_nets.activation_drift import LABEL_SCALE as LABEL_SCALE
-from .zhang_2026.plain_nets.depth_laws import TRANSFER_EXPONENT as TRANSFER_EXPONENT
-from .zhang_2026.plain_nets.depth_laws import fitted_law as fitted_law
 from .zhang_2026.plain_nets.depth_laws import judge_negligible_output_term as judge_negligible_output_term
 from .zhang_2026.plain_nets.depth_laws import judge_output_term_growth as judge_output_term_growth
 from .zhang_2026.plain_nets.depth_laws import judge_uniform_correction as judge_uniform_correction
-from .zhang_2026.plain_nets.depth_laws import local_slopes as local_slopes
-from .zhang_2026.plain_nets.depth_laws import plain_families as plain_families
-from .zhang_2026.plain_nets.depth_laws import scale_of as scale_of
-from .zhang_2026.plain_nets.exactness import judge_exact as judge_exact
-from .zhang_2026.plain_nets.output_share import judge_drawn_share as judge_drawn_share
-from .zhang_2026.plain_nets.output_share import share_row as share_row
-from .zhang_2026.plain_nets.stencil_slopes import PAPERS_EXPONENT as PAPERS_EXPONENT
-from .zhang_2026.plain_nets.stencil_slopes import drawn_slope as drawn_slope
-from .zhang_2026.plain_nets.stencil_slopes import mean_field_slope as mean_field_slope
-from .zhang_2026.residual_nets import family_laws as family_laws
-from .zhang_2026.residual_nets import overlaps as overlaps
-from .zhang_2026.residual_nets import slopes as slopes
-from .zheng_2026 import coordinate_checks as coordinate_checks
-from .zheng_2026 import spectral_products as spectral_products
-from .zheng_2026 import training_assumptions as training_assumptions
-from .zheng_2026 import update_orders as update_orders
+from .zhang_2026.plain_nets.depth_laws import fitted_law as fitted_law, local_slopes as local_slopes
+from .zhang_2026.plain_nets.depth_laws import plain_families as plain_families, scale_of as scale_of
+from .zhang_2026.plain_nets.exactness import LABEL_SPREAD as LABEL_SPREAD, OVERLAP_SPREAD as OVERLAP_SPREAD
+from .zhang_2026.plain_nets.exactness import PRECISION as PRECISION, draws_needed as draws_needed
+from .zhang_2026.plain_nets.exactness import is_converged as is_converged, is_planned as is_planned
+from .zhang_2026.plain_nets.exactness import layer_ranges as layer_ranges, share_row as share_row
+from .zhang_2026.plain_nets.exactness import judge_exact as judge_exact, judge_drawn_share as judge_drawn_share
+from .zhang_2026.plain_nets import activation_drift as activation_drift, padding as padding
+from .zhang_2026.plain_nets.activation_drift import LABEL_SCALE as LABEL_SCALE
+from .zhang_2026.plain_nets.width_extrapolation import extrapolated as extrapolated
+from .zhang_2026.identities import aggregators as aggregators, layer_norm as layer_norm
+from .zhang_2026.identities.label_average import label_average as label_average
+from .zhang_2026.identities.label_average import judge_split as judge_split, judge_prefactor as judge_prefactor
+from .zhang_2026.batches import batch_sizes as batch_sizes, cross_entropies as cross_entropies
+from .zhang_2026.residual_nets import family_laws as family_laws, overlaps as overlaps, slopes as slopes
+from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
+from .zheng_2026 import training_assumptions as training_assumptions, update_orders as update_orders
 from .zheng_2026.hyperparameter_tables import compare_table as compare_table
 from .zheng_2026.spectral_products import products_of as products_of
 from .zheng_2026.training_assumptions import places_of as places_of
+from .wang_2026 import loop_growth as loop_growth, loop_updates as loop_updates

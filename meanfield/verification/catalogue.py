@@ -1,13 +1,23 @@
-"""Every claim of the papers that a simulation here decides."""
+"""Every claim of the papers that a simulation here decides, from the modules of the judges that decide it."""
 
 from meanfield.verification.claims import Claim
-from meanfield.verification.wang_2026 import claims as loops
-from meanfield.verification.zhang_2026.batches import claims as batches
-from meanfield.verification.zhang_2026.identities import claims as identities
-from meanfield.verification.zhang_2026.plain_nets import claims as plain
-from meanfield.verification.zhang_2026.residual_nets import claims as residual
-from meanfield.verification.zheng_2026 import claims as spectral
+from meanfield.verification.wang_2026 import loop_growth, loop_updates
+from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
+from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
+from meanfield.verification.zhang_2026.plain_nets import (
+    activation_drift,
+    depth_growth,
+    depth_laws,
+    overlap_conservation,
+    padding,
+)
+from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
+from meanfield.verification.zheng_2026 import coordinate_checks, spectral_products, training_assumptions
 
-_ALL = (*plain.CLAIMS, *identities.CLAIMS, *batches.CLAIMS, *residual.CLAIMS, *loops.CLAIMS, *spectral.CLAIMS)
+_PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
+_IDENTITIES = (aggregators, label_average, layer_norm)
+_OTHER_NETS = (batch_sizes, cross_entropies, overlaps, slopes, loop_growth, loop_updates)
+_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions)
+_ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
-CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=lambda one: (one.id[0], int(one.id[1:])))}
+CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=lambda c: (c.id[0], int(c.id[1:])))}

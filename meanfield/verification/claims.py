@@ -1,7 +1,5 @@
 """What a claim is: a statement with its source, the comparisons that decide it, and the law that replaces it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -9,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification.verdicts import Finding, Verdict
 
-Judge = Callable[[xr.Dataset], Finding]
+JudgeOfRun = Callable[[xr.Dataset], Finding]
 
 OPPOSITE = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
 
@@ -22,7 +20,7 @@ class Check:
     """
 
     simulation: str
-    judge: Judge
+    judge: JudgeOfRun
     arguments: tuple[str, ...] = ()
 
     @property
@@ -31,14 +29,19 @@ class Check:
         return "-".join([self.simulation, *(word.lstrip("-") for word in self.arguments)])
 
 
+def checks(simulation: str, *judges: JudgeOfRun, arguments: tuple[str, ...] = ()) -> tuple[Check, ...]:
+    """One for each judge, all of the same run."""
+    return tuple(Check(simulation, judge, arguments) for judge in judges)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """A published claim.
 
     Attributes:
-        id: as in the project's list of claims, A1 .. A22, L1 .. L5, S1 .. S7.
+        id: as in docs/papers.md, A1 .. A22, L1 .. L5, S1 .. S7.
         statement: what the source says, in our words.
-        source: paper and equation or section.
+        source: paper by name and year, and equation or section.
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
         premise: what the source assumes and the networks do not have, where the claim fails.
@@ -59,21 +62,26 @@ class Claim:
 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:
     """Of a claim, from those of its checks."""
-    found = list(verdicts)
-    if Verdict.REFUTED in found:
+    distinct = set(verdicts)
+    if Verdict.REFUTED in distinct:
         return Verdict.REFUTED
-    return Verdict.CONFIRMED if set(found) == {Verdict.CONFIRMED} else Verdict.INCONCLUSIVE
+    return Verdict.CONFIRMED if distinct == {Verdict.CONFIRMED} else Verdict.INCONCLUSIVE
 
 
-def of_rival(judge: Judge) -> Judge:
+def of_rival(judge: JudgeOfRun) -> JudgeOfRun:
     """The same comparison, where the source claims what the judge takes for the rival.
 
     Confirming a law excludes its rival, so that one verdict is the opposite of the other.
     """
 
     def judge_rival(dataset: xr.Dataset) -> Finding:
-        found = judge(dataset)
-        evidence = f"claim and rival exchanged: {found.evidence}"
-        return Finding(found.rival, found.claim, OPPOSITE.get(found.verdict, found.verdict), evidence)
+        finding = judge(dataset)
+        evidence = f"claim and rival exchanged: {finding.evidence}"
+        return Finding(finding.rival, finding.claim, OPPOSITE.get(finding.verdict, finding.verdict), evidence)
 
     return judge_rival
+
+
+def on_examples(judge: Callable[[int], Finding]) -> JudgeOfRun:
+    """A judge of an identity, which makes its examples again from the seed of the run."""
+    return lambda dataset: judge(int(dataset.attrs["seed"]))

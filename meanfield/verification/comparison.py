@@ -1,7 +1,5 @@
 """Measured beside predicted: how many standard errors apart, and in what ratio."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -15,19 +15,16 @@ Corrections of relative order 1/channels are left out of the mean field, and non
   mean(E[s^2 s'^2] - E[s s']^2) / (C k mean(E[s s']^2)), up to (S + 1) / (C k) for linear nets on white inputs.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.fluctuations import gram_excess, layer_excesses
 from meanfield.theory.mean_field.inputs import input_products, white_input
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
-
-Array = NDArray[np.float64]
 
 # Excess of log F_l per layer over channels: ReLU's, by its exact recursion.
 COMPOUNDING = 3.0

@@ -1,16 +1,18 @@
 """Slopes over a ladder of sizes, draw by draw, with what finite sizes leave of their limit fitted and not assumed."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
+from meanfield.verification.verdicts import Deviation
 
 # Below this size corrections of order 1/x^2 are a hundredth or more.
 COARSE = 10
+# The exponent by which a slope is off that is not the one claimed: a root.
+OFF = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,41 @@ class LadderSlope:
     settled_stderr: float
     allowance: float
     sizes: int
+
+
+@dataclass(frozen=True)
+class LadderRow:
+    """The slope of one quantity along one ladder, the exponent that is claimed of it, and what is granted besides.
+
+    ``granted`` is added to the slope's own allowance.
+    """
+
+    name: str
+    direction: str
+    slope: LadderSlope
+    optimizer: str = ""
+    place: str = ""
+    step: int | None = None
+    condition: float = 0.0
+    granted: float = 0.0
+
+    @property
+    def where(self) -> str:
+        """The quantity and its place, in words."""
+        step = "" if self.step is None else f"step {self.step}"
+        return ", ".join(filter(None, (self.name, self.optimizer, self.place, step, f"in {self.direction}")))
+
+
+def against_conditions(rows: Sequence[LadderRow]) -> tuple[Deviation, Deviation]:
+    """Settled slopes against what is claimed of them; and against half a power off, by the row nearest to that."""
+    slopes = [row.slope for row in rows]
+    difference = np.array([row.slope.settled - row.condition for row in rows])
+    stderr = np.array([slope.settled_stderr for slope in slopes])
+    allowance = np.array([row.slope.allowance + row.granted for row in rows])
+    beyond = np.maximum(OFF - np.abs(difference), 0.0)
+    weakest = int(np.argmin(Deviation(beyond, stderr, allowance).excess))
+    rival = Deviation(beyond[weakest], stderr[weakest], allowance[weakest])
+    return Deviation(difference, stderr, allowance), rival
 
 
 def ladder_slope(sizes: ArrayLike, values: ArrayLike) -> LadderSlope:

@@ -1,20 +1,16 @@
-"""How a claim is judged: against the data, and against the rival that would be true if the claim were false.
+"""How a claim is judged: against the data, and against the rival that would be true if the claim were false."""
 
-`weigh` makes the finding of a claim on drawn numbers, with one sentence of evidence for all of them.
-"""
-
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import critical_z
-
-Array = NDArray[np.float64]
 
 
 class Verdict(StrEnum):
@@ -25,23 +21,45 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
-@dataclass(frozen=True)
 class Deviation:
-    """Measured minus claimed, with its standard error and the stated allowance for finite width, point by point."""
+    """How far measured numbers are from a law: what `judge` weighs, once for a claim and once for its rival.
 
-    difference: Array
-    stderr: Array
-    allowance: Array
+    A number exceeds its law by (|difference| - allowance) / stderr standard errors. All three are broadcast to one
+    shape and have the unit of the measured numbers.
+
+    Args:
+        difference: measured minus expected, point by point.
+        stderr: standard errors of the measured numbers, from independent draws (0: known exactly).
+        allowance: what may be left of a difference although the law is true, by finite width above all (default: none).
+
+    Raises:
+        ValueError: a negative standard error, or shapes that do not fit.
+    """
+
+    def __init__(self, difference: ArrayLike, stderr: ArrayLike, allowance: ArrayLike = 0.0) -> None:
+        given = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (difference, stderr, allowance))
+        self.difference, self.stderr, self.allowance = np.broadcast_arrays(*given)
+        if np.any(self.stderr < 0):
+            raise ValueError(
+                f"standard errors are spreads of draws, at least 0; the least given is {self.stderr.min():g}"
+            )
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """All points of several deviations."""
+        columns = zip(*((part.difference, part.stderr, part.allowance) for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
     @property
     def excess(self) -> Array:
-        """Standard errors by which the difference exceeds the allowance (negative: inside it)."""
+        """Standard errors by which each difference exceeds its allowance (negative: inside it)."""
         beyond = np.abs(self.difference) - self.allowance
         certain = np.where(beyond > 0, np.inf, np.minimum(beyond, 0.0))
         return np.divide(beyond, self.stderr, out=certain, where=self.stderr > 0)
 
     @property
     def worst(self) -> float:
+        """The largest excess of any point."""
         return float(np.max(self.excess))
 
 
@@ -65,20 +83,24 @@ DOUBT = 1e-2
 # A band of more standard errors than this comes of a handful of draws, whose own spread is hardly known.
 WIDEST_BAND = 20.0
 
-# Factors by which draws are multiplied when it is asked how many would do.
-MORE = 1.05 ** np.arange(200)
-
 
 @dataclass(frozen=True)
 class Bands:
-    """Excesses, in standard errors, beyond which a claim is doubted and beyond which it is refuted."""
+    """How far a claim's worst point may be off before the claim is doubted, and before it is refuted.
+
+    Attributes:
+        doubt: excess in standard errors that a true claim has once in a hundred runs: beyond it none is CONFIRMED.
+        alarm: excess that a true claim has once in a million runs, the false-alarm budget: beyond it it is REFUTED.
+
+    `Bands.of` finds both from the number of comparisons and of draws, by Student's t.
+    """
 
     doubt: float
     alarm: float
 
     @classmethod
-    def of(cls, comparisons: int, effective: float) -> Bands:
-        """For the worst of ``comparisons`` points whose means rest on so many effective draws.
+    def of(cls, comparisons: int, effective: float) -> Self:
+        """For the worst of ``comparisons`` points whose means rest on so many ``effective`` draws.
 
         Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
         degrees of freedom covers what output terms at small widths were seen to do.
@@ -87,20 +109,29 @@ class Bands:
         return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws))
 
 
+def largest_share(measured: xr.Dataset, *names: str) -> float:
+    """Of one draw in any of these means."""
+    return max(float(measured[f"{name}_largest_share"].max()) for name in names)
+
+
 def effective_draws(measured: xr.Dataset, *names: str) -> float:
     """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names."""
     draws = float(measured.attrs["draws"])
-    found = []
-    for name in names:
-        relative = np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name]
-        found.append(float((draws / (1 + relative**2)).min()))
-    return min(found)
+    relative = (np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name] for name in names)
+    return min(float((draws / (1 + spread**2)).min()) for spread in relative)
 
 
 def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float = 0.0) -> Verdict:
-    """REFUTED if the claim leaves the alarm band; CONFIRMED if it is not even doubted and the rival leaves the band.
+    """The verdict on a claim, from how far the measured numbers are from it and from its rival.
 
-    INCONCLUSIVE otherwise, and whenever the ``largest_share`` of one draw in a mean says that it has not converged.
+    Args:
+        claim, rival: deviations from what the claim says, and from what would be true if it were false.
+        bands: how many standard errors count, as `Bands.of` finds them.
+        largest_share: of a single draw in one of the means; above 1/4 the mean has not converged.
+
+    Returns:
+        REFUTED if the claim leaves the alarm band. CONFIRMED if it does not even leave the band of doubt, and the rival
+        leaves the alarm band. INCONCLUSIVE otherwise, and wherever a mean has not converged.
     """
     if largest_share > CONVERGED_SHARE:
         return Verdict.INCONCLUSIVE
@@ -108,71 +139,6 @@ def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float
         return Verdict.REFUTED
     decided = claim.worst <= bands.doubt and rival.worst > bands.alarm
     return Verdict.CONFIRMED if decided else Verdict.INCONCLUSIVE
-
-
-def unconverged(share: float) -> str:
-    """What the evidence of a finding says of a mean of which one draw makes this share: nothing, or a warning."""
-    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
-
-
-def weigh(
-    titles: tuple[str, str],
-    claim: Deviation,
-    rival: Deviation,
-    *,
-    comparisons: int,
-    draws: float,
-    effective: float | None = None,
-    largest_share: float = 0.0,
-    shown: str = "",
-) -> Finding:
-    """The finding on a claim and its rival, named by ``titles``: what `judge` says, and the numbers in a sentence.
-
-    Args:
-        comparisons: points over which the run's false-alarm budget is split.
-        draws: as many as were made; ``effective``, as many as carry the means (default: all of them).
-        largest_share: of one draw in a mean.
-        shown: what the evidence says first.
-    """
-    carrying = draws if effective is None else effective
-    bands = Bands.of(comparisons, carrying)
-    verdict = judge(claim, rival, bands, largest_share)
-    if verdict is Verdict.INCONCLUSIVE:
-        lacking = claim.worst if claim.worst > bands.doubt else rival.worst
-        needed = draws * _times_more(lacking, comparisons, carrying)
-        reason = unconverged(largest_share) or _undecided(bands, lacking, needed, draws)
-    else:
-        reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
-    missed = f"worst {_miss(claim)} s.e. beyond the allowance, rival {_miss(rival)}{reason}"
-    return Finding(*titles, verdict, f"{shown}; {missed}" if shown else missed)
-
-
-def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
-    """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
-    if bands.alarm <= WIDEST_BAND and lacking <= 0:
-        return f"{_band(bands)}; the rival lies within the allowance"
-    return f"{_band(bands)}; too few draws; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
-
-
-def _miss(deviation: Deviation) -> str:
-    return f"{deviation.worst:.1f}" if abs(deviation.worst) < 1000 else f"{deviation.worst:.2g}"
-
-
-def _band(bands: Bands) -> str:
-    return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
-
-
-def _times_more(lacking: float, comparisons: int, effective: float) -> float:
-    """How many times the draws a deviation of so many standard errors needs to leave its band, itself no wide one.
-
-    Standard errors fall as draws^(-1/2), so that deviations grow as draws^(1/2) in them, while the band narrows. Of a
-    deviation below one standard error nothing is known but that; it counts as one.
-    """
-    for times in MORE:
-        alarm = Bands.of(comparisons, times * effective).alarm
-        if alarm <= min(WIDEST_BAND, max(lacking, 1.0) * np.sqrt(times)):
-            return float(times)
-    return float(MORE[-1])
 
 
 def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: float) -> Verdict:
@@ -189,8 +155,7 @@ def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: f
             f"tolerance {tolerance:g} does not tell the claim {claimed:g} from its rival {rival:g}; take less than "
             f"half their distance, {abs(claimed - rival) / 2:g}"
         )
-    found = np.atleast_1d(np.asarray(values, dtype=float))
     for target, verdict in ((claimed, Verdict.CONFIRMED), (rival, Verdict.REFUTED)):
-        if np.all(np.abs(found - target) <= tolerance):
+        if np.all(np.abs(np.asarray(values, dtype=float) - target) <= tolerance):
             return verdict
     return Verdict.INCONCLUSIVE

@@ -10,7 +10,7 @@ import xarray as xr
 from meanfield.common import fit_power_law
 from meanfield.verification import (
     COMMON_SWEEP,
-    TRANSFER_EXPONENT,
+    PAPERS_EXPONENT,
     Finding,
     depth_laws,
     family_laws,
@@ -61,7 +61,7 @@ def text(dataset: xr.Dataset) -> str:
         _scale_table(dataset, loops, LOOP_TITLE, unit="steps"),
         LOOP_NOTE,
         *reached,
-        _transfer_table(dataset, plain, TRANSFER_EXPONENT),
+        _transfer_table(dataset, plain, PAPERS_EXPONENT),
         _transfer_table(dataset, powers),
     ]
     return report(QUESTION, _answer(dataset), parts, _findings(dataset))
@@ -137,7 +137,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
         whole = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(found.depths)).values)
         slopes = [fitted_law(dataset, name, found.depths).exponent for name in ("mlp", RESNET)]
         slopes.insert(1, fit_power_law(found.depths, whole).exponent)
-        differences = (found.slope - slopes[0], found.slope - TRANSFER_EXPONENT)
+        differences = (found.slope - slopes[0], found.slope - PAPERS_EXPONENT)
         cells = [f"{slope:.3f}" for slope in slopes] + [f"{difference:+.3f}" for difference in differences]
         rows.append([found.source, _span(found.depths), measured(found.slope, found.stderr), *cells])
     less = ["less mlp", "less -3/2"]

@@ -13,9 +13,8 @@ import meanfield as mf
 from meanfield.execution import provenance
 from meanfield.nets import MLP
 from meanfield.theory import energies_by_depth, learning_rate_exponent, scales_at
-from meanfield.verification import COMMON_SWEEP, local_slopes, measured_slopes, printed_exponents
+from meanfield.verification import COMMON_SWEEP, PAPERS, local_slopes, measured_slopes, printed_exponents
 
-PAPERS = ("P0", "P1", "P2")
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 # Depths at which a rate is tuned, and factors by which depth then grows; the deepest net of the run ends each row.

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.common import fit_power_law
 from meanfield.theory import log_path_sum_scale, residual_exponent
-from meanfield.verification import P0_EXPONENT, TABLE_1, printed_residual_exponents, slopes
+from meanfield.verification import PAPERS_EXPONENT, TABLE_1, printed_residual_exponents, slopes
 from sims.common.beside import heavy_tail_notes
 from sims.common.report import answer, report
 from sims.common.table import exponents, measured, number, signed, table
@@ -100,7 +100,7 @@ def _backbone_table(dataset: xr.Dataset) -> str:
         for backbone in dataset["backbone"].values:
             at = dataset.sel(activation=activation, backbone=backbone)
             layers = at["backbone_layers"].values
-            claimed = P0_EXPONENT * layers / layers.sum()
+            claimed = PAPERS_EXPONENT * layers / layers.sum()
             pairs = zip(at["backbone_slope"].values, claimed, strict=True)
             rows.append([f"{activation}, {backbone}", *(f"{cell:.3f}" for pair in pairs for cell in pair)])
     header = ["backbone", "slope in m", "P0", "slope in K", "P0"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import LadderRow
 from meanfield.verification import spectral_products as claims
 from sims.common.report import answer, report
 from sims.common.table import slope, table
@@ -35,11 +36,11 @@ def _heading(dataset: xr.Dataset) -> str:
     return "\n".join([nets, run, how]).format_map(dataset.attrs)
 
 
-def _slope(row: claims.Row) -> str:
+def _slope(row: LadderRow) -> str:
     return slope(row.slope.settled, row.slope.settled_stderr)
 
 
-def _weights(rows: Sequence[claims.Row]) -> str:
+def _weights(rows: Sequence[LadderRow]) -> str:
     by = {(row.name, row.direction): row for row in rows}
     lines = []
     for name in dict.fromkeys(row.name for row in rows):
@@ -48,7 +49,7 @@ def _weights(rows: Sequence[claims.Row]) -> str:
     return table(["initially", ["in width", "condition"], ["in depth", "condition"]], lines)
 
 
-def _updates(rows: Sequence[claims.Row], direction: str) -> str:
+def _updates(rows: Sequence[LadderRow], direction: str) -> str:
     chosen = [row for row in rows if row.direction == direction]
     names = list(dict.fromkeys(row.name for row in chosen))
     wanted = {row.name: f"{row.condition:+g}" for row in chosen}
@@ -58,7 +59,7 @@ def _updates(rows: Sequence[claims.Row], direction: str) -> str:
     return table([f"in {direction}", *names], lines)
 
 
-def _aligned(dataset: xr.Dataset, rows: Sequence[claims.Row]) -> str:
+def _aligned(dataset: xr.Dataset, rows: Sequence[LadderRow]) -> str:
     lines = []
     for optimizer in dict.fromkeys(row.optimizer for row in rows):
         slopes = [_slope(row) for row in rows if row.optimizer == optimizer]

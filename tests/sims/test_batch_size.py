@@ -59,7 +59,7 @@ def test_verdicts(finished):
     assert claims.judge_square_root(finished).verdict is Verdict.REFUTED
     assert claims.judge_depth(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_output_share(finished).verdict is Verdict.REFUTED
-    assert len(claims.findings(finished)) == claims.FINDINGS
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_labels_shared_by_mistake_are_refuted(finished):

@@ -7,6 +7,7 @@ import xarray as xr
 from figures import cnn_finite_channels as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import channel_corrections as corrections
+from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as overlaps
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
 from sims.cnn_finite_channels import __main__ as simulation
 from sims.cnn_finite_channels.parts import one_site
@@ -32,8 +33,8 @@ def test_draws_do_not_refute_what_is_true(finished):
     """And refute what is far from it: one prefactor for all stencils."""
     for judge in (corrections.judge_function_of_ratio, corrections.judge_one_site_law, stencils.judge_slopes):
         assert judge(finished).verdict is not Verdict.REFUTED
-    assert corrections.judge_added_variance(finished).verdict is Verdict.CONFIRMED
-    assert corrections.judge_conditional_mean(finished).verdict is Verdict.REFUTED
+    assert overlaps.judge_added_variance_of_channels(finished).verdict is Verdict.CONFIRMED
+    assert overlaps.judge_conditional_mean_of_channels(finished).verdict is Verdict.REFUTED
     assert stencils.judge_prefactors(finished).verdict is Verdict.CONFIRMED
     assert stencils.judge_one_prefactor(finished).verdict is Verdict.REFUTED
 
@@ -63,7 +64,7 @@ def test_exchanged_channels_are_seen(finished):
     assert corrections.judge_one_site_law(right.assign({name: exchanged})).verdict is Verdict.REFUTED
     names = ["overlap_variance_by_width", "overlap_variance_stderr_by_width"]
     backwards = finished.assign({one: finished[one].copy(data=finished[one].values[::-1]) for one in names})
-    assert corrections.judge_added_variance(backwards).verdict is Verdict.REFUTED
+    assert overlaps.judge_added_variance_of_channels(backwards).verdict is Verdict.REFUTED
 
 
 def test_a_dropped_offset_is_seen(finished):

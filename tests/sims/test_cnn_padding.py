@@ -28,7 +28,7 @@ def test_verdicts(finished):
     assert claims.judge_half(finished, "1D linear").verdict is Verdict.CONFIRMED
     assert claims.judge_half(finished, "1D ReLU").verdict is Verdict.INCONCLUSIVE
     assert claims.judge_missing_terms(finished).verdict is Verdict.CONFIRMED
-    assert len(claims.findings(finished)) == claims.FINDINGS
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_label_terms_decay_by_the_eigenvalue(finished):

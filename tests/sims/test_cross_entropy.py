@@ -33,7 +33,7 @@ def test_verdicts(finished):
     assert claims.judge_exponent(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_error(finished, "mup").verdict is Verdict.CONFIRMED
     assert claims.judge_error(finished, "he").verdict is Verdict.REFUTED
-    assert len(claims.findings(finished)) == claims.FINDINGS
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_a_label_term_without_the_right_prefactor_is_refuted(finished):

@@ -63,7 +63,7 @@ def test_markdown(capsys):
 def test_cells_that_do_not_follow_are_named(capsys):
     text = printed(capsys, ["--optimizer", "sso", *SIZES])
     assert "8 of 12 printed cells follow" in text
-    assert "P1 table 7, sso, output, learning_rate: printed r_n, but 1 follows" in text
+    assert "Zheng et al. 2026, table 7, sso, output, learning_rate: printed r_n, but 1 follows" in text
     assert "contradicts SSO's own constraint" in text
 
 

@@ -26,7 +26,7 @@ def finished(tmp_path_factory):
 
 def test_tables(finished):
     printed = report.text(finished)
-    for words in ("-1.394", "P0 table 6, audio  6 .. 18", "mlp exact", "less -3/2"):
+    for words in ("-1.394", "Zhang et al. 2026, table 6, audio  6 .. 18", "mlp exact", "less -3/2"):
         assert words in printed
     assert "  REFUTED       eta* of the label term is kappa L^(-3/2) at depths 3 .. 30" in printed
     assert "  INCONCLUSIVE  P0 table 1, all nine" in printed
@@ -107,11 +107,13 @@ def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
 def test_printed_exponents_are_judged(finished):
     """REFUTED where the family has another law; CONFIRMED on a made-up scale that is as the paper prints."""
     name = "residual init k=2"
-    assert family_laws.judge_printed(finished, name, "P0").verdict is Verdict.INCONCLUSIVE  # not yet at its law
+    assert (
+        family_laws.judge_printed(finished, name, "Zhang et al. 2026").verdict is Verdict.INCONCLUSIVE
+    )  # not yet at its law
     scale = finished.label_learning_rate_scale
     for exponent, verdict in ((-1.5, Verdict.CONFIRMED), (0.0, Verdict.REFUTED), (-0.7, Verdict.INCONCLUSIVE)):
         made_up = finished.assign(label_learning_rate_scale=0 * scale + finished.depth**exponent)
-        assert family_laws.judge_printed(made_up, name, "P0").verdict is verdict
+        assert family_laws.judge_printed(made_up, name, "Zhang et al. 2026").verdict is verdict
     found = {finding.claim.split(":")[0]: finding.verdict for finding in family_laws.findings(finished)}
     assert found["residual init k=1"] is Verdict.REFUTED
     assert found["looped linear"] is Verdict.CONFIRMED

@@ -22,7 +22,7 @@ def test_verdicts(finished):
     assert claims.judge_printed_growth(finished).verdict is Verdict.REFUTED
     assert claims.judge_correlations(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_cross_term(finished).verdict is Verdict.CONFIRMED
-    assert len(claims.findings(finished)) == claims.FINDINGS
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_tied_loops_treated_as_independent_are_refuted(finished):

@@ -22,7 +22,7 @@ def test_verdicts(finished):
     assert claims.judge_stable(finished, "aligned").verdict is Verdict.CONFIRMED
     assert claims.judge_below_threshold(finished).verdict is Verdict.REFUTED
     assert claims.judge_width(finished).verdict is Verdict.REFUTED
-    assert len(claims.findings(finished)) == claims.FINDINGS
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_the_printed_scaling_off_by_a_quarter_is_not_confirmed(finished):

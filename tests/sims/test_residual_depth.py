@@ -24,7 +24,7 @@ def test_verdicts(finished):
     assert claims.judge_path_sum(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_exponent(finished, "multiplier_sqrt", 1, -1.5, "").verdict is Verdict.REFUTED
     assert claims.judge_exponent(finished, "multiplier_linear", 2, 1.0, "").verdict is Verdict.CONFIRMED
-    assert len(claims.findings(finished)) == claims.FINDINGS
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_far_slopes_are_the_law(finished):

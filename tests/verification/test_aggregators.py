@@ -59,7 +59,7 @@ def test_the_search_finds_what_is_broken(broken, kind):
 
 
 def test_geometric_mean_hides_an_outlier():
-    """P0 A4: S = (e, 1/e, 1, 1) keeps G = 1 while the arithmetic mean diverges."""
+    """Zhang et al. 2026, A4: S = (e, 1/e, 1, 1) keeps G = 1 while the arithmetic mean diverges."""
     energies = np.array([1e-8, 1e8, 1.0, 1.0])
     assert AGGREGATORS["geometric"](energies) == pytest.approx(1.0)
     assert AGGREGATORS["arithmetic"](energies) > 1e7
@@ -83,7 +83,7 @@ def test_an_aggregator_that_equals_the_mean_undoes_uniqueness(monkeypatch):
 
 @given(st.integers(2, 10), st.floats(0.01, 10))
 def test_slope_of_the_harmonic_mean_is_the_printed_formula(layers, small):
-    """P0 A5's formula H^2 / (L S_i^2) is right, and below L always; its limit is not infinite."""
+    """The formula of appendix A5, H^2 / (L S_i^2), is right, and below L always; its limit is not infinite."""
     mean = AGGREGATORS["harmonic"](np.array([small, *[1.0] * (layers - 1)]))
     assert claims.harmonic_slope(layers, small) == pytest.approx(mean**2 / (layers * small**2), rel=1e-5)
     assert claims.harmonic_slope(layers, small) < layers

@@ -100,8 +100,8 @@ def test_finite_depth_slope_is_that_of_the_closed_law():
 def test_published_numbers_agree_with_what_the_papers_say_of_them():
     """Nine slopes of mean -1.38; table 6 fits to -1.578; table 5 scales its rates by ((D + 1) / 13)^(-3/2)."""
     found = {measured.source: measured for measured in published.measured_slopes()}
-    assert round(found["P0 table 1, all nine"].slope, 2) == -1.38
-    assert found["P0 table 6, audio"].slope == pytest.approx(-1.578, abs=0.001)
+    assert round(found["Zhang et al. 2026, table 1, all nine"].slope, 2) == -1.38
+    assert found["Zhang et al. 2026, table 6, audio"].slope == pytest.approx(-1.578, abs=0.001)
     scaled = {7: 6.231e-3, 9: 4.274e-3, 11: 3.163e-3, 21: 1.199e-3}
     for depth, rate in scaled.items():
         assert published.VIT_RATES[13] * (depth / 13) ** -1.5 == pytest.approx(rate, rel=1e-3)

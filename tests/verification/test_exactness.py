@@ -7,10 +7,16 @@ import xarray as xr
 import meanfield as mf
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.theory.exact.plain import label_spread, relative_spread
-from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD, draws_needed, is_converged, layer_ranges
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets.exactness import judge_exact
-from meanfield.verification.zhang_2026.plain_nets.output_share import share_at_top
+from meanfield.verification.zhang_2026.plain_nets.exactness import (
+    LABEL_SPREAD,
+    OVERLAP_SPREAD,
+    draws_needed,
+    is_converged,
+    judge_exact,
+    layer_ranges,
+    share_at_top,
+)
 
 
 def _beside(net, draws):

@@ -1,4 +1,4 @@
-"""P1's printed tables against the derivation: which cells differ, and that a wrong cell would be found."""
+"""The printed tables of Zheng et al. 2026 against the derivation: which cells differ, and a wrong cell is found."""
 
 from dataclasses import replace
 
@@ -40,5 +40,5 @@ def test_the_tables_of_one_condition_fail_the_other():
 
 def test_sentences():
     first, differing = CELLS[0], next(cell for cell in CELLS if not cell.agrees)
-    assert first.sentence() == "P1 table 3, muon_kimi, input, block_multiplier: printed 1, as derived"
+    assert first.sentence() == "Zheng et al. 2026, table 3, muon_kimi, input, block_multiplier: printed 1, as derived"
     assert differing.sentence().endswith("printed 1/r_n, but 1 follows from update norms")

@@ -11,7 +11,8 @@ from meanfield.common.estimates import critical_z
 from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.verification.finite_width import finite_width_allowance
-from meanfield.verification.verdicts import WIDEST_BAND, Bands, Deviation, Verdict, effective_draws, judge, weigh
+from meanfield.verification.judges import Contest, Judges, contest
+from meanfield.verification.verdicts import WIDEST_BAND, Bands, Deviation, Verdict, effective_draws, judge
 from meanfield.verification.zhang_2026.plain_nets import depth_growth
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 from tests.statistics import consistent
@@ -67,8 +68,8 @@ def test_a_mean_that_one_draw_makes_decides_nothing():
 
 def _weighed(draws, claim=0.2, rival=3.0, **options):
     """A claim and a rival so many spreads of a draw away, by so many draws."""
-    found = (_deviation(distance, stderr=1 / np.sqrt(draws)) for distance in (claim, rival))
-    return weigh(("claim", "rival"), *found, comparisons=10, draws=draws, **options)
+    sides = (_deviation(distance, stderr=1 / np.sqrt(draws)) for distance in (claim, rival))
+    return Contest(*sides, **options).weigh(comparisons=10, draws=draws)
 
 
 @pytest.mark.parametrize(("claim", "rival"), [(0.0, 2.0), (0.0, 0.5), (2.0, 2.0)])
@@ -95,7 +96,7 @@ def test_bands_of_few_draws_are_no_evidence_for_anything():
     decided = _weighed(3, 0.0, 1e8)
     assert decided.verdict is Verdict.CONFIRMED
     assert "few draws, yet enough (a band of " in decided.evidence
-    within = weigh(("c", "r"), _deviation(0.0), _deviation(1.0, allowance=2.0), comparisons=1, draws=1000)
+    within = Contest(_deviation(0.0), _deviation(1.0, allowance=2.0)).weigh(comparisons=1, draws=1000)
     assert within.evidence.endswith("; the rival lies within the allowance")
     heavy = _weighed(4, largest_share=0.5)
     assert heavy.evidence.endswith("; not converged, one draw makes 50% of a mean")
@@ -109,6 +110,60 @@ def test_what_was_seen_comes_first():
 def test_one_layer_outside_is_enough_and_the_allowance_counts():
     assert _deviation([0.1, 6.0]).worst == 6.0
     assert _deviation([0.1, 6.0], allowance=[0.0, 4.0]).worst == pytest.approx(2.0)
+
+
+def test_public_deviations_take_numbers_of_one_shape_and_no_negative_errors():
+    assert mf.Deviation(0.1, [0.05, 0.1]).excess.tolist() == [2.0, 1.0]
+    assert mf.judge(mf.Deviation(0.1, 0.1), mf.Deviation(9.0, 0.1), mf.Bands.of(1, 100)) is Verdict.CONFIRMED
+    with pytest.raises(ValueError, match="standard errors are spreads of draws"):
+        mf.Deviation(0.1, -0.05)
+
+
+def _panel(**options):
+    """Judges of a run of 1000 draws: one of a single case, one of two."""
+    judges = Judges("Doe et al. 2026", **options)
+
+    @judges.decide
+    def judge_single(dataset):
+        """It is {what}; rival: it is 3; source: eq. 1; measured: x."""
+        made = contest(dataset["x"].values, 0.1, claimed=1.0, rival=3.0, allowance=0.1)
+        return made.saying("shown", what="one")
+
+    @judges.decide_each({"other": 2.0}, {"other": 4.0})
+    def judge_pair(dataset, other):
+        """It is not {other:g}; rival: it is."""
+        return contest(dataset["x"].values, 0.1, claimed=1.0, rival=other)
+
+    return judges, judge_single, judge_pair, xr.Dataset({"x": ("i", [1.0, 1.1])}, attrs={"draws": 1000})
+
+
+def test_a_judge_says_its_sentences_and_shares_the_budget_of_its_run():
+    judges, single, pair, dataset = _panel()
+    found = judges.findings(dataset)
+    assert [finding.claim for finding in found] == ["It is one (Doe et al. 2026, eq. 1)", "It is not 2", "It is not 4"]
+    assert [finding.verdict for finding in found] == [Verdict.CONFIRMED] * 3
+    assert (found[0], found[2]) == (single(dataset), pair(dataset, other=4.0))
+    band = Bands.of(len(judges) * 2, 1000).alarm
+    assert len(judges) == 3
+    assert found[0].evidence == f"shown; worst 0.0 s.e. beyond the allowance, rival 19.0, band {band:.3g}"
+    assert found[0].rival == "it is 3"
+
+
+def test_more_judges_widen_the_band_and_skewed_draws_too():
+    _, single, _, dataset = _panel()
+    wider, skewed = _panel(findings=300)[1](dataset), _panel(effective=lambda dataset: 20.0)[1](dataset)
+    bands = [float(finding.evidence.rpartition("band ")[2]) for finding in (single(dataset), wider, skewed)]
+    assert bands == sorted(set(bands))
+    lone = _panel(largest_share=lambda dataset: 0.5)[1](dataset)
+    assert lone.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_judge_without_a_rival_is_no_judge():
+    with pytest.raises(TypeError, match="rival"):
+
+        @Judges().decide
+        def judge_nothing(dataset):
+            """It is so."""
 
 
 def test_no_error_and_no_difference_is_no_deviation():

@@ -1,152 +1,124 @@
-"""Claims on the residual energy of loops: how it grows, what its increments share, and how large its cross term is."""
-
-from __future__ import annotations
+"""Wang et al. 2026 on the residual energy of loops: its growth, what increments share, its cross term."""
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.verification.verdicts import Deviation, Finding, weigh
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import PowerLaw
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
+from meanfield.verification.judges import Contest, Judges, contest, joined, slope_contest
+from meanfield.verification.verdicts import Deviation
 
-Array = NDArray[np.float64]
-
-# Findings of one run, over which its false-alarm budget is split.
-FINDINGS = 8
 # Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
 # the same matrix is met again at every step, so that fluctuations add up in amplitude while eps L is of order one.
 FINITE_WIDTH = 10.0
 # A correlation coefficient below this is none.
 UNCORRELATED = 0.05
+# Models and scalings under which energies stay bounded.
+BOUNDED = (("looped", "linear"), ("deep", "sqrt"), ("deep", "linear"))
+
+# The judges of `sims.looped_energy`.
+JUDGES = Judges(
+    "Wang et al. 2026", largest_share=lambda dataset: float(dataset["largest_share"].sel(scaling="linear").max())
+)
+findings = JUDGES.findings
 
 
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per claim, on a run of `sims.looped_energy`."""
-    return [
-        judge_mean_field(dataset),
-        judge_tied_bounded(dataset),
-        judge_independent_bounded(dataset),
-        judge_independent_growth(dataset),
-        judge_printed_growth(dataset),
-        judge_correlations(dataset),
-        judge_cross_bound(dataset),
-        judge_cross_term(dataset),
-    ]
+@JUDGES.decide
+def judge_mean_field(dataset: xr.Dataset) -> Contest:
+    """Energies follow the infinite-width covariance recursion; rival: that of stacks, every step with its own
+    weights; measured: ln H_L, wherever energies are bounded."""
+    parts = []
+    for model, scaling in BOUNDED:
+        at, stack = (dataset.sel(model=kind, scaling=scaling) for kind in (model, "deep"))
+        energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
+        expected = {"claimed": at["log_energy_mean_field"].values, "rival": stack["log_energy_mean_field"].values}
+        parts.append(contest(energy, stderr, **expected, allowance=_finite_width(dataset)))
+    return joined(parts)
 
 
-def judge_mean_field(dataset: xr.Dataset) -> Finding:
-    """ln H_L by the covariance recursion, wherever energies are bounded; rival: tied weights treated as independent."""
-    bounded = [("looped", "linear"), ("deep", "sqrt"), ("deep", "linear")]
-    slack = FINITE_WIDTH / float(dataset.attrs["width"])
-    claims, rivals = [], []
-    for model, scaling in bounded:
-        at = dataset.sel(model=model, scaling=scaling)
-        claims.append(at["log_energy"].values - at["log_energy_mean_field"].values)
-        rivals.append(
-            at["log_energy"].values - dataset["log_energy_mean_field"].sel(model="deep", scaling=scaling).values
-        )
-    stderr = np.concatenate([dataset["log_energy_stderr"].sel(model=m, scaling=s).values for m, s in bounded])
-    claim, rival = (Deviation(np.concatenate(d), stderr, np.full(stderr.size, slack)) for d in (claims, rivals))
-    titles = "energies follow the infinite-width covariance recursion", "every step with weights of its own"
-    return _finding(dataset, titles, claim, rival)
+@JUDGES.decide
+def judge_tied_bounded(dataset: xr.Dataset) -> Contest:
+    """Tied loops stay bounded under eps = 1/L; rival: they stay so under eps = L^(-1/2) too; source: theorem 1."""
+    return _bounded(dataset, "looped", "linear", "sqrt")
 
 
-def judge_tied_bounded(dataset: xr.Dataset) -> Finding:
-    """H = O(1) for tied loops at alpha = 1 (P2 theorem 1), and not at 1/2."""
-    return _bounded(dataset, "looped", "linear", "sqrt", "tied loops stay bounded under eps = 1/L (P2 theorem 1)")
+@JUDGES.decide
+def judge_independent_bounded(dataset: xr.Dataset) -> Contest:
+    """Independent stacks stay bounded under eps = L^(-1/2); rival: they stay so unscaled too; source: appendix B."""
+    return _bounded(dataset, "deep", "sqrt", "none")
 
 
-def judge_independent_bounded(dataset: xr.Dataset) -> Finding:
-    """H = O(1) for independent stacks at alpha = 1/2 (P2 appendix B), and not at 0."""
-    words = "independent stacks stay bounded under eps = L^(-1/2) (P2 app. B)"
-    return _bounded(dataset, "deep", "sqrt", "none", words)
+@JUDGES.decide
+def judge_independent_growth(dataset: xr.Dataset) -> Contest:
+    """Independent stacks grow as (1 + c eps^2)^L; rival: they grow as tied loops do; source: appendix B; measured:
+    ln H_L, c = sigma_W^2 / 2 for ReLU; not of unscaled stacks, as rare draws make their mean."""
+    scaled = dataset.sel(scaling=["sqrt", "linear"])
+    drawn, stderr = (scaled[f"log_energy{end}"].sel(model="deep").values.ravel() for end in ("", "_stderr"))
+    own, tied = (scaled["log_energy_mean_field"].sel(model=model).values.ravel() for model in ("deep", "looped"))
+    return contest(drawn, stderr, claimed=own, rival=tied, allowance=_finite_width(dataset))
 
 
-def judge_independent_growth(dataset: xr.Dataset) -> Finding:
-    """H_L = H_0 (1 + c eps^2)^L for stacks, c = sigma_W^2 / 2 for ReLU (P2 appendix B); rival: growth as in loops.
-
-    Unscaled stacks are left out, as rare draws make their mean.
-    """
-    chosen = dataset.sel(scaling=["sqrt", "linear"])
-    deep, stderr = (chosen[f"log_energy{end}"].sel(model="deep").values.ravel() for end in ("", "_stderr"))
-    own, tied = (chosen["log_energy_mean_field"].sel(model=model).values.ravel() for model in ("deep", "looped"))
-    slack = np.full(deep.size, FINITE_WIDTH / float(dataset.attrs["width"]))
-    claim, rival = (Deviation(deep - values, stderr, slack) for values in (own, tied))
-    titles = "independent stacks grow as (1 + c eps^2)^L (P2 app. B)", "as tied loops do"
-    return _finding(dataset, titles, claim, rival)
-
-
-def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str, words: str) -> Finding:
-    """H at most doubles over the deeper half of the loops; rival: it does not grow under the looser scaling either."""
+def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str) -> Contest:
+    """H at most doubles over the deeper half of the loops; rival: the same of the looser scaling."""
     growth, stderr = _growth(dataset.sel(model=model, scaling=scaling))
     unbounded, error = _growth(dataset.sel(model=model, scaling=looser))
-    claim = Deviation(np.array([max(growth, 0.0)]), np.array([stderr]), np.array([np.log(2.0)]))
-    rival = Deviation(np.array([unbounded]), np.array([error]), np.array([np.log(2.0)]))
-    shown = (
-        f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half, under the looser scaling by {unbounded:.3g}"
-    )
-    return _finding(dataset, (words, "nor under the looser one"), claim, rival, shown)
+    twice = np.log(2.0)
+    words = f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half of the loops, under the looser scaling by"
+    claim, rival = Deviation(max(growth, 0.0), stderr, twice), Deviation(unbounded, error, twice)
+    return Contest(claim, rival, shown=f"{words} {unbounded:.3g}")
 
 
-def judge_printed_growth(dataset: xr.Dataset) -> Finding:
-    """C_L = Theta(eps^2 L^2) for tied loops under L^(-1/2) (P2 theorem 1): slope 1; rival: the mean field's."""
+@JUDGES.decide
+def judge_printed_growth(dataset: xr.Dataset) -> Contest:
+    """Tied loops under eps = L^(-1/2) grow as eps^2 L^2 = L; rival: they grow exponentially in sqrt(L), as in the
+    mean field; source: theorem 1, whose premise is H = O(1); measured: the slope in L of C_L over the deeper half of
+    the loops."""
     at = dataset.sel(model="looped", scaling="sqrt").isel(loops=_deeper_half(dataset))
-    law, far = (
-        _slope(at, at["correlation_term"].values),
-        _slope(at, np.exp(at["log_correlation_term_mean_field"].values)),
-    )
-    slack = np.array([FINITE_WIDTH / float(dataset.attrs["width"])])
-    claim, rival = (
-        Deviation(np.array([law.exponent - value]), np.array([law.stderr]), slack) for value in (1.0, far.exponent)
-    )
-    titles = (
-        "tied loops under eps = L^(-1/2) grow as eps^2 L^2 = L (P2 theorem 1, whose premise is H = O(1))",
-        "exponentially in sqrt(L), as the mean field does",
-    )
-    shown = f"slope {law.exponent:.3f} +- {law.stderr:.3f} over {_loops(at)}, mean field {far.exponent:.3f}"
-    return _finding(dataset, titles, claim, rival, shown)
+    law = drawn_law(at, "loops", "correlation_term")
+    far = theory_slope(at, "loops", "correlation_term", at["log_correlation_term_mean_field"].values)
+    words = f"slope {shown(law)} over {span(at['loops'])}, mean field {far:.3f}"
+    return slope_contest(law, claimed=1.0, rival=far, allowance=_finite_width(dataset), shown=words)
 
 
-def judge_correlations(dataset: xr.Dataset) -> Finding:
-    """Increments of loops correlate at all distances, those of deep stacks on the diagonal alone (P2 figure 2)."""
-    off = ~np.eye(dataset.sizes["increment"], dtype=bool)
-    looped, deep = (dataset.sel(model=model) for model in ("looped", "deep"))
-    mean, stderr = (deep[f"increment_correlation{part}"].values[off] for part in ("", "_stderr"))
-    shared, error = (looped[f"increment_correlation{part}"].values[off] for part in ("", "_stderr"))
-    least = int(np.argmin(shared - error))
-    lacking = np.maximum(UNCORRELATED - shared, 0.0)
-    claim = Deviation(
-        np.concatenate([mean, lacking]), np.concatenate([stderr, error]), np.repeat([UNCORRELATED, 0.0], mean.size)
-    )
-    rival = Deviation(shared, error, np.full(shared.size, UNCORRELATED))
-    titles = "increments correlate at all distances in loops, on the diagonal alone in deep stacks", "alike in both"
-    shown = f"least in loops {shared[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(mean).max():.3f}"
-    return _finding(dataset, titles, claim, rival, shown)
+@JUDGES.decide
+def judge_correlations(dataset: xr.Dataset) -> Contest:
+    """Increments correlate at all distances in loops, on the diagonal alone in deep stacks; rival: they do not
+    correlate in loops either; source: figure 2; measured: correlation coefficients of two steps, none below
+    `UNCORRELATED`."""
+    apart = ~np.eye(dataset.sizes["increment"], dtype=bool)
+    (looped, error), (deep, stderr) = (_correlations(dataset.sel(model=m), apart) for m in ("looped", "deep"))
+    least = int(np.argmin(looped - error))
+    lacking = Deviation(np.maximum(UNCORRELATED - looped, 0.0), error)
+    claim = Deviation.joined([Deviation(deep, stderr, UNCORRELATED), lacking])
+    words = f"least in loops {looped[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(deep).max():.3f}"
+    return Contest(claim, Deviation(looped, error, UNCORRELATED), shown=words)
 
 
-def judge_cross_bound(dataset: xr.Dataset) -> Finding:
-    """|B_L| = O(eps L), a bound that no width breaks (P2 C.2); rival: it grows as N^(1/2)."""
+def _correlations(at: xr.Dataset, chosen: Array) -> tuple[Array, Array]:
+    mean, stderr = (at[f"increment_correlation{end}"].values[chosen] for end in ("", "_stderr"))
+    return mean, stderr
+
+
+@JUDGES.decide
+def judge_cross_bound(dataset: xr.Dataset) -> Contest:
+    """The cross term B_L is O(eps L), whatever the width; rival: it grows as N^(1/2); source: appendix C.2;
+    measured: the slope in N at fixed eps L; a bound allows for one that falls."""
     law = _cross_law(dataset)
-    titles = "the cross term B_L is O(eps L), whatever the width (P2 C.2)", "it grows as N^(1/2)"
-    return _judge_cross(dataset, titles, max(law.exponent, 0.0), law.exponent - 0.5)
+    from_bound, from_rival = max(law.exponent, 0.0), law.exponent - 0.5
+    return Contest(*(Deviation(x, law.stderr) for x in (from_bound, from_rival)), shown=f"exponent {shown(law)}")
 
 
-def judge_cross_term(dataset: xr.Dataset) -> Finding:
-    """|B_L| vanishes as N^(-1/2), at fixed eps L; rival: it stays as the bound of P2 C.2."""
+@JUDGES.decide
+def judge_cross_term(dataset: xr.Dataset) -> Contest:
+    """The cross term B_L vanishes with the width, as N^(-1/2); rival: it is eps L times a constant."""
     law = _cross_law(dataset)
-    titles = "the cross term B_L vanishes with the width, as N^(-1/2)", "it is eps L times a constant"
-    return _judge_cross(dataset, titles, law.exponent + 0.5, law.exponent)
+    return slope_contest(law, claimed=-0.5, rival=0.0, shown=f"exponent {shown(law)}")
 
 
 def _cross_law(dataset: xr.Dataset) -> PowerLaw:
-    names = ("cross_term_spread", "cross_term_spread_stderr")
-    return fit_power_law(dataset["cross_width"].values, *(dataset[name].values for name in names))
-
-
-def _judge_cross(dataset: xr.Dataset, titles: tuple[str, str], from_claim: float, from_rival: float) -> Finding:
-    law = _cross_law(dataset)
-    claim, rival = (Deviation(np.array([x]), np.array([law.stderr]), np.zeros(1)) for x in (from_claim, from_rival))
-    return _finding(dataset, titles, claim, rival, f"exponent {law.exponent:.3f} +- {law.stderr:.3f}")
+    return drawn_law(dataset, "cross_width", "cross_term_spread")
 
 
 def _growth(at: xr.Dataset) -> tuple[float, float]:
@@ -156,24 +128,40 @@ def _growth(at: xr.Dataset) -> tuple[float, float]:
     return float(energy[-1] - energy[start]), float(np.hypot(stderr[-1], stderr[start]))
 
 
-def _slope(at: xr.Dataset, energies: Array) -> PowerLaw:
-    """Log-log slope of energies in L, weighted by the errors of the drawn ones."""
-    relative = at["correlation_term_stderr"].values / at["correlation_term"].values
-    return fit_power_law(at["loops"].values, energies, relative * energies)
-
-
 def _deeper_half(dataset: xr.Dataset) -> slice:
     """The last three numbers of loops."""
     return slice(dataset.sizes["loops"] - 3, dataset.sizes["loops"])
 
 
-def _loops(at: xr.Dataset) -> str:
-    return " .. ".join(str(int(at["loops"][end])) for end in (0, -1))
+def _finite_width(dataset: xr.Dataset) -> float:
+    return FINITE_WIDTH / float(dataset.attrs["width"])
 
 
-def _finding(
-    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str = ""
-) -> Finding:
-    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws"]
-    share = float(dataset["largest_share"].sel(scaling="linear").max())
-    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, largest_share=share, shown=shown)
+CLAIMS = (
+    Claim(
+        id="L1",
+        source="Wang et al. 2026, theorem 1",
+        statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in tied loops, bounded if and only if alpha >= 1",
+        checks=checks("looped_energy", judge_tied_bounded, judge_printed_growth),
+        replaced_by="below alpha = 1 the energy grows like exp(c L^(1 - alpha)); bounded at and above it, as claimed",
+        premise="H = O(1), which the proof takes as given, fails below alpha = 1",
+    ),
+    Claim(
+        id="L2",
+        source="Wang et al. 2026, appendix B",
+        statement="H_L = (1 + c eps^2)^L H_0 with independent weights, bounded if and only if alpha >= 1/2",
+        checks=checks("looped_energy", judge_independent_growth, judge_independent_bounded),
+    ),
+    Claim(
+        id="L3",
+        source="Wang et al. 2026, figure 2, appendix C.1",
+        statement="increments correlate at all distances in loops, and on the diagonal alone in deep stacks",
+        checks=checks("looped_energy", judge_correlations, judge_mean_field),
+    ),
+    Claim(
+        id="L4",
+        source="Wang et al. 2026, appendix C.2",
+        statement="the cross term B_L is at most of order eps L (it even vanishes with the width, as N^(-1/2))",
+        checks=checks("looped_energy", judge_cross_bound, judge_cross_term),
+    ),
+)

@@ -1,6 +1,4 @@
-"""P1's hyperparameter tables as printed, held cell by cell against what follows from update norms."""
-
-from __future__ import annotations
+"""The hyperparameter tables of Zheng et al. 2026 as printed, cell by cell against what follows from update norms."""
 
 from dataclasses import dataclass
 
@@ -26,7 +24,7 @@ class Cell:
     def sentence(self) -> str:
         """What a reader should know of this cell."""
         verdict = "as derived" if self.agrees else f"but {self.derived} follows from update norms"
-        where = f"P1 table {self.table}, {self.optimizer}, {self.role}, {self.hyperparameter}"
+        where = f"Zheng et al. 2026, table {self.table}, {self.optimizer}, {self.role}, {self.hyperparameter}"
         return f"{where}: printed {self.printed}, {verdict}"
 
 

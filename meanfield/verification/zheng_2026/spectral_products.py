@@ -1,19 +1,21 @@
-"""P1's conditions 3.1, B.1 and B.2 held against measured norms: products, their slopes, verdicts."""
+"""Zheng et al. 2026, conditions 3.1, B.1, B.2, B.3, against measured norms: products, their slopes, verdicts."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.block_net import BlockNet
+from meanfield.parameterizations import OPTIMIZERS
 from meanfield.theory.laws.spectral_conditions import branch_products
-from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
-from meanfield.verification.verdicts import Deviation, Finding, weigh
-
-Array = NDArray[np.float64]
+from meanfield.verification.claims import Check, Claim
+from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.ladder_slopes import LadderRow, against_conditions, ladder_slope, mean_over_draws
+from meanfield.verification.verdicts import Finding
+from meanfield.verification.zheng_2026 import update_orders
 
 DIRECTIONS = ("width", "depth")
 # Slopes of norms that are known exactly must not be told from their value by rounding or by how well SSO's sphere is
@@ -51,31 +53,25 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     initial[unmoved] = rows[0][unmoved]
     names = [name for name in rows[0] if name != unmoved]
     updated = [[row[name] for name in names] for row in rows]
-    alignments = measured["weight_alignment"].values, measured["update_alignment"].values
-    return xr.Dataset(
-        {
-            "weight_product": (("weight_product_name", "draw"), np.stack(list(initial.values()))),
-            "update_product": (
-                ("optimizer", "update_product_name", "draw"),
-                np.stack(updated),
-            ),
-            "weight_alignment": (("draw",), alignments[0][:, 1:-1].mean(axis=1)),
-            "update_alignment": (("optimizer", "draw"), alignments[1][:, :, 1:-1].mean(axis=2).T),
-        },
-        {"weight_product_name": list(initial), "update_product_name": names},
-    )
+    variables = {
+        "weight_product": (("weight_product_name", "draw"), np.stack(list(initial.values()))),
+        "update_product": (("optimizer", "update_product_name", "draw"), np.stack(updated)),
+        "weight_alignment": (("draw",), measured["weight_alignment"].values[:, 1:-1].mean(axis=1)),
+        "update_alignment": (("optimizer", "draw"), measured["update_alignment"].values[:, :, 1:-1].mean(axis=2).T),
+    }
+    return xr.Dataset(variables, {"weight_product_name": list(initial), "update_product_name": names})
 
 
 def bias_products(net: BlockNet, inside: list[Array], norms: Array, symbol: str) -> dict[str, Array]:
     """What condition B.3 constrains of biases or of their updates to first order: each through the layers above it."""
-    found = {f"a_0 |{symbol}_0|": net.multipliers[0] * norms[:, 0]}
+    products = {f"a_0 |{symbol}_0|": net.multipliers[0] * norms[:, 0]}
     of_blocks = norms[:, 1:].reshape(len(norms), net.depth, net.block_depth)
     for layer in range(net.block_depth):
         above = range(net.block_depth - 1, layer, -1)
         name = " ".join(["a_l", *(f"|W^({i + 1})|" for i in above), f"|{symbol}^({layer + 1})|"])
-        product = of_blocks[..., layer] * np.prod([inside[i] for i in above], axis=0)
-        found[name] = net.multipliers[1] * product.mean(axis=1)
-    return found
+        through = of_blocks[..., layer] * np.prod([inside[i] for i in above], axis=0)
+        products[name] = net.multipliers[1] * through.mean(axis=1)
+    return products
 
 
 def label(chosen: tuple[int, ...], block_depth: int) -> str:
@@ -99,79 +95,59 @@ def gaussian_norm(outputs: int, inputs: int) -> float:
 
 
 def limit_norm(outputs: int, inputs: int) -> float:
-    """Theta's argument in P1 eq. 6 with the larger root alone: what the norm is proportional to at infinite width."""
+    """Theta's argument in eq. 6 with the larger root alone: what the norm is proportional to at infinite width."""
     return float(np.sqrt(inputs / outputs) * np.sqrt(max(outputs, inputs)))
 
 
-@dataclass(frozen=True)
-class Row:
-    """One product's slope along one ladder, and what the condition asks for."""
-
-    name: str
-    optimizer: str
-    direction: str
-    slope: LadderSlope
-    condition: float
-
-
-def weight_rows(dataset: xr.Dataset) -> list[Row]:
+def weight_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the initial products."""
-    found = []
-    for direction in DIRECTIONS:
-        at = dataset[f"weight_product_by_{direction}"].transpose("weight_product_name", direction, "draw")
-        for name, values in zip(map(str, at["weight_product_name"].values), at.values, strict=True):
-            slope = ladder_slope(dataset[direction].values, values)
-            found.append(Row(name, "", direction, slope, condition_of(name, direction, block_depth(dataset))))
-    return found
+    return _rows(dataset, "weight_product")
 
 
-def update_rows(dataset: xr.Dataset) -> list[Row]:
+def update_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the products with updates, of every optimizer."""
-    found = []
-    for direction in DIRECTIONS:
-        at = dataset[f"update_product_by_{direction}"]
-        at = at.transpose("optimizer", "update_product_name", direction, "draw")
-        for optimizer, products in zip(map(str, at["optimizer"].values), at.values, strict=True):
-            for name, values in zip(map(str, at["update_product_name"].values), products, strict=True):
-                # Two samples of opposite labels all but cancel in biases, to which they are alike: no single draw's
-                # logarithm means anything there, the mean over draws does.
-                usual = mean_over_draws(values, power=1) if "|db" in name else values
-                slope = ladder_slope(dataset[direction].values, usual)
-                wanted = condition_of(name, direction, block_depth(dataset))
-                found.append(Row(name, optimizer, direction, slope, wanted))
-    return found
+    return _rows(dataset, "update_product")
 
 
-def alignment_rows(dataset: xr.Dataset) -> list[Row]:
+def alignment_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the alignments of claims F.1 (weights) and F.2 (updates)."""
-    found = []
+    return [*_rows(dataset, "weight_alignment", "F.1"), *_rows(dataset, "update_alignment", "F.2")]
+
+
+def _rows(dataset: xr.Dataset, variable: str, name: str = "") -> list[LadderRow]:
+    """Of every optimizer and product, if the variable has any; ``name`` is that of a variable without products."""
+    rows = []
     for direction in DIRECTIONS:
-        sizes = dataset[direction].values
-        own = dataset[f"weight_alignment_by_{direction}"].transpose(direction, "draw").values
-        found.append(Row("F.1", "", direction, ladder_slope(sizes, own), 0.0))
-        at = dataset[f"update_alignment_by_{direction}"].transpose("optimizer", direction, "draw")
-        for optimizer, values in zip(map(str, at["optimizer"].values), at.values, strict=True):
-            found.append(Row("F.2", optimizer, direction, ladder_slope(sizes, values), 0.0))
-    return found
+        at = dataset[f"{variable}_by_{direction}"].transpose(..., direction, "draw")
+        labels = [dim for dim in ("optimizer", f"{variable}_name") if dim in at.dims]
+        for place in product(*(at[dim].values for dim in labels)):
+            where = dict(zip(labels, map(str, place), strict=True))
+            label, values = where.get(f"{variable}_name", name), at.sel(where).values
+            # Two samples of opposite labels all but cancel in biases, to which they are alike: no single draw's
+            # logarithm means anything there, the mean over draws does.
+            usual = mean_over_draws(values, power=1) if "|db" in label else values
+            slope, condition = ladder_slope(dataset[direction].values, usual), _condition(dataset, label, direction)
+            optimizer = where.get("optimizer", "")
+            rows.append(LadderRow(label, direction, slope, optimizer, condition=condition, granted=EXACT))
+    return rows
 
 
 def block_depth(dataset: xr.Dataset) -> int:
     return int(dataset.attrs["block_depth"])
 
 
-def condition_of(name: str, direction: str, layers: int) -> float:
+def _condition(dataset: xr.Dataset, name: str, direction: str) -> float:
     """The exponent that the condition asks for: 1/L in blocks, but 1/sqrt(L) initially where k = 1 (B.1)."""
     if direction == "width" or not name.startswith("a_l"):
         return 0.0
-    return -0.5 if layers == 1 and order_of(name) == 0 else -1.0
+    return -0.5 if block_depth(dataset) == 1 and order_of(name) == 0 else -1.0
 
 
-def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[Row]]]:
+def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[LadderRow]]]:
     """Slopes by the condition that constrains them, with the claim in words; no groups that this net has nothing of."""
-    updates = update_rows(dataset)
+    updates, aligned = update_rows(dataset), alignment_rows(dataset)
     inside = [row for row in updates if row.name.startswith("a_l")]
-    aligned = alignment_rows(dataset)
-    found = {
+    all_groups = {
         "C1": ("weights meet the initial condition (C1.1, C1.2)", weight_rows(dataset)),
         "C2.1": ("input and output updates are of order one (C2.1)", [row for row in updates if row not in inside]),
         "C2.2": ("first-order products are 1/L (C2.2)", [row for row in inside if order_of(row.name) == 1]),
@@ -179,31 +155,83 @@ def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[Row]]]:
         "F.1": ("weights reach a fixed share of their norm (F.1)", [row for row in aligned if row.name == "F.1"]),
         "F.2": ("updates reach a fixed share of their norm (F.2)", [row for row in aligned if row.name == "F.2"]),
     }
-    return {name: group for name, group in found.items() if group[1]}
+    return {name: group for name, group in all_groups.items() if group[1]}
+
+
+# The judges of `sims.spectral_condition`.
+JUDGES = Judges()
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per group of products, and the two claims on alignment; the rival must be out at every slope."""
+    """One for every group of products, and the two claims on alignment."""
     return [judge_group(dataset, name) for name in groups(dataset)]
 
 
-def judge_group(dataset: xr.Dataset, name: str) -> Finding:
-    """All slopes of one group are those that the condition asks for; rival: half a power off."""
-    found = groups(dataset)
-    return _finding(dataset, *found[name], sum(len(rows) for _, rows in found.values()))
+@JUDGES.decide
+def judge_group(dataset: xr.Dataset, name: str) -> Contest:
+    """{claimed}; rival: half a power of width or depth off."""
+    by_name = groups(dataset)
+    claimed, rows = by_name[name]
+    claim, rival = against_conditions(rows)
+    worst = rows[int(np.argmax(np.abs(claim.difference)))]
+    far = f"{worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for {worst.condition:+g} ({worst.where})"
+    made = Contest(claim, rival, comparisons=sum(len(rows) for _, rows in by_name.values()))
+    return made.saying(f"{len(rows)} slopes, farthest {far}", claimed=claimed)
 
 
-def _finding(dataset: xr.Dataset, claim: str, rows: list[Row], comparisons: int) -> Finding:
-    difference = np.array([row.slope.settled - row.condition for row in rows])
-    stderr = np.array([row.slope.settled_stderr for row in rows])
-    allowance = np.array([row.slope.allowance for row in rows]) + EXACT
-    inside = Deviation(difference, stderr, allowance)
-    weakest = [int(np.argmin(Deviation(np.abs(difference) - 0.5, stderr, allowance).excess))]
-    rival = Deviation(np.abs(difference[weakest]) - 0.5, stderr[weakest], allowance[weakest])
-    worst = rows[int(np.argmax(np.abs(difference)))]
-    shown = (
-        f"{len(rows)} slopes, farthest {worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for "
-        f"{worst.condition:+g} ({worst.name}{', ' * bool(worst.optimizer)}{worst.optimizer}, in {worst.direction})"
+NORMALISED = tuple(name for name in OPTIMIZERS if name != "sgd")
+PRODUCTS = ("C1", "C2.1", "C2.2")
+
+
+def _conditions(
+    names: Sequence[str], *arguments: str, times: int, normalised: Sequence[str] = NORMALISED
+) -> tuple[Check, ...]:
+    """Of all optimizers, SGD with ``times`` the draws of the others: its step scatters as the gradient does."""
+    runs = ("--optimizers", *normalised), ("--optimizers", "sgd", "--times", str(times))
+    return tuple(
+        Check("spectral_condition", partial(judge_group, name=name), (*arguments, *run))
+        for run in runs
+        for name in names
     )
-    titles, draws = (claim, "half a power of width or depth off"), dataset.attrs["draws"]
-    return weigh(titles, inside, rival, comparisons=comparisons, draws=draws, shown=shown)
+
+
+def _second_order(dataset: xr.Dataset) -> Finding:
+    """Second-order terms under the k >= 2 table after ten steps, of the last optimizer of the run."""
+    return update_orders.judge_order(dataset, str(dataset["optimizer"].values[-1]), "many", 10, 2)
+
+
+CLAIMS = (
+    Claim(
+        id="S1",
+        source="Zheng et al. 2026, condition 3.1",
+        statement="k = 2: weights, updates and their products scale as stated under the parameterization of table 1",
+        checks=_conditions((*PRODUCTS, "C2.3"), times=4),
+    ),
+    Claim(
+        id="S2",
+        source="Zheng et al. 2026, condition B.1",
+        statement="k = 1: the multiplier L^(-1/2) keeps features of order one, and there is no second-order term",
+        checks=_conditions(PRODUCTS, "--block-depth", "1", times=3),
+    ),
+    Claim(
+        id="S3",
+        source="Zheng et al. 2026, condition B.2",
+        statement="any k >= 2 obeys the rule of k = 2, orders of the update above the first included",
+        checks=(
+            *_conditions((*PRODUCTS, "C2.3"), "--block-depth", "3", times=6),
+            Check("update_orders", _second_order),
+        ),
+    ),
+    Claim(
+        id="S4",
+        source="Zheng et al. 2026, condition B.3",
+        statement="biases join with scales of order one",
+        checks=_conditions(PRODUCTS, "--biases", times=4, normalised=("adamw", "lion", "sophia")),
+    ),
+    Claim(
+        id="S6",
+        source="Zheng et al. 2026, claims F.1, F.2",
+        statement="features and updates reach a share of what the norms allow that no width changes",
+        checks=_conditions(("F.1", "F.2"), times=4),
+    ),
+)

@@ -1,14 +1,13 @@
-"""P1's assumptions G.1 - G.3 and claims F.1, F.2 in training, held against measured ratios: slopes and verdicts."""
+"""Zheng et al. 2026, assumptions G.1 - G.3 and claims F.1, F.2 in training, against measured ratios."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope
-from meanfield.verification.verdicts import Deviation, Finding, weigh
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.ladder_slopes import LadderRow, against_conditions, ladder_slope
 
 # What each assumption says is of order one, and in words.
 ASSUMPTIONS = {
@@ -28,45 +27,26 @@ WORDS = {
     "F.2": "updates reach a fixed share of their norm (F.2)",
 }
 RATIOS = tuple(name for names in ASSUMPTIONS.values() for name in names)
-# Sizes in which P1's conditions are stated, and that in which G.3 has a premise instead, B = Theta(1).
+# Sizes in which the conditions are stated, and that in which G.3 has a premise instead, B = Theta(1).
 DIRECTIONS = ("width", "depth")
 PLACES = ("input", "blocks")
-# The exponent by which a ratio that is not of order one is off.
-OFF = 0.5
 # Slopes of ratios that are all but exactly 1 are not told from zero by less.
 EXACT = 1e-3
 
 
 def places_of(measured: xr.Dataset) -> xr.Dataset:
-    """The ratios of the input layer and their mean over what blocks have, as P1's figures show; the loss as it is.
+    """The ratios of the input layer, their mean over what blocks have, as the paper's figures show, and the loss.
 
     The output matrix is left out: it gives one number, of which a ratio between two can be as large as it likes.
     """
-    found = {"training_loss": measured["training_loss"]}
+    places = {"training_loss": measured["training_loss"]}
     for name in RATIOS:
         values = measured[name]
         within = str(values.dims[-1])
         inside = values.isel({within: slice(1, -1 if within == "matrix" else None)}).mean(within)
         both = xr.concat([values.isel({within: 0}), inside], dim="place")
-        found[name] = both.assign_attrs(values.attrs)
-    return xr.Dataset(found, {"place": list(PLACES)})
-
-
-@dataclass(frozen=True)
-class Row:
-    """The slope of one ratio along one ladder at one step, and what is granted besides the slope's own allowance."""
-
-    name: str
-    place: str
-    step: int
-    direction: str
-    slope: LadderSlope
-
-    granted: float = 0.0
-
-    @property
-    def where(self) -> str:
-        return f"{self.name.replace('_', ' ')}, {self.place}, step {self.step}, in {self.direction}"
+        places[name] = both.assign_attrs(values.attrs)
+    return xr.Dataset(places, {"place": list(PLACES)})
 
 
 def input_grant(dataset: xr.Dataset, name: str, place: str, direction: str) -> float:
@@ -81,56 +61,60 @@ def input_grant(dataset: xr.Dataset, name: str, place: str, direction: str) -> f
     return abs(ladder_slope(sizes, np.stack([norm, norm], axis=1)).settled)
 
 
-def rows(dataset: xr.Dataset, names: tuple[str, ...], directions: tuple[str, ...] = DIRECTIONS) -> list[Row]:
+def rows(dataset: xr.Dataset, names: tuple[str, ...], directions: tuple[str, ...] = DIRECTIONS) -> list[LadderRow]:
     """Slopes of ratios at every place and step."""
-    found = []
+    slopes = []
     for direction in directions:
         for name in names:
             at = dataset[f"{name}_by_{direction}"].transpose("place", "step", direction, "draw")
             for place, by_step in zip(map(str, at["place"].values), at.values, strict=True):
                 granted = EXACT + input_grant(dataset, name, place, direction)
-                for step, values in zip(at["step"].values, by_step, strict=True):
-                    slope = ladder_slope(dataset[direction].values, values)
-                    found.append(Row(name, place, int(step), direction, slope, granted))
-    return found
+                for step, values in zip(map(int, at["step"].values), by_step, strict=True):
+                    slope, words = ladder_slope(dataset[direction].values, values), name.replace("_", " ")
+                    slopes.append(LadderRow(words, direction, slope, place=place, step=step, granted=granted))
+    return slopes
 
 
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One per assumption, and whether G.3 needs its premise."""
-    return [*(judge_assumption(dataset, name) for name in ASSUMPTIONS), judge_batch(dataset)]
+# The judges of `sims.training_assumptions`.
+JUDGES = Judges()
+findings = JUDGES.findings
 
 
-def judge_assumption(dataset: xr.Dataset, name: str) -> Finding:
-    """The slopes in width and depth of all its ratios, at every step, are zero; rival: half a power."""
-    found = rows(dataset, ASSUMPTIONS[name])
-    return _finding(dataset, f"{WORDS[name]}, at any width, depth and step", found)
+@JUDGES.decide_each(*({"name": name} for name in ASSUMPTIONS))
+def judge_assumption(dataset: xr.Dataset, name: str) -> Contest:
+    """{claimed}, at any width, depth and step; rival: half a power of width or depth or more."""
+    return _of_order_one(rows(dataset, ASSUMPTIONS[name]), WORDS[name])
 
 
-def judge_batch(dataset: xr.Dataset) -> Finding:
-    """G.3's ratio does not fall with the batch size either; rival: half a power of it or more."""
-    found = rows(dataset, ASSUMPTIONS["G.3"], ("batch",))
-    return _finding(dataset, "G.3 holds at any batch size, so that it needs no premise", found)
+@JUDGES.decide
+def judge_batch(dataset: xr.Dataset) -> Contest:
+    """G.3 holds at any batch size, so that it needs no premise; rival: half a power of batch or more."""
+    return _of_order_one(rows(dataset, ASSUMPTIONS["G.3"], ("batch",)))
 
 
-def _finding(dataset: xr.Dataset, claim: str, found: list[Row]) -> Finding:
-    direction = " or ".join(dict.fromkeys(row.direction for row in found))
-    rival = f"half a power of {direction} or more"
-    lost = [row for row in found if np.isnan(row.slope.settled)]
+def _of_order_one(ratios: list[LadderRow], claimed: str = "") -> Contest:
+    lost = [row for row in ratios if np.isnan(row.slope.settled)]
     if lost:
         raise ValueError(f"{lost[0].where}: ratios are zero or not finite at too many sizes for a slope")
-    slopes, stderr, allowance = (
-        np.array([getattr(row.slope, field) for row in found]) for field in ("settled", "settled_stderr", "allowance")
+    claim, rival = against_conditions(ratios)
+    hardest = int(np.argmax(claim.excess))
+    worst, far = (ratios[place].slope for place in (hardest, int(np.argmax(np.abs(claim.difference)))))
+    words = (
+        f"{len(ratios)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({ratios[hardest].where}), "
+        f"allowance {claim.allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- {far.settled_stderr:.3f}"
     )
-    allowance = allowance + [row.granted for row in found]
-    inside = Deviation(slopes, stderr, allowance)
-    beyond = Deviation(np.maximum(OFF - np.abs(slopes), 0.0), stderr, allowance)
-    weakest = int(np.argmin(beyond.excess))
-    excluded = Deviation(*(values[[weakest]] for values in (beyond.difference, stderr, allowance)))
-    hardest, far = int(np.argmax(inside.excess)), found[int(np.argmax(np.abs(slopes)))].slope
-    worst, place = found[hardest].slope, found[hardest].where
-    shown = (
-        f"{len(found)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({place}), allowance "
-        f"{allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- {far.settled_stderr:.3f}"
-    )
-    draws = dataset.attrs["draws"]
-    return weigh((claim, rival), inside, excluded, comparisons=len(found), draws=draws, shown=shown)
+    return Contest(claim, rival, comparisons=len(ratios)).saying(words, claimed=claimed)
+
+
+CLAIMS = (
+    Claim(
+        id="S7",
+        source="Zheng et al. 2026, assumptions G.1, G.2, G.3",
+        statement="in training no update cancels, no activation collapses, a batch moves features as one sample does",
+        checks=checks(
+            "training_assumptions",
+            *(partial(judge_assumption, name=name) for name in ASSUMPTIONS if name.startswith("G")),
+            arguments=("--times", "3"),
+        ),
+    ),
+)

@@ -1,12 +1,11 @@
-"""Claims on the orders of a block's update: P1's C2.3 and what sets k >= 2 apart, on the terms themselves."""
-
-from __future__ import annotations
+"""Zheng et al. 2026, C2.3 and what sets k >= 2 apart: the orders of a block's update, on the terms themselves."""
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
-from meanfield.verification.verdicts import Deviation, Finding, weigh
+from meanfield.verification.verdicts import Finding
 
 DIRECTIONS = ("width", "depth")
 
@@ -14,6 +13,12 @@ DIRECTIONS = ("width", "depth")
 # 0.1 for c = 8 units or a third of a block; fitting it, as coordinate checks do, would triple the error of terms whose
 # sign is random.
 FINITE = 0.1
+# Findings of one optimizer.
+FINDINGS = 5
+TITLES = {"many": "k >= 2 table", "one": "k = 1 table"}
+
+# The judges of `sims.update_orders`.
+JUDGES = Judges()
 
 
 def order_slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, step: int, order: int) -> LadderSlope:
@@ -28,29 +33,23 @@ def order_slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str,
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """Per optimizer: first order is of order one under both tables, second order at the first and at the last step."""
-    found = []
     last = int(dataset["step"].values[-1])
-    for optimizer in map(str, dataset["optimizer"].values):
-        found += [judge_order(dataset, optimizer, table, 1, 1) for table in ("many", "one")]
-        if dataset.sizes["order"] > 2:
-            found += [judge_order(dataset, optimizer, "many", step, 2) for step in (1, last)]
-            found.append(judge_order(dataset, optimizer, "one", last, 2))
-    return found
+    terms = [("many", 1, 1), ("one", 1, 1)]
+    if dataset.sizes["order"] > 2:
+        terms += [("many", 1, 2), ("many", last, 2), ("one", last, 2)]
+    return [judge_order(dataset, name, *term) for name in map(str, dataset["optimizer"].values) for term in terms]
 
 
-def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, order: int) -> Finding:
-    """epsilon_j(L) is of order one in width and depth; rival: it falls as a root of either."""
-    rows = [order_slope(dataset, optimizer, table, direction, step, order) for direction in DIRECTIONS]
-    slopes, stderr = (np.array([getattr(row, name) for row in rows]) for name in ("plain", "plain_stderr"))
-    granted = np.full(len(rows), FINITE)
-    claim = Deviation(slopes, stderr, granted)
-    rival = Deviation(slopes + 0.5, stderr, granted)
-    title = {"many": "k >= 2 table", "one": "k = 1 table"}[table]
-    shown = ", ".join(f"{x:+.2f} +- {e:.2f} in {d}" for x, e, d in zip(slopes, stderr, DIRECTIONS, strict=True))
-    titles = (
-        f"{optimizer}, {title}, step {step}: the terms of order {order} are of order one",
-        "they fall as the root of width or depth",
+@JUDGES.decide
+def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, order: int) -> Contest:
+    """{optimizer}, {title}, step {step}: the terms of order {order} are of order one; rival: they fall as the root
+    of width or depth; measured: plain slopes of epsilon_j(L)."""
+    slopes = [order_slope(dataset, optimizer, table, direction, step, order) for direction in DIRECTIONS]
+    words = ", ".join(
+        f"{slope.plain:+.2f} +- {slope.plain_stderr:.2f} in {direction}"
+        for slope, direction in zip(slopes, DIRECTIONS, strict=True)
     )
-    comparisons, draws = 5 * 2 * dataset.sizes["optimizer"], dataset.attrs["draws"]
-    shown = f"slopes {shown}, claimed 0, rival -0.5, allowance {FINITE:g}"
-    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=shown)
+    drawn = np.array([(slope.plain, slope.plain_stderr) for slope in slopes]).T
+    comparisons = FINDINGS * len(DIRECTIONS) * dataset.sizes["optimizer"]
+    made = contest(*drawn, claimed=0.0, rival=-0.5, allowance=FINITE, comparisons=comparisons)
+    return made.saying(f"slopes {words}, claimed 0, rival -0.5, allowance {FINITE:g}", title=TITLES[table])

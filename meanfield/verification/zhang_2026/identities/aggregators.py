@@ -1,11 +1,9 @@
-"""Which network-level mean of the layers' update energies is consistent under regrouping (P0 appendix A)?
+"""Which network-level mean of the layers' update energies is consistent under regrouping?
 
-An aggregator M makes one number of energies S_1 .. S_L. P0 asks for four properties (A1, eqs. 11, 12): permutations
-change nothing; M(c S) = c M(S); replacing the energies of a group of layers by their mean changes nothing (merge); and
-M(c, .., c) = c. Each is checked as the largest relative violation over many energies and groupings.
+An aggregator M makes one number of energies S_1 .. S_L. Zhang et al. 2026 ask for four properties (A1, eq. 11, 12):
+permutations change nothing; M(c S) = c M(S); replacing the energies of a group of layers by their mean changes nothing
+(merge); and M(c, .., c) = c. Each is checked as the largest relative violation over many energies and groupings.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.verification.verdicts import Finding, Verdict, judge_computed
+from meanfield.common.arrays import Array
+from meanfield.verification.claims import Claim, checks, on_examples
+from meanfield.verification.judges import Judges, Ruling
+from meanfield.verification.verdicts import Verdict, judge_computed
 
-Array = NDArray[np.float64]
 Aggregator = Callable[[Array], float]
 
 AGGREGATORS: dict[str, Aggregator] = {
@@ -38,6 +38,9 @@ SPREAD = 2.0
 SMALL = 1e-6
 STEP = 1e-4
 
+JUDGES = Judges("Zhang et al. 2026")
+findings = JUDGES.findings
+
 
 @dataclass(frozen=True)
 class Example:
@@ -50,7 +53,7 @@ class Example:
 
 
 def merged(energies: Array, groups: NDArray[np.int64]) -> Array:
-    """Every energy replaced by the mean of its group (P0 A1); ``groups`` names the group of each layer."""
+    """Every energy replaced by the mean of its group (A1); ``groups`` names the group of each layer."""
     totals, sizes = np.bincount(groups, weights=energies), np.bincount(groups)
     return np.asarray((totals / np.maximum(sizes, 1))[groups])
 
@@ -59,13 +62,13 @@ def violations(aggregator: Aggregator, example: Example) -> dict[str, float]:
     """Relative violation of each property on one example; 0 where it holds."""
     energies, factor = example.energies, example.factor
     value = aggregator(energies)
-    found = {
+    ratios = {
         "permutation": aggregator(energies[example.order]) / value,
         "scale": aggregator(factor * energies) / (factor * value),
         "merge": aggregator(merged(energies, example.groups)) / value,
         "normalisation": aggregator(np.full_like(energies, factor)) / factor,
     }
-    return {name: abs(ratio - 1) for name, ratio in found.items()}
+    return {name: abs(ratio - 1) for name, ratio in ratios.items()}
 
 
 def examples(seed: int) -> Iterator[Example]:
@@ -79,46 +82,48 @@ def examples(seed: int) -> Iterator[Example]:
 
 def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> dict[str, dict[str, float]]:
     """By aggregator and property, the largest violation that the search finds."""
-    found: dict[str, dict[str, float]] = {name: {} for name in aggregators}
+    worst: dict[str, dict[str, float]] = {name: {} for name in aggregators}
     for example in examples(seed):
         for name, aggregator in aggregators.items():
             for kind, violation in violations(aggregator, example).items():
-                found[name][kind] = max(violation, found[name].get(kind, 0.0))
-    return found
+                worst[name][kind] = max(violation, worst[name].get(kind, 0.0))
+    return worst
 
 
-def judge_uniqueness(seed: int = 0) -> Finding:
-    """The arithmetic mean has the four properties (P0 A1), and merging all layers into one group forces it.
+@JUDGES.decide
+def judge_uniqueness(seed: int = 0) -> Ruling:
+    """Only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c; rival: another of six
+    aggregators has them too, or it lacks one; source: appendix A1.
+
+    Merging all layers into one group forces it.
 
     M(S) = M(mean, .., mean) = mean by merge and normalisation, so that any other aggregator breaks one of the two.
     """
     worst = worst_violations(AGGREGATORS, seed)
     largest = {name: max(kinds.values()) for name, kinds in worst.items()}
-    others = min(value for name, value in largest.items() if name != "arithmetic")
+    mean = largest.pop("arithmetic")
+    others = min(largest.values())
     alone = ", ".join(kind for kind, value in worst["sum"].items() if value > TOLERANCE)
-    return Finding(
-        claim="only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c (P0 A1)",
-        rival="another of six aggregators has them too, or it lacks one",
-        verdict=judge_computed(largest["arithmetic"], 0.0, others, TOLERANCE),
-        evidence=f"violated by {largest['arithmetic']:.1g} at most, by the others {others:.2g} or more; the sum breaks "
-        f"{alone} alone: without it any c(L) times the mean has the other three",
+    return Ruling(
+        judge_computed(mean, 0.0, others, TOLERANCE),
+        f"violated by {mean:.1g} at most, by the others {others:.2g} or more; the sum breaks {alone} alone: without it "
+        "any c(L) times the mean has the other three",
     )
 
 
-def judge_other_means(seed: int = 0) -> Finding:
-    """Geometric and harmonic mean break merge consistency (P0 A4-A6), and nothing else."""
-    worst = {name: worst_violations({name: AGGREGATORS[name]}, seed)[name] for name in ("geometric", "harmonic")}
+@JUDGES.decide
+def judge_other_means(seed: int = 0) -> Ruling:
+    """The geometric and the harmonic mean are not consistent under merging; rival: no counterexample; source:
+    appendix A4-A6."""
+    means = {name: AGGREGATORS[name] for name in ("geometric", "harmonic")}
+    worst = worst_violations(means, seed)
     broken = {name: [kind for kind, value in kinds.items() if value > TOLERANCE] for name, kinds in worst.items()}
-    pair, one = np.array([1.0, 4.0]), np.zeros(2, dtype=np.int64)
-    shown = ", ".join(
-        f"{name} {AGGREGATORS[name](pair):.2f} -> {AGGREGATORS[name](merged(pair, one)):.2f}" for name in worst
-    )
-    return Finding(
-        claim="the geometric and the harmonic mean are not consistent under merging (P0 A4-A6)",
-        rival="no counterexample",
-        verdict=Verdict.CONFIRMED if all("merge" in kinds for kinds in broken.values()) else Verdict.REFUTED,
-        evidence=f"S = (1, 4) merged into one group: {shown}; broken: "
-        + "; ".join(f"{name} {', '.join(kinds)}" for name, kinds in broken.items()),
+    pair, group = np.array([1.0, 4.0]), np.zeros(2, dtype=np.int64)
+    pairs = ", ".join(f"{name} {mean(pair):.2f} -> {mean(merged(pair, group)):.2f}" for name, mean in means.items())
+    kinds = "; ".join(f"{name} {', '.join(kinds)}" for name, kinds in broken.items())
+    return Ruling(
+        Verdict.CONFIRMED if all("merge" in kinds for kinds in broken.values()) else Verdict.REFUTED,
+        f"S = (1, 4) merged into one group: {pairs}; broken: {kinds}",
     )
 
 
@@ -128,21 +133,22 @@ def harmonic_slope(layers: int, small: float) -> float:
     return (ends[0] - ends[1]) / (2 * STEP * small)
 
 
-def judge_harmonic_sensitivity() -> Finding:
-    """dH / dS_i = H^2 / (L S_i^2) grows without bound as S_i -> 0 (P0 A5); rival: to L, as H itself falls as L S_i."""
+@JUDGES.decide
+def judge_harmonic_sensitivity(seed: int = 0) -> Ruling:
+    """dH/dS_i of the harmonic mean grows without bound as S_i -> 0; rival: it tends to L: H falls as L S_i; source:
+    appendix A5; measured: dH / dS_i = H^2 / (L S_i^2) over L, 1 or of order 1/S_i; no examples."""
     counts = (2, 4, 8, 16)
     slopes = np.array([harmonic_slope(layers, SMALL) for layers in counts])
-    shown = ", ".join(f"{slope:.5f} (L = {layers})" for slope, layers in zip(slopes, counts, strict=True))
-    # Relative to L; a slope that grew like 1/S_i would be 1/SMALL of it.
+    words = ", ".join(f"{slope:.5f} (L = {layers})" for slope, layers in zip(slopes, counts, strict=True))
     verdict = judge_computed(slopes / np.array(counts), 1.0 / SMALL, 1.0, tolerance=1e-3)
-    return Finding(
-        claim="dH/dS_i of the harmonic mean grows without bound as S_i -> 0 (P0 A5)",
-        rival="it tends to L: H falls as L S_i",
-        verdict=verdict,
-        evidence=f"at S_i = {SMALL:g} under ones: {shown}",
-    )
+    return Ruling(verdict, f"at S_i = {SMALL:g} under ones: {words}")
 
 
-def findings() -> list[Finding]:
-    """One per claim of P0 appendix A."""
-    return [judge_uniqueness(), judge_other_means(), judge_harmonic_sensitivity()]
+CLAIMS = (
+    Claim(
+        id="A16",
+        source="Zhang et al. 2026, appendix A, A1-A7",
+        statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency",
+        checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
+    ),
+)

@@ -1,4 +1,4 @@
-"""LayerNorm's Jacobian and the bound on its norm (P0 lemma 7), against central differences and a search.
+"""Zhang et al. 2026, lemma 7: LayerNorm's Jacobian and the bound on its norm, by central differences and a search.
 
 LN(x) = gamma (x - mean x) / s + beta with s^2 = mean (x - mean x)^2 + epsilon. With P the centring projection,
 
@@ -7,17 +7,15 @@ LN(x) = gamma (x - mean x) / s + beta with s^2 = mean (x - mean x)^2 + epsilon. 
 The bracket has eigenvalues 0 on constants, epsilon / s^2 along P x and 1 on all else, so that its norm is at most 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meanfield.verification.verdicts import Finding, Verdict, judge_computed
-
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
+from meanfield.verification.claims import Claim, checks, on_examples
+from meanfield.verification.judges import Judges, Ruling
+from meanfield.verification.verdicts import Verdict, judge_computed
 
 SIZES = (2, 3, 8, 32)
 EPSILONS = (1e-5, 1e-2, 1.0, 100.0)
@@ -27,6 +25,9 @@ STEP = 1e-5
 TOLERANCE = 1e-6
 # Rounding of a largest singular value.
 ROUNDING = 1e-9
+
+JUDGES = Judges("Zhang et al. 2026")
+findings = JUDGES.findings
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Example:
 
 
 def layer_norm(values: Array, gain: Array, epsilon: float) -> Array:
-    """LN(x) without beta, which no derivative sees: (d,) (P0 eq. 37)."""
+    """LN(x) without beta, which no derivative sees: (d,) (eq. 37)."""
     return np.asarray(gain * (values - values.mean()) / spread(values, epsilon))
 
 
@@ -49,7 +50,7 @@ def spread(values: Array, epsilon: float) -> float:
 
 
 def jacobian(example: Example, *, rank_one: bool = True) -> Array:
-    """P0 eq. 38: (d, d); without its rank-one term, s is taken for a constant."""
+    """Eq. 38: (d, d); without its rank-one term, s is taken for a constant."""
     size, centred = len(example.values), example.values - example.values.mean()
     s = spread(example.values, example.epsilon)
     bracket = np.eye(size) - 1.0 / size
@@ -71,7 +72,7 @@ def numerical_jacobian(example: Example) -> Array:
 
 
 def norm_ratio(example: Example) -> float:
-    """|J|_op s / gamma_max: at most 2 by P0 eq. 39."""
+    """|J|_op s / gamma_max: at most 2 by eq. 39."""
     norm = np.linalg.norm(numerical_jacobian(example), 2)
     return float(norm * spread(example.values, example.epsilon) / np.abs(example.gain).max())
 
@@ -87,35 +88,40 @@ def examples(seed: int) -> Iterator[Example]:
             yield Example(values, gain, EPSILONS[place % len(EPSILONS)])
 
 
-def judge_jacobian(seed: int = 0) -> Finding:
-    """Eq. 38 against central differences; rival: s a constant, no rank-one term."""
+@JUDGES.decide
+def judge_jacobian(seed: int = 0) -> Ruling:
+    """The Jacobian of LayerNorm is that of eq. 38; rival: without the rank-one term; source: lemma 7; measured:
+    distance from central differences."""
     errors, rivals = [], []
     for example in examples(seed):
         measured = numerical_jacobian(example)
         scale = np.abs(example.gain).max() / spread(example.values, example.epsilon)
         errors.append(np.abs(jacobian(example) - measured).max() / scale)
         rivals.append(np.abs(jacobian(example, rank_one=False) - measured).max() / scale)
-    return Finding(
-        claim="the Jacobian of LayerNorm is that of P0 eq. 38",
-        rival="without the rank-one term",
-        verdict=judge_computed(max(errors), 0.0, max(rivals), TOLERANCE),
-        evidence=f"{len(errors)} examples, d = {SIZES[0]} .. {SIZES[-1]}, in units of gamma_max / s: off by "
-        f"{max(errors):.1g} at most, the rival by {max(rivals):.2g}",
+    return Ruling(
+        judge_computed(max(errors), 0.0, max(rivals), TOLERANCE),
+        f"{len(errors)} examples, d = {SIZES[0]} .. {SIZES[-1]}, in units of gamma_max / s: off by {max(errors):.1g} "
+        f"at most, the rival by {max(rivals):.2g}",
     )
 
 
-def judge_bound(seed: int = 0) -> Finding:
-    """|J|_op <= 2 gamma_max / s (eq. 39); rival: an example beyond it. How tight it is, the evidence says."""
+@JUDGES.decide
+def judge_bound(seed: int = 0) -> Ruling:
+    """The norm of LayerNorm's Jacobian is at most 2 gamma_max / s; rival: some x and gamma exceed it; source: eq.
+    39; measured: the largest norm of a search."""
     largest = max(norm_ratio(example) for example in examples(seed))
-    return Finding(
-        claim="the norm of LayerNorm's Jacobian is at most 2 gamma_max / s (P0 eq. 39)",
-        rival="some x and gamma exceed it",
-        verdict=Verdict.CONFIRMED if largest <= 2 else Verdict.REFUTED,
-        evidence=f"largest |J| s / gamma_max found {largest:.6f}: 1 is enough for 2, as the bracket in eq. 38 has "
-        "eigenvalues 0, epsilon/s^2 and 1",
+    return Ruling(
+        Verdict.CONFIRMED if largest <= 2 else Verdict.REFUTED,
+        f"largest |J| s / gamma_max found {largest:.6f}: 1 is enough for 2, as the bracket in eq. 38 has eigenvalues "
+        "0, epsilon/s^2 and 1",
     )
 
 
-def findings() -> list[Finding]:
-    """One per statement of P0 lemma 7."""
-    return [judge_jacobian(), judge_bound()]
+CLAIMS = (
+    Claim(
+        id="A19",
+        source="Zhang et al. 2026, section D.2, eq. 38-39",
+        statement="LayerNorm has the Jacobian of eq. 38, of norm at most 2 gamma_max / s",
+        checks=checks("identities", on_examples(judge_jacobian), on_examples(judge_bound)),
+    ),
+)

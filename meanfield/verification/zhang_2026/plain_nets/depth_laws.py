@@ -1,22 +1,22 @@
-"""Claims on depth laws in the limit, judged on what theory computes without draws, and on slopes of trained nets."""
-
-from __future__ import annotations
+"""Zhang et al. 2026 on depth laws in the limit, judged on what theory computes without draws, and on trained nets."""
 
 import json
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, critical_z, fit_power_law
 from meanfield.theory.laws.plain import single_site_overlap
-from meanfield.verification.published import COMMON_SWEEP, P0_EXPONENT, MeasuredSlope, judged_slopes
+from meanfield.verification.claims import Claim, checks, of_rival
+from meanfield.verification.drawn_slopes import span
+from meanfield.verification.judges import Judges, Ruling
+from meanfield.verification.published import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, judged_slopes
 from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge, judge_computed
+from meanfield.verification.zhang_2026.plain_nets import channel_corrections, depth_growth, stencil_slopes
 
-Array = NDArray[np.float64]
-
-TRANSFER_EXPONENT = P0_EXPONENT
 # Scale of nets whose channels share no overlaps: B_l ~ l^2.
 NO_OVERLAP_EXPONENT = -1.0
 # Scale of nets in which the output term, a factor of order l above the label term, dominates: mean_l A_l ~ L^4.
@@ -30,124 +30,112 @@ LIMIT_TOLERANCE = 0.05
 # Depths at which nets of width 10^6 are deep and depth over width is still small.
 DEEP_AND_WIDE = (100, 1000)
 
+JUDGES = Judges("Zhang et al. 2026")
 
-def judge_uniform_correction(excess: xr.Dataset) -> Finding:
-    """P0 section 3.3, P3 theorem 2: the finite-width correction is O(1/n) with a constant that no depth changes.
 
-    Taken at fixed l/n it must then fall as 1/n; the rival, a function of l/n, leaves it as it is.
-    """
+@JUDGES.decide
+def judge_uniform_correction(excess: xr.Dataset) -> Ruling:
+    """Finite channels correct F by O(1/n), uniformly in depth; rival: a function of l/n; source: section 3.3; Zhang
+    et al. 2025, theorem 2; measured: the exact correction's power of n at fixed l/n."""
     widest = excess.isel(width=[-2, -1])
     fixed = float(_exponent_in_width(widest["excess_at_layer"])[0])
     exponents = _exponent_in_width(widest["excess_at_share"])
     largest = float(excess["excess_at_share"].isel(width=-1).sel(depth_over_width=1.0))
-    span = f"n^({exponents.min():+.3f}) .. n^({exponents.max():+.3f})"
     parts = [
-        f"at l/n = {_span(excess['depth_over_width'].values)} the correction goes as {span}",
+        f"at l/n = {span(excess['depth_over_width'])} the correction goes as n^({exponents.min():+.3f}) .. "
+        f"n^({exponents.max():+.3f})",
         f"it is {largest:.1f} at l = n",
         f"at fixed l = {int(excess['fixed_layer'][0])} it does go as n^({fixed:+.3f})",
     ]
-    return Finding(
-        claim="finite channels correct F by O(1/n), uniformly in depth (P0 section 3.3, P3 theorem 2)",
-        rival="a function of l/n",
-        verdict=judge_computed(exponents, -1.0, 0.0, TOLERANCE),
-        evidence="; ".join(parts),
-    )
+    return Ruling(judge_computed(exponents, -1.0, 0.0, TOLERANCE), "; ".join(parts))
 
 
-def judge_output_term_growth(share: xr.Dataset) -> Finding:
-    """P0 eq. 21, A_l = O(l^2) under B_l of order l^3: A/B falls as 1/L. Rival: A/B does not fall."""
-    one = share.sel(head="he", outputs=1, share_depth=list(DEEP_AND_WIDE))
-    logs = one["log_output_over_label"].values
+@JUDGES.decide
+def judge_output_term_growth(share: xr.Dataset) -> Ruling:
+    """Output term is O(l^2) under a label term of order l^3, so A/B falls as 1/L; rival: A/B does not fall; source:
+    eq. 21; measured: exact A/B of one output."""
+    logs = share["log_output_over_label"].sel(head="he", outputs=1, share_depth=list(DEEP_AND_WIDE)).values
     exponent = float((logs[1] - logs[0]) / np.log(DEEP_AND_WIDE[1] / DEEP_AND_WIDE[0]))
     at_depth = share["log_output_over_label"].sel(outputs=1, share_depth=DEEP_AND_WIDE[0])
     by_head = ", ".join(f"{np.exp(float(at_depth.sel(head=head))):.2g} ({head})" for head in share["head"].values)
-    return Finding(
-        claim="output term is O(l^2) under a label term of order l^3, so A/B falls as 1/L (P0 eq. 21)",
-        rival="A/B does not fall",
-        verdict=judge_computed(exponent, -1.0, 0.0, TOLERANCE),
-        evidence=f"one output, he head: A/B goes as L^({exponent:+.3f}); A/B at L = {DEEP_AND_WIDE[0]}: {by_head}",
-    )
+    evidence = f"one output, he head: A/B goes as L^({exponent:+.3f}); A/B at L = {DEEP_AND_WIDE[0]}: {by_head}"
+    return Ruling(judge_computed(exponent, -1.0, 0.0, TOLERANCE), evidence)
 
 
-def judge_negligible_output_term(share: xr.Dataset) -> Finding:
-    """P0 eq. 21 with outputs as many as the width: eta* follows the label term's -3/2; rival: -2, the output term's."""
+@JUDGES.decide
+def judge_negligible_output_term(share: xr.Dataset) -> Ruling:
+    """Output term is negligible with as many outputs as units: eta* falls as L^(-3/2); rival: eta* falls as L^-2, as
+    the output term has it; source: eq. 21; measured: local slopes of the exact eta*."""
     many = share.sel(head="he", outputs=share["outputs"].values.max())
     slopes = many["scale_slope"].sel(share_depth=list(DEEP_AND_WIDE)).values
-    shown = ", ".join(f"{slope:.3f} at L = {depth}" for slope, depth in zip(slopes, DEEP_AND_WIDE, strict=True))
-    return Finding(
-        claim="output term is negligible with as many outputs as units: eta* falls as L^(-3/2) (P0 eq. 21)",
-        rival="eta* falls as L^-2",
-        verdict=judge_computed(slopes, TRANSFER_EXPONENT, OUTPUT_EXPONENT, TOLERANCE),
-        evidence=f"width 10^6, he head: local slope {shown}",
-    )
+    words = ", ".join(f"{slope:.3f} at L = {depth}" for slope, depth in zip(slopes, DEEP_AND_WIDE, strict=True))
+    verdict = judge_computed(slopes, PAPERS_EXPONENT, OUTPUT_EXPONENT, TOLERANCE)
+    return Ruling(verdict, f"width 10^6, he head: local slope {words}")
 
 
-def judge_asymptote(scales: xr.Dataset) -> Finding:
-    """P0 section 3.3, P3 theorem 1: eta* = kappa L^(-3/2), as a limit of depth, after that of many channels."""
+@JUDGES.decide
+def judge_asymptote(scales: xr.Dataset) -> Ruling:
+    """eta* of the label term tends to kappa L^(-3/2), mean field; rival: slope -1, no overlaps between channels;
+    source: section 3.3; Zhang et al. 2025, theorem 1; measured: local slopes of plain families."""
     plain = scales.sel(family=plain_families(scales))
     slopes = local_slopes(plain["depth"].values, plain["label_learning_rate_scale"].values)[:, -1]
-    shown = ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(plain["family"].values, slopes, strict=True))
     width = json.loads(scales.attrs["architectures"])[0]["width"]
     finite = f"exact at width {width}, output term included: {float(scales['exact_slope'][-1]):.3f} (mlp)"
-    return Finding(
-        claim="eta* of the label term tends to kappa L^(-3/2) (P0 section 3.3, P3 theorem 1), mean field",
-        rival="slope -1, no overlaps between channels",
-        verdict=judge_computed(slopes, TRANSFER_EXPONENT, NO_OVERLAP_EXPONENT, LIMIT_TOLERANCE),
-        evidence=f"local slope at L = {int(scales['depth'][-1])}: {shown}; {finite}",
-    )
+    verdict = judge_computed(slopes, PAPERS_EXPONENT, NO_OVERLAP_EXPONENT, LIMIT_TOLERANCE)
+    words = _by_family(slopes, plain["family"].values)
+    return Ruling(verdict, f"local slope at L = {int(scales['depth'][-1])}: {words}; {finite}")
 
 
-def judge_power_law_in_use(scales: xr.Dataset) -> Finding:
-    """The same law taken at its word over the depths of common nets, for the ReLU families.
-
-    Rival: sqrt(24 / ((L + 1)(L^2 + L + 1))), the finite-depth law of one site (docs/theory.md section 6).
-    """
-    chosen = plain_families(scales, "relu")
-    slopes = np.array([fitted_law(scales, name, COMMON_SWEEP).exponent for name in chosen])
+@JUDGES.decide
+def judge_power_law_in_use(scales: xr.Dataset) -> Ruling:
+    """eta* of the label term is kappa L^(-3/2) at depths {depths}, mean field; rival: slope {rival:.3f} of the
+    finite-depth law sqrt(24/((L+1)(L^2+L+1))); measured: fitted slopes of ReLU nets; the rival is the law of one
+    site, docs/theory.md section 6."""
+    families = plain_families(scales, "relu")
+    slopes = np.array([fitted_law(scales, name, COMMON_SWEEP).exponent for name in families])
     rival = finite_depth_slope(COMMON_SWEEP)
-    shown = ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(chosen, slopes, strict=True))
-    return Finding(
-        claim=f"eta* of the label term is kappa L^(-3/2) at depths {_span(COMMON_SWEEP)}, mean field",
-        rival=f"slope {rival:.3f} of the finite-depth law sqrt(24/((L+1)(L^2+L+1)))",
-        verdict=judge_computed(slopes, TRANSFER_EXPONENT, rival, CLOSE_TOLERANCE),
-        evidence=f"fitted slopes {shown}",
-    )
+    verdict = judge_computed(slopes, PAPERS_EXPONENT, rival, CLOSE_TOLERANCE)
+    words = {"depths": span(COMMON_SWEEP), "rival": rival}
+    return Ruling(verdict, f"fitted slopes {_by_family(slopes, families)}", words)
+
+
+def _by_family(slopes: Array, families: ArrayLike) -> str:
+    return ", ".join(f"{slope:.3f} ({name})" for name, slope in zip(np.asarray(families), slopes, strict=True))
 
 
 def judge_table_1(scales: xr.Dataset) -> Finding:
-    """A21: the mean of P0's nine measured slopes, against the finite-depth law over 3 .. 30."""
-    first, *_ = judged = judged_slopes()
-    return judge_measured_slope(first, len(judged))
+    """The mean of the nine measured slopes, against the finite-depth law over 3 .. 30."""
+    first, *_ = slopes = judged_slopes()
+    return judge_measured_slope(first, len(slopes))
 
 
-def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Finding:
-    """A slope that a paper measured, against the finite-depth law over the same depths, no constant fitted.
+@JUDGES.decide
+def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Ruling:
+    """{measured.source}: the slope is that of the finite-depth law over the same depths, {expected:.3f}; rival: -3/2.
+
+    A slope that a paper measured, no constant fitted.
 
     Nothing but the scatter of the printed numbers says how certain they are; more cannot be drawn. Claim and rival are
     therefore held to the same band, left once in a hundred papers.
     """
     expected = finite_depth_slope(measured.depths)
-    claim, rival = (
-        Deviation(np.array([measured.slope - slope]), np.array([measured.stderr]), np.zeros(1))
-        for slope in (expected, TRANSFER_EXPONENT)
-    )
+    apart, from_rival = (measured.slope - slope for slope in (expected, PAPERS_EXPONENT))
     band = critical_z(2 * comparisons, measured.freedom + 1, DOUBT)
+    verdict = judge(
+        Deviation(apart, measured.stderr), Deviation(from_rival, measured.stderr), Bands(doubt=band, alarm=band)
+    )
     reach = "too few rates are printed for a band"
     if band <= WIDEST_BAND:
         reach = f"band {band:.2g} s.e., left once in a hundred papers"
-    differences = f"{measured.slope - expected:+.3f} from it, {measured.slope - TRANSFER_EXPONENT:+.3f} from -3/2"
-    return Finding(
-        claim=f"{measured.source}: the slope is that of the finite-depth law over the same depths, {expected:.3f}",
-        rival="-3/2",
-        verdict=judge(claim, rival, Bands(doubt=band, alarm=band)),
-        evidence=f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; {reach}",
-    )
+    differences = f"{apart:+.3f} from it, {from_rival:+.3f} from -3/2"
+    evidence = f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; {reach}"
+    return Ruling(verdict, evidence, {"expected": expected})
 
 
 def finite_depth_slope(depths: ArrayLike) -> float:
     """Slope that a fit finds in the finite-depth law of ReLU nets of one site, over these depths."""
-    deepest = int(np.max(depths))
-    mean = np.cumsum(single_site_overlap(np.arange(1, deepest + 1), "relu")) / np.arange(1, deepest + 1)
+    layers = np.arange(1, int(np.max(depths)) + 1)
+    mean = np.cumsum(single_site_overlap(layers, "relu")) / layers
     return fit_power_law(depths, mean[np.asarray(depths) - 1] ** -0.5).exponent
 
 
@@ -185,6 +173,50 @@ def _exponent_in_width(excess: xr.DataArray) -> Array:
     return np.asarray((wide - narrow) / np.log(float(excess["width"][1] / excess["width"][0])))
 
 
-def _span(values: ArrayLike) -> str:
-    found = np.asarray(values)
-    return f"{found[0]:g} .. {found[-1]:g}"
+CLAIMS = (
+    Claim(
+        id="A4",
+        source="Zhang et al. 2026, eq. 21",
+        statement="A_l = O(l^2), negligible beside B_l",
+        checks=(
+            *checks("mlp_depth", judge_output_term_growth, judge_negligible_output_term),
+            *checks("cnn_overlap", depth_growth.judge_output_term),
+        ),
+        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
+        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
+        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
+    ),
+    Claim(
+        id="A5",
+        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 1",
+        statement="eta* = kappa L^(-3/2), for any kernel, grid and width",
+        checks=(
+            *checks("learning_rate_scale", judge_asymptote, judge_power_law_in_use),
+            *checks("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes), stencil_slopes.judge_one_exponent),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit, "
+        "for every stencil and grid; kappa is 1/taps times a function of the number of sites",
+        premise="the limit of many layers is taken at depths of ten",
+    ),
+    Claim(
+        id="A6",
+        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
+        statement="finite channels correct by O(1/C), uniformly in depth",
+        checks=(
+            *checks("mlp_depth", judge_uniform_correction),
+            *checks(
+                "cnn_finite_channels",
+                channel_corrections.judge_uniform_in_depth,
+                of_rival(channel_corrections.judge_function_of_ratio),
+            ),
+        ),
+        replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
+        premise="corrections of order 1/C are made in every layer, and add up",
+    ),
+    Claim(
+        id="A21",
+        source="Zhang et al. 2026, table 1, figure 3",
+        statement="measured slopes of -1.18 .. -1.57, mean -1.38, deviate from -1.5 because depth is finite",
+        checks=checks("learning_rate_scale", judge_table_1),
+    ),
+)

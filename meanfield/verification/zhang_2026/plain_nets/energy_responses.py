@@ -11,19 +11,16 @@ which grows with depth even at l = 1, by the gates above; ReLU's gates do not re
 multiplies the mean of B_l by exp(R^2 v / 2n).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.inputs import input_products, white_input
 from meanfield.theory.mean_field.layers import forward_moments
 from meanfield.theory.mean_field.transport import Transport
-
-Array = NDArray[np.float64]
 
 # Step in log c for the responses, whose relative error is of its order.
 STEP = 1e-4

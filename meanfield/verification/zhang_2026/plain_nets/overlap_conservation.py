@@ -1,70 +1,74 @@
-"""Claims on overlaps of parameter directions, judged on draws: conservation in mean, and the variance a layer adds."""
-
-from __future__ import annotations
+"""Zhang et al. 2026 on overlaps of parameter directions: conserved in mean, with a variance that every layer adds."""
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import fit_power_law
-from meanfield.verification.verdicts import Deviation, Finding, effective_draws, weigh
-
-# Findings of one run, over which its false-alarm budget is split.
-FINDINGS = 4
+from meanfield.verification.claims import Claim, checks, of_rival
+from meanfield.verification.drawn_slopes import drawn_law, shown
+from meanfield.verification.judges import Contest, Judges, slope_contest
+from meanfield.verification.verdicts import Deviation, effective_draws
 
 # Standard errors below this are rounding: the overlap is the same in every draw.
 ROUNDING = 1e-12
 
 
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per claim, over all pairs and layers of a run of `sims.overlap_recursion`."""
-    return [judge_mean(dataset), judge_conditional_mean(dataset), judge_square(dataset), judge_added_variance(dataset)]
+def effective_overlap_draws(dataset: xr.Dataset) -> float:
+    """Kish's count for the worst squared overlap: few, where rare draws make it."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return effective_draws(dataset, "squared_overlap")
 
 
-def judge_mean(dataset: xr.Dataset) -> Finding:
-    """The mean overlap by the exact law; rival: conserved from where it begins (P0 Lemma 1).
-
-    For directions of one layer the two agree; for different layers the exact mean steps from 0 to 1/(2 pi q n).
-    """
-    claim = deviation(dataset, "overlap", dataset["overlap_exact"])
-    rival = deviation(dataset, "overlap", _as_it_begins(dataset["overlap_exact"]))
-    titles = "mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers"
-    return finding(dataset, (titles, "conserved for every pair (P0 Lemma 1, eq. 14)"), claim, rival)
+# The judges of `sims.overlap_recursion`, on all pairs of directions and all layers.
+JUDGES = Judges("Zhang et al. 2026", effective=effective_overlap_draws)
+findings = JUDGES.findings
+# Two of them judge `sims.cnn_finite_channels` too, beside those of `channel_corrections` and `stencil_slopes`.
+CHANNEL_FINDINGS = 9
+CHANNEL_JUDGES = Judges("Zhang et al. 2026", findings=CHANNEL_FINDINGS, effective=effective_overlap_draws)
 
 
-def judge_conditional_mean(dataset: xr.Dataset, findings: int = FINDINGS) -> Finding:
-    """E[T_h | z^(l)] = T_l as written (P0 eq. 14); rival: the gated overlap, as z^(l) fixes the gates of layer l."""
+@JUDGES.decide
+def judge_mean(dataset: xr.Dataset) -> Contest:
+    """Mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers; rival:
+    conserved for every pair (Zhang et al. 2026, lemma 1, eq. 14)."""
+    exact = dataset["overlap_exact"]
+    return Contest(*(deviation(dataset, "overlap", expected) for expected in (exact, _as_it_begins(exact))))
+
+
+@JUDGES.decide
+def judge_conditional_mean(dataset: xr.Dataset) -> Contest:
+    """Mean overlap above layer {at}, given z^({at}), is the overlap at layer {at}; rival: the gated overlap at layer
+    {at}, over q; source: eq. 14; measured: E[T_h | z^(l)], where z^(l) fixes the gates of layer l too."""
     at = int(dataset.attrs["fixed_layers"])
-    above = dataset.sel(layer=slice(at + 1, None))
-    own = dataset.sel(layer=at)
-    claim = deviation(above, "overlap", own["overlap_given"], suffix="_given")
-    rival = deviation(above, "overlap", own["gated_overlap_given"], suffix="_given")
-    titles = f"mean overlap above layer {at}, given z^({at}), is the overlap at layer {at} (P0 eq. 14)"
-    return finding(dataset, (titles, f"the gated overlap at layer {at}, over q"), claim, rival, findings)
+    above, own = dataset.sel(layer=slice(at + 1, None)), dataset.sel(layer=at)
+    claim, rival = (
+        deviation(above, "overlap", own[f"{name}_given"], "_given") for name in ("overlap", "gated_overlap")
+    )
+    return Contest(claim, rival, words={"at": at})
 
 
-def judge_square(dataset: xr.Dataset) -> Finding:
-    """The mean squared overlap by the exact recursion; rival: no growth after the layer above the first."""
-    claim = deviation(dataset, "squared_overlap", dataset["squared_overlap_exact"])
-    rival = deviation(dataset, "squared_overlap", _as_it_begins(dataset["squared_overlap_exact"]))
-    titles = "mean squared overlap follows the exact recursion", "it stays as it begins"
-    return finding(dataset, titles, claim, rival)
+@JUDGES.decide
+def judge_square(dataset: xr.Dataset) -> Contest:
+    """Mean squared overlap follows the exact recursion; rival: it stays as it begins."""
+    exact = dataset["squared_overlap_exact"]
+    return Contest(*(deviation(dataset, "squared_overlap", expected) for expected in (exact, _as_it_begins(exact))))
 
 
-def judge_added_variance(dataset: xr.Dataset, findings: int = FINDINGS) -> Finding:
-    """Var(T_h | layers below) = C0 / C_h (P0 Lemma 5), by its log-log slope in the width; rival: slope -1/2."""
-    widths = dataset["width_above"].values
-    slopes = []
-    for pair in dataset["pair"].values:
-        at = dataset.sel(pair=pair)
-        value, stderr = (at[f"overlap_variance{part}_by_width"].values for part in ("", "_stderr"))
-        if np.all(value > ROUNDING):
-            slopes.append(fit_power_law(widths, value, stderr))
-    slope, error = (np.array([getattr(law, name) for law in slopes]) for name in ("exponent", "stderr"))
-    claim, rival = (Deviation(slope - value, error, np.zeros_like(slope)) for value in (-1.0, -0.5))
-    shown = ", ".join(f"{s:.3f} +- {e:.3f}" for s, e in zip(slope, error, strict=True))
-    titles = "given the layers below, a layer of C units adds a variance of C0/C (P0 Lemma 5, eq. 27)", "C^(-1/2)"
-    comparisons, draws = findings * len(slope), dataset.attrs["draws_given"]
-    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=f"slopes in C by pair: {shown}")
+@JUDGES.decide
+def judge_added_variance(dataset: xr.Dataset) -> Contest:
+    """Given the layers below, a layer of C units adds a variance of C0/C; rival: C^(-1/2); source: lemma 5, eq. 27;
+    measured: the slope in C of every pair whose overlap varies."""
+    name = "overlap_variance_by_width"
+    columns = dataset[["overlap_variance_by_width", "overlap_variance_stderr_by_width"]]
+    columns = columns.rename(overlap_variance_stderr_by_width=f"{name}_stderr")
+    pairs = (columns.sel(pair=pair) for pair in dataset["pair"].values)
+    laws = [drawn_law(at, "width_above", name) for at in pairs if np.all(at[name].values > ROUNDING)]
+    words, draws = f"slopes in C by pair: {shown(*laws)}", dataset.attrs["draws_given"]
+    return slope_contest(*laws, claimed=-1.0, rival=-0.5, draws=draws, effective=draws, shown=words)
+
+
+judge_conditional_mean_of_channels, judge_added_variance_of_channels = (
+    CHANNEL_JUDGES.decide(judge.decide) for judge in (judge_conditional_mean, judge_added_variance)
+)
 
 
 def _as_it_begins(exact: xr.DataArray) -> xr.DataArray:
@@ -85,16 +89,26 @@ def deviation(
     return Deviation((measured.values - value)[known], stderr[known], granted[known] + rounding)
 
 
-def finding(
-    dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, findings: int = FINDINGS
-) -> Finding:
-    """The verdict at the run's false-alarm budget, split over its findings and all their points."""
-    comparisons, draws = findings * claim.difference.size, dataset.attrs["draws"]
-    effective = effective_overlap_draws(dataset)
-    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, effective=effective)
-
-
-def effective_overlap_draws(dataset: xr.Dataset) -> float:
-    """Kish's count for the worst squared overlap: few, where rare draws make it."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return effective_draws(dataset, "squared_overlap")
+CLAIMS = (
+    Claim(
+        id="A1",
+        source="Zhang et al. 2026, lemma 1, eq. 14; Zhang et al. 2025",
+        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters",
+        checks=(
+            *checks("overlap_recursion", of_rival(judge_mean), judge_conditional_mean),
+            *checks("cnn_finite_channels", judge_conditional_mean_of_channels),
+        ),
+        replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
+        "given z^(l) it is the gated overlap over q that is conserved",
+        premise="gates are taken for independent of the tangents that pass them",
+    ),
+    Claim(
+        id="A11",
+        source="Zhang et al. 2026, lemma 5, eq. 27",
+        statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
+        checks=(
+            *checks("overlap_recursion", judge_added_variance),
+            *checks("cnn_finite_channels", judge_added_variance_of_channels),
+        ),
+    ),
+)

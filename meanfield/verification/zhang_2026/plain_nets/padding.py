@@ -1,43 +1,31 @@
-"""Claims on padding: P0's remark B and Lemma 3, and the laws that zero padding follows instead."""
+"""Zhang et al. 2026 on padding, remark B and lemma 3, and the laws that zero padding follows instead."""
 
-from __future__ import annotations
+from functools import partial
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from meanfield.common.estimates import PowerLaw, log_slope
-from meanfield.verification.verdicts import Deviation, Finding, Verdict, effective_draws, judge_computed, weigh
-
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.drawn_slopes import shown, span
+from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
+from meanfield.verification.verdicts import Deviation, Verdict, judge_computed
 
 LABEL_SCALE = "label_learning_rate_scale"
-# Findings of one run, over which its false-alarm budget is split.
-FINDINGS = 9
 # How near an exponent over one doubling of the grid must be to a limit to be called by its name.
 NEAR = 0.15
 # Rounding that sums over a set leave in an identity.
 ROUNDING = 1e-9
 
-
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per claim, on a run of `sims.cnn_padding`."""
-    return [
-        judge_mean_field(dataset),
-        judge_exponent(dataset, place=0),
-        judge_exponent(dataset, place=-1),
-        judge_uniform_correction(dataset),
-        judge_decay(dataset, _lines(dataset)[0]),
-        judge_turning(dataset),
-        judge_half(dataset, "1D linear"),
-        judge_half(dataset, "1D ReLU"),
-        judge_missing_terms(dataset),
-    ]
+# The judges of `sims.cnn_padding`.
+JUDGES = Judges("Zhang et al. 2026")
+findings = JUDGES.findings
 
 
-def _lines(dataset: xr.Dataset) -> list[str]:
-    """The grids of one dimension that are drawn, by rising length."""
-    return [str(name) for name in dataset["grid"].values if str(name).isdigit()]
+def _line(dataset: xr.Dataset, place: int) -> str:
+    """The grid of one dimension at this place, by rising length."""
+    return [str(name) for name in dataset["grid"].values if str(name).isdigit()][place]
 
 
 def ratio_slope(at: xr.Dataset) -> PowerLaw:
@@ -53,20 +41,19 @@ def theory_ratio_slope(at: xr.Dataset) -> float:
 def _scale_slope(at: xr.Dataset, scale: Array) -> PowerLaw:
     """Weighted slope over depths; rows of ``scale`` are zero and circular padding."""
     errors = np.hypot(*(at[f"{LABEL_SCALE}_stderr"] / at[LABEL_SCALE]).values)
-    log_depth = np.log(at["depth"].values)
-    fit, covariance = np.polyfit(log_depth, np.log(scale[0] / scale[1]), 1, w=1 / errors, cov="unscaled")
-    return PowerLaw(float(fit[0]), float(np.sqrt(covariance[0, 0])), float(np.exp(fit[1])))
+    ratio = scale[0] / scale[1]
+    return fit_power_law(at["depth"].values, ratio, errors * ratio)
 
 
 def layer_decay(at: xr.Dataset) -> tuple[float, float]:
     """Drawn slope of ln(B_l zero / circular) per layer over the deeper half of one grid's deepest nets, its error."""
     deep = _deep(at.sizes["layer"])
     layers = np.exp(at["layer"].values[deep])  # slopes of logarithms are taken in ln x: here x = e^l
-    slopes = [
-        log_slope(layers, one["label_term"].values[deep], one["label_term_covariance"].values[deep, deep])
-        for one in (at.sel(padding=padding) for padding in ("zero", "circular"))
-    ]
-    return slopes[0].exponent - slopes[1].exponent, float(np.hypot(slopes[0].stderr, slopes[1].stderr))
+    zero, circular = (
+        log_slope(layers, net["label_term"].values[deep], net["label_term_covariance"].values[deep, deep])
+        for net in (at.sel(padding=padding) for padding in ("zero", "circular"))
+    )
+    return zero.exponent - circular.exponent, float(np.hypot(zero.stderr, circular.stderr))
 
 
 def theory_layer_decay(at: xr.Dataset) -> float:
@@ -101,91 +88,80 @@ def correction_exponent(dataset: xr.Dataset, family: str = "1D ReLU") -> float:
     return float(np.polyfit(np.log(layer[chosen]), np.log(lost[chosen]), 1)[0]) if chosen.sum() > 1 else float("nan")
 
 
-def judge_mean_field(dataset: xr.Dataset) -> Finding:
-    """The zero-padded mean field on every grid and at every layer; rival: the circular one."""
+@JUDGES.decide
+def judge_mean_field(dataset: xr.Dataset) -> Contest:
+    """Zero-padded draws follow the zero-padded mean field; rival: the circular one."""
     at = dataset.sel(padding="zero")
-    energy, stderr = at["label_term"].values.ravel(), at["label_term_stderr"].values.ravel()
-    allowance = at["finite_width_allowance"].values.ravel()
-    theories = (
+    energy, stderr, granted = (
+        at[name].values.ravel() for name in ("label_term", "label_term_stderr", "finite_width_allowance")
+    )
+    zero, circular = (
         dataset["label_term_mean_field"].sel(padding=padding).values.ravel() for padding in ("zero", "circular")
     )
-    claim, rival = (Deviation(energy - theory, stderr, allowance * theory) for theory in theories)
-    titles = "zero-padded draws follow the zero-padded mean field", "the circular one"
-    effective = effective_draws(at, "label_term")
-    return _drawn(dataset, titles, claim, rival, _share(at, "label_term"), effective=effective)
+    claim, rival = (Deviation(energy - theory, stderr, granted * theory) for theory in (zero, circular))
+    return Contest(claim, rival).carried_by(at, "label_term").shared_in(at, "label_term")
 
 
-def judge_exponent(dataset: xr.Dataset, place: int) -> Finding:
-    """P0 remark B on one of the lines, by its place: eta* has the depth exponent of circular padding.
-
-    Rival: the mean field's. Finite width may move each scale by half of its allowance, in opposite directions at worst.
-    """
-    grid = _lines(dataset)[place]
-    at = dataset.sel(grid=grid)
-    law, theory = ratio_slope(at), theory_ratio_slope(at)
-    allowed = float(np.log1p(at["finite_width_allowance"].values.max()))
-    depths = at["depth"].values
-    slack = np.array([0.5 * allowed / np.log(depths[-1] / depths[0])])
-    sides = [Deviation(np.array([law.exponent - x]), np.array([law.stderr]), slack) for x in (0.0, theory)]
-    shown = f"slope of the ratio {law.exponent:.3f} +- {law.stderr:.3f}, allowance {slack[0]:.3f}"
-    titles = (
-        f"on {grid} sites padding leaves the exponent of eta* of B over depths {depths[0]} .. {depths[-1]} (P0 B)",
-        f"it changes by {theory:.3f}, the mean field's",
-    )
-    return _drawn(dataset, titles, sides[0], sides[1], _share(at, LABEL_SCALE), shown)
+@JUDGES.decide_each({"place": 0}, {"place": -1})
+def judge_exponent(dataset: xr.Dataset, place: int) -> Contest:
+    """On {grid} sites padding leaves the exponent of eta* of B over depths {depths}; rival: it changes by
+    {theory:.3f}, the mean field's; source: remark B."""
+    at = dataset.sel(grid=_line(dataset, place))
+    law, theory, depths = ratio_slope(at), theory_ratio_slope(at), at["depth"].values
+    # Finite width may move each scale by half of its allowance, in opposite directions at worst.
+    slack = 0.5 * float(np.log1p(at["finite_width_allowance"].values.max())) / np.log(depths[-1] / depths[0])
+    words = {"grid": _line(dataset, place), "depths": span(depths), "theory": theory}
+    made = slope_contest(law, claimed=0.0, rival=theory, allowance=slack).shared_in(at, LABEL_SCALE)
+    return made.saying(f"slope of the ratio {shown(law)}, allowance {slack:.3f}", **words)
 
 
-def judge_uniform_correction(dataset: xr.Dataset) -> Finding:
-    """The correction is O(boundary fraction) with one constant at all depths; rival: growing as the root of depth."""
+@JUDGES.decide
+def judge_uniform_correction(dataset: xr.Dataset) -> Ruling:
+    """The correction by zero padding is the boundary fraction times one constant for all depths; rival: times
+    l^(1/2), as signals diffuse inwards; source: remark B; measured: the power of the layer that the computed
+    correction grows with."""
     exponent = correction_exponent(dataset)
-    at = dataset.sel(family="1D ReLU")
-    bdry = at["far_boundary_fraction"].dropna("sites")
-    return Finding(
-        claim="the correction by zero padding is the boundary fraction times one constant for all depths (P0 B)",
-        rival="times l^(1/2), as signals diffuse inwards",
-        verdict=judge_computed(exponent, 0.0, 0.5, NEAR),
-        evidence=f"1 - F zero/circular grows as l^{exponent:.3f} on {bdry['sites'].values[-1]} sites, computed",
-    )
+    largest = dataset["far_boundary_fraction"].sel(family="1D ReLU").dropna("sites")["sites"].values[-1]
+    evidence = f"1 - F zero/circular grows as l^{exponent:.3f} on {largest} sites, computed"
+    return Ruling(judge_computed(exponent, 0.0, 0.5, NEAR), evidence)
 
 
-def judge_decay(dataset: xr.Dataset, grid: str) -> Finding:
-    """Label terms of one zero-padded net fall by lambda per layer against circular ones; rival: they do not fall."""
-    at = dataset.sel(grid=grid)
+@JUDGES.decide_each({"grid": ""})
+def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
+    """On {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}; rival: no decay: a constant factor;
+    measured: the slope in l of ln(B_l zero / circular)."""
+    name = grid or _line(dataset, 0)
+    at = dataset.sel(grid=name)
     slope, stderr = layer_decay(at)
     law, theory = float(np.log(at["transport_eigenvalue"])), theory_layer_decay(at)
     deep = np.log1p(at["finite_width_allowance"].values.max(axis=0))[_deep(at.sizes["layer"])]
-    slack = np.array([(deep[-1] - deep[0]) / (len(deep) - 1)])
-    claim, rival = (Deviation(np.array([slope - x]), np.array([stderr]), slack) for x in (law, 0.0))
-    titles = f"on {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}", "no decay: a constant factor"
-    shown = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack[0]:.4f}"
-    return _drawn(dataset, titles, claim, rival, _share(at, "label_term"), shown)
+    slack = (deep[-1] - deep[0]) / (len(deep) - 1)
+    made = contest(slope, stderr, claimed=law, rival=0.0, allowance=slack).shared_in(at, "label_term")
+    drawn = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack:.4f}"
+    return made.saying(drawn, grid=name, law=law)
 
 
-def judge_turning(dataset: xr.Dataset) -> Finding:
-    """Growth ends, and turns into decay, at a depth of the order of N^2; rival: N, as for stencils that drift."""
+@JUDGES.decide
+def judge_turning(dataset: xr.Dataset) -> Ruling:
+    """The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N + 1."""
     exponent, drift = (size_exponent(dataset, family, "turning_depth") for family in ("1D ReLU", "1D ReLU, 2 taps"))
-    return Finding(
-        claim="the cubic growth turns into decay at a depth of the order of (N + 1)^2 (docs/theory.md section 7)",
-        rival="N + 1",
-        verdict=judge_computed(exponent, 2.0, 1.0, NEAR),
-        evidence=f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed",
-    )
+    evidence = f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed"
+    return Ruling(judge_computed(exponent, 2.0, 1.0, NEAR), evidence)
 
 
-def judge_half(dataset: xr.Dataset, family: str) -> Finding:
-    """Half of the energy is lost at a depth of the order of N^2 too; rival: N."""
+@JUDGES.decide_each({"family": "1D linear"}, {"family": "1D ReLU"})
+def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
+    """{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7); rival:
+    N + 1."""
     exponent = size_exponent(dataset, family, "half_depth")
-    return Finding(
-        claim=f"{family}: half of the overlap energy is lost at a depth of the order of (N + 1)^2 "
-        "(docs/theory.md section 7)",
-        rival="N + 1",
-        verdict=judge_computed(exponent, 2.0, 1.0, NEAR),
-        evidence=f"exponent {exponent:.3f} between the two largest lines, computed",
-    )
+    evidence = f"exponent {exponent:.3f} between the two largest lines, computed"
+    return Ruling(judge_computed(exponent, 2.0, 1.0, NEAR), evidence)
 
 
-def judge_missing_terms(dataset: xr.Dataset) -> Finding:
-    """P0 Lemma 3 on every set tried, for the worst function there is; rival: the same bound without the factor k."""
+@JUDGES.decide
+def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
+    """Sums over stencils miss at most k bdry sup|f|, and nothing on a torus; rival: bdry sup|f|, without the factor
+    k; source: lemma 3; measured: all sets tried, each with the worst function there is."""
     bound, largest = dataset["missing_bound"].values, dataset["missing_largest"].values
     torus = float(np.nanmax(dataset["missing_circular"]))
     holds = bool(np.all(largest <= bound + ROUNDING)) and torus <= ROUNDING
@@ -193,34 +169,23 @@ def judge_missing_terms(dataset: xr.Dataset) -> Finding:
     broken = bool(np.any(without > 1 + ROUNDING))
     verdict = Verdict.REFUTED if not holds else Verdict.CONFIRMED if broken else Verdict.INCONCLUSIVE
     evidence = f"at most {(largest / bound).max():.3f} of the bound is reached; {without.max():.3g} times the rival's"
-    return Finding(
-        claim="sums over stencils miss at most k bdry sup|f|, and nothing on a torus (P0 Lemma 3)",
-        rival="bdry sup|f|, without the factor k",
-        verdict=verdict,
-        evidence=f"{evidence}; on a torus {torus:.0e}",
-    )
+    return Ruling(verdict, f"{evidence}; on a torus {torus:.0e}")
 
 
-def _drawn(
-    dataset: xr.Dataset,
-    titles: tuple[str, str],
-    claim: Deviation,
-    rival: Deviation,
-    share: float,
-    shown: str = "",
-    effective: float | None = None,
-) -> Finding:
-    return weigh(
-        titles,
-        claim,
-        rival,
-        comparisons=FINDINGS * claim.difference.size,
-        draws=dataset.attrs["draws"],
-        effective=effective,
-        largest_share=share,
-        shown=shown,
-    )
-
-
-def _share(at: xr.Dataset, name: str) -> float:
-    return float(at[f"{name}_largest_share"].max())
+CLAIMS = (
+    Claim(
+        id="A7",
+        source="Zhang et al. 2026, remark B, section E.2",
+        statement="zero padding corrects eta* by O(boundary fraction) and leaves its exponent",
+        checks=checks("cnn_padding", partial(judge_exponent, place=0), judge_uniform_correction),
+        replaced_by="a correction of the boundary fraction times about l^(1/2), as the boundary layer grows inwards; "
+        "at a depth of the order of N^2 growth turns into the decay lambda^(2 l) of overlap energies",
+        premise="the error of one layer is taken for that of all; what leaves the grid is lost at every layer",
+    ),
+    Claim(
+        id="A8",
+        source="Zhang et al. 2026, lemma 3, eq. 24",
+        statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
+        checks=checks("cnn_padding", judge_missing_terms),
+    ),
+)

@@ -1,46 +1,40 @@
-"""Claims on stencils, grids and dimensions: slope and prefactor of the label term's eta*(L) of convolutional nets."""
-
-from __future__ import annotations
+"""Zhang et al. 2026 on stencils and grids: slope and prefactor of the label term's eta*(L) of convolutional nets."""
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.verification.verdicts import Deviation, Finding, weigh
-from meanfield.verification.zhang_2026.plain_nets.channel_corrections import FINDINGS, gram_term
-
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import PowerLaw
+from meanfield.verification.drawn_slopes import drawn_law, theory_slope
+from meanfield.verification.judges import Contest, Judges, contest
+from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.verdicts import Deviation
+from meanfield.verification.zhang_2026.plain_nets.channel_corrections import gram_term
+from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import CHANNEL_FINDINGS
 
 SCALE = "label_learning_rate_scale"
-PAPERS_EXPONENT = -1.5
-# Slopes that P0 fitted to trained nets by stencil size (appendix E.3, figure 7).
+# Slopes that the paper fitted to trained nets by stencil size (appendix E.3, figure 7).
 PRINTED = {3: -1.74, 4: -1.44, 5: -1.46}
 
-
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per claim on slopes and prefactors."""
-    return [
-        judge_slopes(dataset),
-        judge_one_exponent(dataset),
-        judge_one_prefactor(dataset),
-        judge_prefactors(dataset),
-    ]
+# Judges of `sims.cnn_finite_channels`.
+JUDGES = Judges("Zhang et al. 2026", draws="draws_slope", findings=CHANNEL_FINDINGS)
+findings = JUDGES.findings
 
 
 def drawn_slope(at: xr.Dataset) -> PowerLaw:
     """Slope over the depths of one stencil's drawn scales."""
-    return fit_power_law(at["depth"].values, at[SCALE].values, at[f"{SCALE}_stderr"].values)
+    return drawn_law(at, "depth", SCALE)
 
 
 def mean_field_slope(at: xr.Dataset) -> float:
     """The same slope of the mean field, its points weighted as the drawn ones."""
-    return _weighted_slope(at, np.log(at[f"{SCALE}_mean_field"].values))
+    return theory_slope(at, "depth", SCALE, np.log(at[f"{SCALE}_mean_field"].values))
 
 
 def finite_width_slack(at: xr.Dataset) -> float:
     """What finite width does to the slope of one site with as many units, exactly."""
-    return abs(_weighted_slope(at, at["log_one_site_shift"].values))
+    return abs(theory_slope(at, "depth", SCALE, at["log_one_site_shift"].values))
 
 
 def prefactor(at: xr.Dataset) -> tuple[float, float]:
@@ -50,56 +44,55 @@ def prefactor(at: xr.Dataset) -> tuple[float, float]:
     return float(weight @ np.log((at[SCALE] / at[f"{SCALE}_mean_field"]).values)), float(np.sum(relative**-2) ** -0.5)
 
 
-def judge_slopes(dataset: xr.Dataset) -> Finding:
-    """Every stencil's slope, and their mean, by the mean field; rival: -3/2 over the same depths."""
+@JUDGES.decide
+def judge_slopes(dataset: xr.Dataset) -> Contest:
+    """eta* of the label term falls as the mean field says, on every grid and stencil; rival: as L^(-3/2); measured:
+    slopes in L of every stencil, and their mean."""
     slope, stderr, expected, slack = (np.append(column, column.mean()) for column in _slopes(dataset))
     stderr[-1] /= np.sqrt(stderr.size - 1)
-    claim, rival = (Deviation(slope - value, stderr, slack) for value in (expected, np.full_like(slope, -1.5)))
-    titles = "eta* of the label term falls as the mean field says, on every grid and stencil", "as L^(-3/2)"
-    shown = f"mean slope {slope[-1]:.3f}, mean field {expected[-1]:.3f}"
-    return _finding(dataset, titles, claim, rival, shown)
+    words = f"mean slope {slope[-1]:.3f}, mean field {expected[-1]:.3f}"
+    return contest(slope, stderr, claimed=expected, rival=PAPERS_EXPONENT, allowance=slack, shown=words)
 
 
-def judge_one_exponent(dataset: xr.Dataset) -> Finding:
-    """One slope for all (P0 Proposition 3.3); rival: slopes of 3, 4, 5 taps as far apart as P0 fitted them."""
+@JUDGES.decide
+def judge_one_exponent(dataset: xr.Dataset) -> Contest:
+    """The exponent does not depend on stencil, grid or dimension; rival: slopes for 3, 4, 5 taps as far apart as
+    those that the paper fitted, -1.74, -1.44, -1.46 (appendix E.3); source: proposition 3.3; measured: slopes less
+    their mean, granted as much as the mean field's differ."""
     slope, stderr, expected, _ = _slopes(dataset)
-    claim = Deviation(slope - slope.mean(), stderr, np.abs(expected - expected.mean()))
     drawn = {count: _mean_slope(dataset["taps"].values == count, slope, stderr) for count in PRINTED}
     (first, error), *others = drawn.values()
     printed = np.array(list(PRINTED.values()))
     apart, errors = (np.array(column) for column in zip(*others, strict=True))
-    rival = Deviation(apart - first - (printed[1:] - printed[0]), np.hypot(errors, error), np.zeros(len(others)))
-    titles = (
-        "the exponent does not depend on stencil, grid or dimension (P0 Proposition 3.3)",
-        "slopes for 3, 4, 5 taps as far apart as P0 fitted them, -1.74, -1.44, -1.46 (E.3)",
-    )
-    return _finding(dataset, titles, claim, rival, f"slopes {slope.min():.3f} .. {slope.max():.3f}")
+    claim = Deviation(slope - slope.mean(), stderr, np.abs(expected - expected.mean()))
+    rival = Deviation(apart - first - (printed[1:] - printed[0]), np.hypot(errors, error))
+    return Contest(claim, rival, shown=f"slopes {slope.min():.3f} .. {slope.max():.3f}")
 
 
-def judge_one_prefactor(dataset: xr.Dataset) -> Finding:
-    """One prefactor for all stencils and grids, set by the activation (P0 eq. 22); rival: the mean field's."""
-    claim, rival = _prefactor_deviations(dataset)
-    titles = "the prefactor does not depend on stencil or grid (P0 section 3.3, eq. 22)", "the mean field's, as 1/taps"
-    return _finding(dataset, titles, claim, rival, "")
+@JUDGES.decide
+def judge_one_prefactor(dataset: xr.Dataset) -> Contest:
+    """The prefactor does not depend on stencil or grid; rival: the mean field's, as 1/taps; source: section 3.3, eq.
+    22; measured: log ratios to the first stencil's, granted half the Gram terms of both."""
+    ratio, stderr, known, slack = _prefactor_ratios(dataset)
+    return contest(ratio, stderr, claimed=0.0, rival=known, allowance=slack)
 
 
-def judge_prefactors(dataset: xr.Dataset) -> Finding:
-    """Prefactors relative to the first stencil's by the mean field: 1/k at as many sites; rival: one prefactor."""
-    rival, claim = _prefactor_deviations(dataset)
-    titles = "prefactors are the mean field's: as 1/taps, and more sites more", "one prefactor"
-    return _finding(dataset, titles, claim, rival, "")
+@JUDGES.decide
+def judge_prefactors(dataset: xr.Dataset) -> Contest:
+    """Prefactors are the mean field's: as 1/taps, and more sites more; rival: one prefactor."""
+    ratio, stderr, known, slack = _prefactor_ratios(dataset)
+    return contest(ratio, stderr, claimed=known, rival=0.0, allowance=slack)
 
 
-def _prefactor_deviations(dataset: xr.Dataset) -> tuple[Deviation, Deviation]:
-    """Of log ratios to the first stencil: from 0, and from the mean field's; half the Gram terms are granted."""
+def _prefactor_ratios(dataset: xr.Dataset) -> tuple[Array, Array, Array, Array]:
+    """Log ratios to the first stencil's: drawn, their errors, the mean field's, and half the Gram terms."""
     stencils = [dataset.isel(stencil=place) for place in range(dataset.sizes["stencil"])]
     excess, error = np.array([prefactor(at) for at in stencils]).T
     known = np.array([float(np.log(at[f"{SCALE}_mean_field"]).mean()) for at in stencils])
     gram = np.array([gram_term(float(at["sites"]), float(at["taps"])) for at in stencils])
     slack = 0.5 * (gram[1:] + gram[0]) / float(dataset.attrs["slope_channels"])
-    beyond, stderr = excess[1:] - excess[0], np.hypot(error[1:], error[0])
     apart = known[1:] - known[0]
-    return Deviation(beyond + apart, stderr, slack), Deviation(beyond, stderr, slack)
+    return excess[1:] - excess[0] + apart, np.hypot(error[1:], error[0]), apart, slack
 
 
 def _slopes(dataset: xr.Dataset) -> tuple[Array, Array, Array, Array]:
@@ -113,13 +106,3 @@ def _slopes(dataset: xr.Dataset) -> tuple[Array, Array, Array, Array]:
 def _mean_slope(chosen: NDArray[np.bool_], slope: Array, stderr: Array) -> tuple[float, float]:
     """Of some stencils: the mean of their slopes, and its error."""
     return float(slope[chosen].mean()), float(np.sqrt(np.square(stderr[chosen]).sum()) / chosen.sum())
-
-
-def _weighted_slope(at: xr.Dataset, logs: Array) -> float:
-    weights = (at[SCALE] / at[f"{SCALE}_stderr"]).values
-    return float(np.polyfit(np.log(at["depth"].values), logs, 1, w=weights)[0])
-
-
-def _finding(dataset: xr.Dataset, titles: tuple[str, str], claim: Deviation, rival: Deviation, shown: str) -> Finding:
-    comparisons, draws = FINDINGS * claim.difference.size, dataset.attrs["draws_slope"]
-    return weigh(titles, claim, rival, comparisons=comparisons, draws=draws, shown=shown)

@@ -1,26 +1,19 @@
-"""Claims on overlaps of parameter directions in residual nets (P0 appendix C.1), judged on draws.
+"""Zhang et al. 2026, appendix C.1, on overlaps of parameter directions in residual nets, judged on draws.
 
-Gates and tangents of a stream depend on each other at order 1/n. What P0 states up to o(1) is granted so much, in
-multiples of 1/n, stated here, of the overlap that a direction has with itself.
+Gates and tangents of a stream depend on each other at order 1/n. What the paper states up to o(1) is granted so much,
+in multiples of 1/n, stated here, of the overlap that a direction has with itself.
 """
-
-from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.verification.verdicts import Deviation, Finding, Verdict, weigh
-from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import (
-    deviation,
-    effective_overlap_draws,
-    finding,
-)
-
-# Findings of one run, over which its false-alarm budget is split.
-FINDINGS = 5
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.drawn_slopes import shown
+from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
+from meanfield.verification.verdicts import Deviation, Finding, Verdict
+from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 
 # Multiple of 1/n by which the next order may change a leading one.
 NEXT_ORDER = 2.0
@@ -29,17 +22,21 @@ NEXT_ORDER = 2.0
 RESOLVED = 4.0
 LEAST_WIDTHS = 3
 
+# The judges of `sims.residual_overlap`, on all pairs and units.
+JUDGES = Judges("Zhang et al. 2026", effective=effective_overlap_draws)
+
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One finding per claim, over all pairs and units of a run of `sims.residual_overlap`."""
-    found = [judge_one_block(dataset), judge_mean_law(dataset)]
-    if _across_blocks(dataset).any():
-        found.append(judge_one_unit(dataset))
-    if has_gates(dataset):
-        found.append(judge_vanishing_deviation(dataset))
-        if dataset["gate_deviation_law"].notnull().any():
-            found.append(judge_deviation_law(dataset))
-    return found
+    """One for every claim that this net can decide."""
+    has_law = has_gates(dataset) and bool(dataset["gate_deviation_law"].notnull().any())
+    judges = {
+        judge_one_block: True,
+        judge_mean_law: True,
+        judge_one_unit: bool(_across_blocks(dataset).any()),
+        judge_vanishing_deviation: has_gates(dataset),
+        judge_deviation_law: has_law,
+    }
+    return [judge(dataset) for judge, can_decide in judges.items() if can_decide]
 
 
 def has_gates(dataset: xr.Dataset) -> bool:
@@ -47,42 +44,37 @@ def has_gates(dataset: xr.Dataset) -> bool:
     return bool(dataset.attrs["gain"] < 1)
 
 
-def judge_one_block(dataset: xr.Dataset) -> Finding:
-    """P0 eq. 31, the mean over one block given all below; rival: gates ignored, in linear nets an overlap that stays.
-
-    Held against nets that are fixed up to a unit, with what stands above redrawn, and in all units of nets redrawn.
-    """
+@JUDGES.decide
+def judge_one_block(dataset: xr.Dataset) -> Contest:
+    """Mean overlap over one block, given all below it, is T + (c/K) T~; rival: {ungated}; source: eq. 31; measured:
+    nets fixed up to a unit and redrawn above it, and all units of nets redrawn."""
     gates = has_gates(dataset)
-    given = deviation(dataset, "overlap", dataset["gated_overlap_below"], suffix="_given")
+    given = deviation(dataset, "overlap", dataset["gated_overlap_below"], "_given")
     redrawn = deviation(dataset, "overlap_innovation", xr.zeros_like(dataset["overlap"]))
-    claim = Deviation(*(np.concatenate(parts) for parts in zip(_parts(given), _parts(redrawn), strict=True)))
-    rival = deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], suffix="_given")
-    titles = (
-        "mean overlap over one block, given all below it, is T + (c/K) T~ (P0 eq. 31)",
-        "T (1 + c/K), gates ignored" if gates else "T, as in plain nets",
-    )
-    return finding(dataset, titles, claim, rival, FINDINGS)
+    rival = deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], "_given")
+    ungated = "T (1 + c/K), gates ignored" if gates else "T, as in plain nets"
+    return Contest(Deviation.joined([given, redrawn]), rival, words={"ungated": ungated})
 
 
-def judge_mean_law(dataset: xr.Dataset) -> Finding:
-    """P0 eq. 35, in paired differences; rival: gates ignored, in linear nets no growth.
+@JUDGES.decide
+def judge_mean_law(dataset: xr.Dataset) -> Contest:
+    """Mean overlap grows by r = (1 + cq/K)^blocks since it began{up_to}; rival: {ungated}; source: eq. 35.
 
-    Exact without gates. With gates epsilon is granted: the scale of the overlap, times its log-growth, over n.
+    In paired differences. Exact without gates.
+
+    With gates epsilon is granted: the scale of the overlap, times its log-growth, over n.
     """
     gates, growth = has_gates(dataset), dataset["growth"]
     granted = gates * dataset["overlap_scale"] * np.log(dataset["growth_bound"]) / dataset.attrs["width"]
-    claim = deviation(dataset, "overlap_excess", xr.zeros_like(growth), allowance=granted)
     at_birth = (dataset["overlap"] - dataset["overlap_excess"]) / growth
     other = dataset["growth_ungated"] if gates else xr.ones_like(growth)
     # Two means of the same draws: at most their errors add up.
     error = dataset["overlap_excess_stderr"] + abs(other / growth - 1) * dataset["overlap_stderr"]
+    claim = deviation(dataset, "overlap_excess", xr.zeros_like(growth), allowance=granted)
     rival = deviation(dataset.assign(overlap_stderr=error), "overlap", other * at_birth, allowance=granted)
-    titles = (
-        f"mean overlap grows by r = (1 + cq/K)^blocks since it began{', up to O(1/n)' * gates} (P0 eq. 35)",
-        "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets",
-    )
-    found = finding(dataset, titles, claim, rival, FINDINGS)
-    return replace(found, evidence=found.evidence + _bound_kept(dataset, at_birth))
+    ungated = "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets"
+    words = {"up_to": ", up to O(1/n)" * gates, "ungated": ungated}
+    return Contest(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
 
 
 def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
@@ -95,41 +87,32 @@ def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
     return f"; at the top {float(nearest['grown']):.4g} times, bound e^(cq) = {float(nearest['growth_bound']):.4g}"
 
 
-def judge_one_unit(dataset: xr.Dataset) -> Finding:
-    """Directions of one unit of the stream in different blocks; rival: they begin at 0, as in plain nets."""
-    chosen = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
-    scale = chosen["overlap_scale"]
-    granted = scale * (NEXT_ORDER + np.log(chosen["growth_bound"])) / dataset.attrs["width"]
-    claim = deviation(chosen, "overlap", scale, allowance=granted)
-    rival = deviation(chosen, "overlap", xr.zeros_like(scale), allowance=granted)
-    titles = "directions of one unit in different blocks overlap like one with itself, up to O(1/n)", "they begin at 0"
-    return finding(dataset, titles, claim, rival, FINDINGS)
+@JUDGES.decide
+def judge_one_unit(dataset: xr.Dataset) -> Contest:
+    """Directions of one unit in different blocks overlap like one with itself, up to O(1/n); rival: they begin at 0,
+    as in plain nets."""
+    pairs = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
+    scale = pairs["overlap_scale"]
+    granted = scale * (NEXT_ORDER + np.log(pairs["growth_bound"])) / dataset.attrs["width"]
+    return Contest(*(deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale)))
 
 
-def judge_vanishing_deviation(dataset: xr.Dataset) -> Finding:
-    """P0 eq. 34, epsilon = o(1) with the width: as 1/n, by its log-log slope at the top unit; rival: it stays."""
+@JUDGES.decide
+def judge_vanishing_deviation(dataset: xr.Dataset) -> Contest | Ruling:
+    """epsilon = E T~ - q E T vanishes with the width, as 1/n; rival: it does not vanish; source: eq. 34: o(1);
+    measured: slopes in the width at the top unit, of every pair where it is resolved."""
     slopes = width_slopes(dataset)
-    resolved = [law for law in slopes.values() if law is not None]
-    shown = ", ".join(f"{name}: {law.exponent:.3f} +- {law.stderr:.3f}" for name, law in slopes.items() if law)
-    left = ", ".join(name for name, law in slopes.items() if law is None)
-    evidence = f"slopes by pair: {shown or 'none'}" + (f"; not resolved: {left}" if left else "")
-    titles = "epsilon = E T~ - q E T vanishes with the width, as 1/n (P0 eq. 34: o(1))", "it does not vanish"
+    resolved = {name: law for name, law in slopes.items() if law is not None}
+    words = ", ".join(f"{name}: {shown(law)}" for name, law in resolved.items()) or "none"
+    left = ", ".join(name for name in slopes if name not in resolved)
+    evidence = f"slopes by pair: {words}" + (f"; not resolved: {left}" if left else "")
     if not resolved:
-        return Finding(*titles, Verdict.INCONCLUSIVE, evidence)
+        return Ruling(Verdict.INCONCLUSIVE, evidence)
     # The next order weighs most at the least width: a law 1/n (1 + NEXT_ORDER / n) has slopes off by so much.
     least = dataset["width"].values[:LEAST_WIDTHS]
     slack = np.log1p(NEXT_ORDER / least[0]) / np.log(least[-1] / least[0])
-    slope, error = (np.array([getattr(law, name) for law in resolved]) for name in ("exponent", "stderr"))
-    claim, rival = (Deviation(slope - value, error, np.full_like(slope, slack)) for value in (-1.0, 0.0))
-    return weigh(
-        titles,
-        claim,
-        rival,
-        comparisons=FINDINGS * len(slope),
-        draws=dataset.attrs["draws"],
-        effective=effective_overlap_draws(dataset),
-        shown=f"{evidence}; allowance {slack:.3f}",
-    )
+    evidence += f"; allowance {slack:.3f}"
+    return slope_contest(*resolved.values(), claimed=-1.0, rival=0.0, allowance=slack, shown=evidence)
 
 
 def width_slopes(dataset: xr.Dataset) -> dict[str, PowerLaw | None]:
@@ -137,32 +120,35 @@ def width_slopes(dataset: xr.Dataset) -> dict[str, PowerLaw | None]:
 
     None where fewer than LEAST_WIDTHS narrow widths in a row are RESOLVED standard errors from 0.
     """
-    found: dict[str, PowerLaw | None] = {}
-    for pair in dataset["pair"].values:
+    slopes: dict[str, PowerLaw | None] = {}
+    for pair in map(str, dataset["pair"].values):
         at = dataset.sel(pair=pair)
-        value, stderr = (at[f"gate_deviation{part}_by_width"].values for part in ("", "_stderr"))
+        value, stderr = (at[f"gate_deviation{end}_by_width"].values for end in ("", "_stderr"))
         count = int(np.cumprod(value > RESOLVED * stderr).sum())
-        chosen = slice(count)
-        is_enough = count >= LEAST_WIDTHS
-        law = fit_power_law(dataset["width"].values[chosen], value[chosen], stderr[chosen]) if is_enough else None
-        found[str(pair)] = law
-    return found
+        columns = (column[:count] for column in (dataset["width"].values, value, stderr))
+        slopes[pair] = fit_power_law(*columns) if count >= LEAST_WIDTHS else None
+    return slopes
 
 
-def judge_deviation_law(dataset: xr.Dataset) -> Finding:
-    """Epsilon of two units, by the gates at which they meet; rival: none, gates independent of tangents."""
+@JUDGES.decide
+def judge_deviation_law(dataset: xr.Dataset) -> Contest:
+    """epsilon of two units is what they meet of each other's gates, at leading order; rival: epsilon is 0, gates
+    independent of tangents."""
     law = dataset["gate_deviation_law"].where(dataset["gate_deviation_law"] != 0)
     granted = NEXT_ORDER * law / dataset.attrs["width"]
-    claim = deviation(dataset, "gate_deviation", law, allowance=granted)
-    rival = deviation(dataset, "gate_deviation", 0.0 * law, allowance=granted)
-    titles = "epsilon of two units is what they meet of each other's gates, at leading order", "epsilon is 0"
-    return finding(dataset, titles, claim, rival, FINDINGS)
+    return Contest(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))
 
 
-def _across_blocks(dataset: xr.Dataset) -> np.ndarray:
+def _across_blocks(dataset: xr.Dataset) -> Array:
     """Pairs of one unit of the stream whose directions begin in different depth units."""
     return np.asarray((dataset["on_one_unit"] == 1) & (dataset["across"] == 1))
 
 
-def _parts(one: Deviation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return one.difference, one.stderr, one.allowance
+CLAIMS = (
+    Claim(
+        id="A12",
+        source="Zhang et al. 2026, lemma 6, eq. 31-35",
+        statement="overlaps obey the one-block identity, and grow in mean by (1 + c q / K)^l, at most e^(c q)",
+        checks=checks("residual_overlap", judge_one_block, judge_mean_law, judge_vanishing_deviation),
+    ),
+)

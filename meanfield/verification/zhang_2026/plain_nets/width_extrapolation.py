@@ -1,14 +1,12 @@
 """Learning-rate scales at infinite width, from draws at two widths."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from meanfield.common.arrays import Array
 
 
 @dataclass(frozen=True)
