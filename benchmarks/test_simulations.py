@@ -30,9 +30,7 @@ from sims import simulation as simulation_module
 
 # What simulations hand to the workers goes through this function, which they look up when they come to it.
 GATE = "simulate_all"
-# Simulations that draw are those that can be told how often.
-DRAWING = "add_run_options("
-NAMES = [name for name in sims.NAMES if DRAWING in Path(str(simulation_module(name).__file__)).read_text()]
+NAMES = [name for name in sims.NAMES if getattr(simulation_module(name), "draws", False)]
 # Theory that comes before the draws and changes none of them: as little as there can be.
 BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
 

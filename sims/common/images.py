@@ -10,9 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.common import stream
-
-Array = NDArray[np.float64]
+from meanfield.common import Array, stream
 
 PHOTO = "grace_hopper.jpg"
 ATTEMPTS_PER_CROP = 100

@@ -27,7 +27,7 @@ def report(
     ``words`` are those that this report alone uses.
     """
     opening = f"Question: {question}\nAnswer:   {answer}"
-    body = "\n\n".join([opening, *_verdicts(findings), *parts])
+    body = "\n\n".join(part for part in (opening, *_verdicts(findings), *parts) if part)
     return "\n".join(map(_fitted, [*body.splitlines(), *_legend(body, words or {})]))
 
 

@@ -88,8 +88,8 @@ def _source(optimizer: str, common: dict[str, Any]) -> str:
     if found.one_layer:
         condition = "condition B.1, branches of one layer"
     if common["parameterization"] == "standard":
-        return f"P1 table {found.number}, entries in grey: standard parameterization"
-    return f"P1 table {found.number} ({condition})"
+        return f"Zheng et al. 2026, table {found.number}, entries in grey: standard parameterization"
+    return f"Zheng et al. 2026, table {found.number} ({condition})"
 
 
 def json(record: Record) -> str:

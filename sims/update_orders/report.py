@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import update_orders as claims
-from sims.common.block_nets import TABLES
+from sims.common.blocks import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 
-QUESTION = "Are the terms of first order in an update of order one in width and depth, as P1 asks?"
+QUESTION = "Are first-order terms of an update of order one in width and depth (Zheng et al. 2026)?"
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -21,14 +21,14 @@ def text(dataset: xr.Dataset) -> str:
 
 def _answer(dataset: xr.Dataset) -> str:
     optimizers = list(map(str, dataset["optimizer"].values))
-    found = [claims.judge_order(dataset, optimizer, "many", 1, 1) for optimizer in optimizers]
-    rows = [
+    judged = [claims.judge_order(dataset, optimizer, "many", 1, 1) for optimizer in optimizers]
+    laws = [
         claims.order_slope(dataset, optimizer, "many", direction, 1, 1)
         for optimizer in optimizers
         for direction in claims.DIRECTIONS
     ]
-    farthest = max(rows, key=lambda row: abs(row.plain))
-    return answer(found, f"its slopes in width and depth are at most {slope(farthest.plain, farthest.plain_stderr)}")
+    farthest = max(laws, key=lambda law: abs(law.plain))
+    return answer(judged, f"its slopes in width and depth are at most {slope(farthest.plain, farthest.plain_stderr)}")
 
 
 def _heading(dataset: xr.Dataset) -> str:

@@ -10,7 +10,7 @@ import xarray as xr
 from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import batch_sizes as claims
-from sims.batch_size import __main__ as simulation
+from sims.batch_size.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused
 
 

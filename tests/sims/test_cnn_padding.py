@@ -7,7 +7,7 @@ import xarray as xr
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import padding as claims
-from sims.cnn_padding import __main__ as simulation
+from sims.cnn_padding.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]

@@ -6,7 +6,7 @@ import pytest
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
-from sims.coordinate_check import __main__ as simulation
+from sims.coordinate_check.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from meanfield.parameterizations import resolve
-from sims.hyperparameters import __main__ as simulation
+from sims.hyperparameters.__main__ import COMMAND as simulation
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
 MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]

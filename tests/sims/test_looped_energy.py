@@ -6,7 +6,7 @@ import pytest
 from figures import looped_energy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_growth as claims
-from sims.looped_energy import __main__ as simulation
+from sims.looped_energy.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

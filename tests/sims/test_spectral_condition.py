@@ -7,7 +7,7 @@ import xarray as xr
 from figures import spectral_condition as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import spectral_products as claims
-from sims.spectral_condition import __main__ as simulation
+from sims.spectral_condition.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
