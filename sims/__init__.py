@@ -1,7 +1,5 @@
 """Simulations, one folder each: `python -m sims.NAME --help`."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of all commands, `python -m sims`, a line each."""
 
-from __future__ import annotations
-
 import sys
 
 from meanfield.common import while_read

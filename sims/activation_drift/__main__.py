@@ -7,8 +7,6 @@ that z^(1) has variance 1, are drawn with each activation and three weight varia
 by layer, and eta* over depths, extrapolated from two widths; the mean field goes on to depths that no width can follow.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Activations and weight variances: what is drawn of each, and what the mean field says of it."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,17 +1,15 @@
 """The printed report on activations: drift by layer, scales and slopes by depth, verdicts."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import COMMON_SWEEP, extrapolated
+from meanfield.verification import COMMON_SWEEP, Finding, extrapolated
 from meanfield.verification import activation_drift as claims
-from sims.common.cells import drawn, fitted, heavy_tail_notes, rows
-from sims.common.report import answer, report
+from sims.common.cells import drawn, fitted, rows
+from sims.common.report import Report, answer
 from sims.common.table import measured, number, signed, table
-
-QUESTION = "Does eta* of smooth activations follow a mean field of their own, and not ReLU's law?"
 
 WORDS = {
     "fan_in": "weights of variance sigma_W^2/fan_in with sigma_W^2 = 1/q; he: 2; energy: 1/E[sigma(G)^2].",
@@ -24,23 +22,10 @@ WORDS = {
 WHOLE = "learning_rate_scale"
 
 
-def text(dataset: xr.Dataset) -> str:
-    """The whole report."""
-    notes = heavy_tail_notes(dataset, (WHOLE, claims.LABEL_SCALE))
-    parts = [_heading(dataset), _drift_table(dataset), _scale_table(dataset), _slope_table(dataset), notes]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     (relu, _), (gelu, _) = (claims.drawn_slope(dataset, case) for case in ("relu", "gelu, he"))
     numbers = f"slopes {relu.exponent:.3f} +- {relu.stderr:.3f} (ReLU), {gelu.exponent:.3f} +- {gelu.stderr:.3f} (GELU)"
     return answer([claims.judge_scales(dataset)], numbers)
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    widths = " and ".join(map(str, dataset["width"].values))
-    run = "MLP, one input, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1"
-    return f"{run.format_map(dataset.attrs)}; widths {widths}, scales extrapolated in 1/width"
 
 
 def _drift_table(dataset: xr.Dataset) -> str:
@@ -106,3 +91,18 @@ def _cnn_slope(at: xr.Dataset) -> float:
 def _far_rate(at: xr.Dataset) -> float:
     logs = np.log(at[f"{claims.LABEL_SCALE}_mean_field"].values)
     return float(logs[-1] - logs[-2])
+
+
+def _widths(dataset: xr.Dataset) -> str:
+    return f"Widths {' and '.join(map(str, dataset['width'].values))}; scales are extrapolated in 1/width."
+
+
+text = Report(
+    question="Does eta* of smooth activations follow a mean field of their own, and not ReLU's law?",
+    answer=_answer,
+    heading="MLP, one input, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1",
+    parts=[_widths, _drift_table, _scale_table, _slope_table],
+    findings=claims.findings,
+    heavy=[WHOLE, claims.LABEL_SCALE],
+    words=WORDS,
+).text

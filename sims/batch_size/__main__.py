@@ -7,8 +7,6 @@ crops of a photograph, and for labels of mean 0, with a mean, and of a linear te
 mean field, a quadratic form of the tangent kernel in the labels' covariance between samples.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

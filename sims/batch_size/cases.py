@@ -1,7 +1,5 @@
 """The nets and batches that `sims.batch_size` draws, case by case."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import dataclass, replace
 from itertools import product

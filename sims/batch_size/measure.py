@@ -1,7 +1,5 @@
 """Terms by case and batch size, drawn, with theory beside; the mini-batch identity; slopes of theory in depth."""
 
-from __future__ import annotations
-
 import argparse
 from itertools import product
 from typing import Any

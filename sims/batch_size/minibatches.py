@@ -1,7 +1,5 @@
 """The mini-batch identity in numbers: every batch of a small population, and batches sampled from a larger one."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,16 +1,16 @@
 """The printed report on batch sizes."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import Finding
 from meanfield.verification import batch_sizes as claims
-from sims.common.cells import against, fitted, heavy_tail_notes, label, predicted, rows
-from sims.common.report import answer, report
+from sims.common.cells import against, fitted, label, predicted, rows
+from sims.common.report import Report, answer
 from sims.common.table import MISSING, measured, number, signed, table
 
-QUESTION = "Does the batch size B move eta* by no more than 1 + O(1/B), for labels of mean 0?"
 WORDS = {
     "rho": "correlation of the inputs of two samples.",
     "teacher": "labels that a linear map of the inputs gives.",
@@ -29,24 +29,10 @@ mean have, or those of a teacher where inputs correlate. At an input outside the
 term for m = 0 is 1/B exactly: eta*_B ~ sqrt(B)."""
 
 
-def text(dataset: xr.Dataset) -> str:
-    """The identity, eta* by case and batch size, output terms, slopes in depth, verdicts."""
-    tables = [_identity(dataset), _scales(dataset), _terms(dataset), _outputs(dataset), _depth(dataset)]
-    notes = heavy_tail_notes(dataset, ["label_term", "output_term"])
-    parts = [_heading(dataset), *tables, LAW, notes]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     terms, sizes = dataset["label_term"].sel(case=claims.INDEPENDENT).values, dataset["batch"].values
     grown = f"{(terms[0] / terms[-1]) ** 0.5:.3g}-fold from B = {sizes[0]} to {sizes[-1]}"
     return answer([claims.judge_printed(dataset)], f"eta* of the label term grows {grown}")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    nets = "MLPs of width {width}, ConvNets of {channels} channels, depth {depth}, outputs {outputs}; relu and he head"
-    run = "unless said otherwise; {draws} draws per case and size, seed {seed}; images: {images}; means over layers,"
-    return f"{nets}\n{run}\nlearning rate 1".format_map(dataset.attrs)
 
 
 def _identity(dataset: xr.Dataset) -> str:
@@ -108,3 +94,17 @@ def _depth(dataset: xr.Dataset) -> str:
 
 def _sizes(dataset: xr.Dataset) -> list[str]:
     return [label(size) for size in dataset["batch"].values]
+
+
+text = Report(
+    question="Does the batch size B move eta* by no more than 1 + O(1/B), for labels of mean 0?",
+    answer=_answer,
+    heading="MLPs of width {width}, ConvNets of {channels} channels, depth {depth}, outputs {outputs}; "
+    "relu and he head unless "
+    "said otherwise; {draws} draws per case and size, seed {seed}; images: {images}; means over "
+    "layers, learning rate 1",
+    parts=[_identity, _scales, _terms, _outputs, _depth, LAW],
+    findings=claims.findings,
+    heavy=["label_term", "output_term"],
+    words=WORDS,
+).text

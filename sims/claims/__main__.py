@@ -5,8 +5,6 @@ on their datasets, and writes the verdicts as a table, Markdown, JSON and one HT
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

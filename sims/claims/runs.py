@@ -1,7 +1,5 @@
 """The runs that claims rest on, and the verdicts that follow from their datasets."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing

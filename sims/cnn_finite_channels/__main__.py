@@ -6,8 +6,6 @@ channels adds to it (P0 Lemmas 1, 5). And slope and prefactor of the label term'
 stencils of many shapes, odd and even, beside the mean field and the papers' one exponent and one prefactor.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What finite channels change, drawn together: corrections, slopes, and the variance that a layer adds."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace

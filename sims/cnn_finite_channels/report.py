@@ -1,16 +1,15 @@
 """The printed report on finite channels and stencils of convolutional nets."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import xarray as xr
 
-from meanfield.verification import channel_corrections, stencil_slopes
-from sims.common.cells import against, drawn, fitted, heavy_tail_notes, label, rows
+from meanfield.verification import Finding, channel_corrections, stencil_slopes
+from sims.common.cells import against, drawn, fitted, label, rows
 from sims.common.pairs import added_variance_table
-from sims.common.report import answer, report
+from sims.common.report import Report, answer
 from sims.common.table import number, signed, table
 
-QUESTION = "Are corrections of finite channels C of order 1/C uniformly in depth, as the papers say?"
 CORRECTION = channel_corrections.CORRECTION
 SCALE = stencil_slopes.SCALE
 
@@ -29,26 +28,11 @@ SLOPE_NOTE = (
 )
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Corrections, added variances, slopes and prefactors; then the verdicts."""
-    found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
-    variances = f"{added_variance_table(dataset)}\n{VARIANCE_NOTE}"
-    notes = heavy_tail_notes(dataset, [CORRECTION])
-    tables = [_heading(dataset), _correction_table(dataset), notes, variances, _slope_table(dataset)]
-    return report(QUESTION, _answer(dataset), tables, found)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     mean = dataset[CORRECTION].mean("channels").isel(depth_over_channels=[0, -1])
     ends = zip(mean["depth_over_channels"].values, mean.values, strict=True)
     grown = ", ".join(f"{value:.2g} at L/C = {share:g}" for share, value in ends)
     return answer([channel_corrections.judge_uniform_in_depth(dataset)], f"at fixed channels {grown}")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    first = "ConvNet, relu, circular padding, convolutional readout; label term B of the last layer"
-    run = "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}"
-    return f"{first}\n{run}".format_map(dataset.attrs)
 
 
 def _correction_table(dataset: xr.Dataset) -> str:
@@ -82,3 +66,22 @@ def _slope_table(dataset: xr.Dataset) -> str:
         f"finite width steepens slopes by {slack:.3f} for one site"
     )
     return "\n".join([table(header, rows(dataset, ["stencil"], cells), title), SLOPE_NOTE.format(depth=depths[0])])
+
+
+def _variance_table(dataset: xr.Dataset) -> str:
+    return f"{added_variance_table(dataset)}\n{VARIANCE_NOTE}"
+
+
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    return [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
+
+
+text = Report(
+    question="Are corrections of finite channels C of order 1/C uniformly in depth, as the papers say?",
+    answer=_answer,
+    heading="ConvNet, relu, circular padding, convolutional readout; label term B of the last layer\n"
+    "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}",
+    parts=[_correction_table, _variance_table, _slope_table],
+    findings=_findings,
+    heavy=[CORRECTION],
+).text

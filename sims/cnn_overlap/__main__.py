@@ -4,8 +4,6 @@ Draws networks at initialisation, computes for every draw the exact one-step cha
 holds the result against the mean field and the papers' sum-of-minima law, with a verdict for each.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

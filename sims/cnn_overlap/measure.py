@@ -1,7 +1,5 @@
 """Convolutional nets at a ladder of depths: what is drawn, and what theory says of each."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from typing import Any

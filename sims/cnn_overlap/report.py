@@ -1,7 +1,5 @@
 """The printed report of a depth-growth run: verdicts, table by layer, exponents, learning-rate scale."""
 
-from __future__ import annotations
-
 import json
 
 import xarray as xr

@@ -6,8 +6,6 @@ learning-rate scale against the mean field, and asks to what depth the remark of
 on to where the growth turns into decay; and the paper's bound on missing terms is tried on sets of many shapes.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Both paddings over grids and depths, drawn, with the mean field beside; then what theory has alone."""
 
-from __future__ import annotations
-
 import argparse
 from itertools import product
 from typing import Any

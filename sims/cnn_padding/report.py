@@ -1,16 +1,15 @@
 """The printed report on zero against circular padding."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import Finding
 from meanfield.verification import padding as claims
-from sims.common.cells import against, fitted, heavy_tail_notes, label, predicted, rows, value
-from sims.common.report import answer, report
+from sims.common.cells import against, fitted, label, predicted, rows, value
+from sims.common.report import Report, answer
 from sims.common.table import MISSING, measured, number, table
-
-QUESTION = "Does zero padding leave the depth exponent of eta* as it is under circular padding?"
 
 WORDS = {
     "bdry": "boundary fraction, by enumeration; closed form: 1 - prod(1 - (k - 1)/N).",
@@ -22,24 +21,11 @@ LANDMARKS = ("half_depth", "lost_power_depth", "turning_depth")
 SHOWN = (1, 2, 4, 8, 16, 32, 64)
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Grids, energies under both paddings, learning rates, far depths, missing terms, verdicts."""
-    parts = [_heading(dataset), _grid_table(dataset), _energy_table(dataset), _scale_table(dataset)]
-    parts.append(heavy_tail_notes(dataset, ["label_term", "update_energy"]))
-    parts += [_far_table(dataset), _correction_table(dataset), _papers_grid(dataset), _missing_table(dataset)]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     grids = [str(name) for name in dataset["grid"].values if str(name).isdigit()]
     laws = {grid: claims.ratio_slope(dataset.sel(grid=grid)) for grid in (grids[0], grids[-1])}
     moved = ", ".join(f"{law.exponent:.3f} +- {law.stderr:.3f} ({grid} sites)" for grid, law in laws.items())
     return answer([claims.judge_exponent(dataset, place) for place in (0, -1)], f"it moves by {moved}")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    run = "ConvNet: {channels} channels, 3 taps an axis, relu, convolutional readout; {draws} draws, seed {seed}"
-    return f"{run.format_map(dataset.attrs)}\nB: label term, F: overlap energy, S: update energy; learning rate 1"
 
 
 def _grid_table(dataset: xr.Dataset) -> str:
@@ -158,3 +144,15 @@ def _missing_table(dataset: xr.Dataset) -> str:
     header = ["set", "sites", "k", "random f", "constant f", "k bdry", "reached", "on a torus"]
     title = "Zhang et al. 2026, Lemma 3 for |f| <= 1: terms that zero padding misses, and their bound"
     return table(header, rows(dataset, ["set"], cells), title)
+
+
+text = Report(
+    question="Does zero padding leave the depth exponent of eta* as it is under circular padding?",
+    answer=_answer,
+    heading="ConvNet: {channels} channels, 3 taps an axis, relu, convolutional readout; {draws} draws, seed {seed}\n"
+    "B: label term, F: overlap energy, S: update energy; learning rate 1",
+    parts=[_grid_table, _energy_table, _scale_table, _far_table, _correction_table, _papers_grid, _missing_table],
+    findings=claims.findings,
+    heavy=["label_term", "update_energy"],
+    words=WORDS,
+).text

@@ -1,7 +1,5 @@
 """What a run of `sims.cnn_padding` knows without drawing: profiles, eigenvalues, far depths, missing terms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from math import prod

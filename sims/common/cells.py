@@ -1,7 +1,5 @@
 """Cells and rows of printed tables, read off datasets: what was drawn, what is predicted, how far apart they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any

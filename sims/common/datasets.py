@@ -1,7 +1,5 @@
 """From what was asked for to what was drawn and predicted: checked sizes, seeded runs, and datasets over grids."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

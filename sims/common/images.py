@@ -1,7 +1,5 @@
 """Images as inputs: crops of the photograph that ships with matplotlib, or a file of the user's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

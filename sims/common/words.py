@@ -1,7 +1,5 @@
 """The words of printed reports, explained once below each report that uses them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

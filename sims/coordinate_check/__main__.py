@@ -6,8 +6,6 @@ from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layers (con
 (condition B.1: one), and the standard parameterization.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How far nets of blocks move in a few steps, by optimizer and table, over both ladders."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The printed report on coordinate checks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

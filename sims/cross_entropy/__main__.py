@@ -7,8 +7,6 @@ drawn uniformly, and of outputs, p - 1/C. Under the muP head logits vanish with 
 order one.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

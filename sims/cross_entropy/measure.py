@@ -1,7 +1,5 @@
 """Both losses over nets, heads and depths, drawn, with theory beside."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from itertools import product

@@ -1,18 +1,17 @@
 """The printed report on cross-entropy beside squared loss."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import Finding
 from meanfield.verification import cross_entropies as claims
-from sims.common.cells import drawn, fitted, heavy_tail_notes, predicted, rows
-from sims.common.report import answer, report
+from sims.common.cells import drawn, fitted, predicted, rows
+from sims.common.report import Report, answer
 from sims.common.table import measured, number, table
 
-QUESTION = "Does cross-entropy in place of squared loss change the prefactor of eta* alone?"
 WORDS = {"leading order": "A/B in the mean field, at leading order in outputs x depth / width."}
 LAW = (
     "Law: whatever the net, its width and its head, the label term under cross-entropy is C - 1 times that under "
@@ -23,26 +22,11 @@ LAW = (
 NETS = ("net", "head")
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Errors at the outputs, terms by depth, ratios of the losses, slopes, verdicts."""
-    tables = [_terms(dataset), _ratios(dataset), _slopes(dataset)]
-    parts = [_heading(dataset), *tables, LAW, heavy_tail_notes(dataset, ["label_term", "output_term"])]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     laws = [claims.depth_slope(dataset, "MLP", "he", loss) for loss in ("cross_entropy", "squared")]
     other, squared = (f"{law.exponent:.3f} +- {law.stderr:.3f}" for law in laws)
     judged = [claims.judge_exponent(dataset), claims.judge_exponent_with_outputs(dataset)]
     return answer(judged, f"slopes {other} against {squared} (MLP, He)")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    spec = (
-        "MLP width {width}; ConvNet channels {channels}, ring of 8 sites, pooled; relu, {classes} classes, one sample"
-    )
-    run = "{draws} draws each, seed {seed}; means over layers, learning rate 1"
-    return f"{spec}\n{run}".format_map(dataset.attrs)
 
 
 def _terms(dataset: xr.Dataset) -> str:
@@ -90,3 +74,16 @@ def _slopes(dataset: xr.Dataset) -> str:
 
     whole, alone = ["eta*, squared", "eta*, cross-entropy"], ["label term alone, squared", "cross-entropy"]
     return table([[*NETS], whole, alone], rows(dataset, NETS, cells), "Slopes in depth (papers: -1.5 for both)")
+
+
+text = Report(
+    question="Does cross-entropy in place of squared loss change the prefactor of eta* alone?",
+    answer=_answer,
+    heading="MLP width {width}; ConvNet channels {channels}, ring of 8 sites, pooled; relu, "
+    "{classes} classes, one sample\n"
+    "{draws} draws each, seed {seed}; means over layers, learning rate 1",
+    parts=[_terms, _ratios, _slopes, LAW],
+    findings=claims.findings,
+    heavy=["label_term", "output_term"],
+    words=WORDS,
+).text

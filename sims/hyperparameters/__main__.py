@@ -8,8 +8,6 @@ Hyperparameters without a base value are printed as factors. Optimizers of matri
 --others names the optimizer of all other parameters. Nothing is drawn.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

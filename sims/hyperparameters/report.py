@@ -1,7 +1,5 @@
 """What sims.hyperparameters prints: one record of everything, and its text, Markdown and JSON."""
 
-from __future__ import annotations
-
 import json as _json
 from typing import Any
 

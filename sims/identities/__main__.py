@@ -6,8 +6,6 @@ when layers are regrouped (appendix A), by a search for counterexamples; LayerNo
 (lemma 7).
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Both sides of every statement, in numbers."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from math import prod

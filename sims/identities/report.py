@@ -1,7 +1,5 @@
 """The printed report on identities."""
 
-from __future__ import annotations
-
 import xarray as xr
 
 from meanfield.verification import Verdict, aggregators, judge_prefactor, judge_split, layer_norm

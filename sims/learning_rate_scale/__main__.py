@@ -7,8 +7,6 @@ the exponents that they claim, with no fitted constant; a table says how far the
 the claims on eta*(L) get their verdicts. With --transfer, carries a learning rate to another depth.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """The nets and loops whose learning-rate scales are shown, and those that a rate can be carried between, by name."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

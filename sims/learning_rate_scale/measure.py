@@ -1,7 +1,5 @@
 """Learning-rate scales of every family over one grid of depths, with the laws that they tend to."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping

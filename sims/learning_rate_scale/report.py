@@ -1,7 +1,5 @@
 """The printed report on learning-rate scales: by depth, fitted slopes beside measured ones, transfer, verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `sims.learning_rate_scale --transfer` prints: the rate, what the other rules say, premises and warnings."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from math import isnan

@@ -5,8 +5,6 @@ P2's figure 1, and holds them against the infinite-width covariance recursion, w
 then the correlations of the increments (P2's figure 2), and the size of the cross term against the width.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Energies, correlations of increments and cross terms of loops and deep stacks, drawn together; theory beside."""
 
-from __future__ import annotations
-
 import argparse
 from itertools import product
 from typing import Any

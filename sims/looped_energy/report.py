@@ -1,18 +1,17 @@
 """The printed report on the residual energy of loops."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import Finding
 from meanfield.verification import loop_growth as claims
 from sims.common.cells import against, drawn, predicted, rows
-from sims.common.report import answer, report
+from sims.common.report import Report, answer
 from sims.common.table import number, table
 
-QUESTION = "Does the energy of weight-tied loops under eps = L^(-1/2) grow as L (Wang et al. 2026)?"
 WORDS = {
     "ln H": "logarithm of |h_L|^2 / N, 0 at the start.",
     "none": "eps = 1; sqrt: eps = L^(-1/2); linear: eps = 1/L.",
@@ -22,31 +21,19 @@ TITLES = {"looped": "Looped: one matrix for all steps", "deep": "Deep: a matrix 
 EPS = {"none": "eps = 1", "sqrt": "eps = L^(-1/2)", "linear": "eps = 1/L"}
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Energies by model, scaling and loops; theory far up; correlations; cross term; verdicts."""
-    energies = [_energy_table(dataset, model) for model in TITLES]
-    parts = [_heading(dataset), *energies, _far_table(dataset), _correlations(dataset), _cross_table(dataset)]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     last = dataset["log_energy"].sel(model="looped").isel(loops=-1)
     grown, bounded = (float(last.sel(scaling=name)) for name in ("sqrt", "linear"))
     at_end = f"after {int(last['loops'])} steps ln(H_L / H_0) = {grown:.3g}; under 1/L it is {bounded:.3g}"
     return answer([claims.judge_printed_growth(dataset)], at_end)
 
 
-def _heading(dataset: xr.Dataset) -> str:
-    spec = "h <- h + eps W phi(h), width {width}, phi {activation}, sigma_W^2 {weight_variance}"
-    return f"{spec}\n{{draws}} draws for each net, seed {{seed}}".format_map(dataset.attrs)
-
-
-def _energy_table(dataset: xr.Dataset, model: str) -> str:
+def _energy_tables(dataset: xr.Dataset) -> list[str]:
     def cells(at: xr.Dataset) -> list[str]:
-        return [cell for scaling in EPS for cell in against(at.sel(model=model, scaling=scaling), "log_energy")]
+        return [cell for scaling in EPS for cell in against(at.sel(scaling=scaling), "log_energy")]
 
     header = ["loops", *([f"ln H, {eps}", "mean field", "s.e."] for eps in EPS.values())]
-    return table(header, rows(dataset, ["loops"], cells), TITLES[model])
+    return [table(header, rows(dataset.sel(model=model), ["loops"], cells), TITLES[model]) for model in TITLES]
 
 
 def _far_table(dataset: xr.Dataset) -> str:
@@ -76,3 +63,14 @@ def _cross_table(dataset: xr.Dataset) -> str:
 
     lines = rows(dataset, ["cross_width"], cells)
     return table(["width N", "spread of B", "times sqrt(N)"], lines, "Cross term B_L of one draw, looped under 1/L")
+
+
+text = Report(
+    question="Does the energy of weight-tied loops under eps = L^(-1/2) grow as L (Wang et al. 2026)?",
+    answer=_answer,
+    heading="h <- h + eps W phi(h), width {width}, phi {activation}, sigma_W^2 {weight_variance}\n"
+    "{draws} draws for each net, seed {seed}",
+    parts=[_energy_tables, _far_table, _correlations, _cross_table],
+    findings=claims.findings,
+    words=WORDS,
+).text

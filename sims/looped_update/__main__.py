@@ -6,8 +6,6 @@ theorem is read off as slopes in L for alpha = 1, 3/2 and 1/2 (eta enters square
 order), beside the infinite-width recursion for isotropic updates; and in N, where the theorem has none.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How far the stream of a loop moves under each update, by alpha, loops and width, drawn; the recursion beside."""
 
-from __future__ import annotations
-
 import argparse
 from itertools import product
 from typing import Any

@@ -1,16 +1,16 @@
 """The printed report on one update of a loop's weights."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import Finding
 from meanfield.verification import loop_updates as claims
-from sims.common.cells import against, drawn, fitted, heavy_tail_notes, rows
-from sims.common.report import answer, report
+from sims.common.cells import against, drawn, fitted, rows
+from sims.common.report import Report, answer
 from sims.common.table import number, table
 
-QUESTION = "Does one update move a loop's stream by (eta eps L)^2, so that eta ~ L^(alpha - 1)?"
 WORDS = {
     "isotropic": "an update of random signs, independent of the weights.",
     "aligned": "the signs of the true gradient.",
@@ -18,27 +18,12 @@ WORDS = {
 }
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Energies by update, alpha and loops, slopes beside the theorem's, widths, verdicts."""
-    notes = heavy_tail_notes(dataset, ["update_energy"])
-    parts = [_heading(dataset), _energy_table(dataset), _slope_table(dataset), _width_table(dataset), notes]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     alphas = [float(alpha) for alpha in dataset["alpha"].values]
     exponents = {alpha: claims.drawn_slope(dataset, "isotropic", alpha).exponent for alpha in alphas}
     slopes = ", ".join(f"{exponent:.2f} (alpha = {alpha:g})" for alpha, exponent in exponents.items())
     judged = [claims.judge_stable(dataset, "isotropic"), claims.judge_below_threshold(dataset)]
     return answer(judged, f"slopes in L {slopes}")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    spec = (
-        "h <- h + eps W phi(h), one W, eps = L^-alpha, width {ladder_width}, {activation}, sigma_W^2 {weight_variance}"
-    )
-    run = "{draws} draws, seed {seed}; |dh_L|^2 / N at learning rate 1, to first order: quadratic in it"
-    return f"{spec}\n{run}".format_map(dataset.attrs)
 
 
 def _updates(dataset: xr.Dataset) -> list[str]:
@@ -80,3 +65,16 @@ def _width_table(dataset: xr.Dataset) -> str:
     header = ["update", *(f"N = {width}" for width in widths), "slope in N"]
     title = f"By width, alpha = 1, {dataset.attrs['width_loops']} loops"
     return table(header, rows(dataset, ["update"], cells), title)
+
+
+text = Report(
+    question="Does one update move a loop's stream by (eta eps L)^2, so that eta ~ L^(alpha - 1)?",
+    answer=_answer,
+    heading="h <- h + eps W phi(h), one W, eps = L^-alpha, width {ladder_width}, "
+    "{activation}, sigma_W^2 {weight_variance}\n"
+    "{draws} draws, seed {seed}; |dh_L|^2 / N at learning rate 1, to first order: quadratic in it",
+    parts=[_energy_table, _slope_table, _width_table],
+    findings=claims.findings,
+    heavy=["update_energy"],
+    words=WORDS,
+).text

@@ -7,8 +7,6 @@ comparing. From the recursion alone: energies to depth 100000, the finite-width 
 output term over the label term against head, outputs and depth, with the slope of eta*(L).
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Printed tables of what the exact recursions say of depth: energies, finite width, and the output term's share."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -1,7 +1,5 @@
 """Fully-connected nets drawn, with their exact expectation and mean field beside, and all that is exact alone."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The printed report on drawn fully-connected nets: the plan, the layers beside the exact expectation, verdicts."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

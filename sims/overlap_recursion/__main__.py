@@ -6,8 +6,6 @@ growth of its square against the exact recursion; the variance that each new lay
 redraws of the layers above a fixed one: the mean of T_h given z^(l), as Lemma 1 is written. Choose pairs with --pair.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Overlaps of pairs of directions: everything redrawn, what stands above fixed layers, the layer above of any width."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from typing import Any

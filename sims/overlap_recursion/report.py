@@ -1,19 +1,17 @@
 """The printed report on overlaps of parameter directions."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Sequence
 
 import xarray as xr
 
-from meanfield.verification import of_rival
+from meanfield.verification import Finding, of_rival
 from meanfield.verification import overlap_conservation as claims
 from sims.common.cells import against, drawn, predicted, rows
 from sims.common.pairs import added_variance_table
-from sims.common.report import answer, report
+from sims.common.report import Report, answer
 from sims.common.table import table
 
-QUESTION = "Is the mean overlap T of two parameter directions the same in every layer, for every pair?"
 WORDS = {
     "T": "overlap of two parameter directions, each LAYER,UNIT; q for a direction with itself.",
     "exact": "the expectation at this width, by a recursion.",
@@ -22,22 +20,10 @@ WORDS = {
 TITLES = {"overlap": "mean T", "squared_overlap": "mean T^2", "overlap_variance": "Var(T | below)"}
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Tables by pair and layer, given a layer, and by width; then the verdicts."""
-    tables = [_heading(dataset), _layer_table(dataset), _given_table(dataset), added_variance_table(dataset)]
-    return report(QUESTION, _answer(dataset), tables, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     own, pairs = of_rival(claims.judge_mean)(dataset), dataset["pair"].values
     exact = dataset["overlap_exact"].isel(pair=-1).dropna("layer").values
     return answer([own], f"its exact mean for {pairs[-1]} is {exact[0]:.3g} at first, {exact[-1]:.3g} at last")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    net = json.loads(dataset.attrs["architecture"])
-    spec = ", ".join(f"{name} {net[name]}" for name in ("depth", "width", "activation"))
-    return f"MLP: {spec}; {'{draws} draws, seed {seed}, {weights} weights'.format_map(dataset.attrs)}"
 
 
 def _layer_table(dataset: xr.Dataset) -> str:
@@ -60,3 +46,18 @@ def _given_table(dataset: xr.Dataset) -> str:
     header = ["pair", f"T at layer {fixed}", "gated T / q", *(f"mean T at {layer}" for layer in above)]
     title = f"Layers 1 .. {fixed} and the input fixed, layers above redrawn"
     return table(header, rows(dataset, ["pair"], cells), title)
+
+
+def _net(dataset: xr.Dataset) -> str:
+    net = json.loads(dataset.attrs["architecture"])
+    return "MLP: " + ", ".join(f"{name} {net[name]}" for name in ("depth", "width", "activation"))
+
+
+text = Report(
+    question="Is the mean overlap T of two parameter directions the same in every layer, for every pair?",
+    answer=_answer,
+    heading="{draws} draws, seed {seed}, {weights} weights",
+    parts=[_net, _layer_table, _given_table, added_variance_table],
+    findings=claims.findings,
+    words=WORDS,
+).text

@@ -6,8 +6,6 @@ field for ReLU. Its slope is followed to large K and set beside what the papers 
 layers and K blocks, whose slopes in m and K are told apart; PathSum's rule; and the net of the papers' ResNet tables.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

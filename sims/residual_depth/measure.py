@@ -1,7 +1,5 @@
 """Residual nets over blocks, drawn and predicted; slopes of theory far up, mixed backbones, the papers' net."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from itertools import product

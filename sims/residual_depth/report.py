@@ -1,19 +1,18 @@
 """The printed report on residual nets: slopes by activation, branch depth and scaling, mixed backbones, verdicts."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 
 from meanfield.common import fit_power_law
 from meanfield.theory import log_path_sum_scale, residual_exponent
-from meanfield.verification import TABLE_1, printed_residual_exponents
+from meanfield.verification import TABLE_1, Finding, printed_residual_exponents
 from meanfield.verification import slopes as claims
 from sims.common.cells import drawn, fitted, heavy_tail_notes, predicted, rows
-from sims.common.report import answer, report
+from sims.common.report import Report, answer
 from sims.common.table import exponents, number, signed, table
 
-QUESTION = "Does eta* of residual nets initialised with variance 1/K fall as K^(-3/2) in the blocks K?"
 WORDS = {
     "k": "layers of a branch: z <- z + a branch(z) in every block.",
     "init": "scaling of a net of K blocks: branch weights of variance 1/(q K n), a = 1.",
@@ -26,23 +25,12 @@ WHOLE = "learning_rate_scale"
 (PRINTED,) = printed_residual_exponents("init", 1).values()
 
 
-def text(dataset: xr.Dataset) -> str:
-    """The whole report."""
-    parts = [_heading(dataset), _scale_table(dataset), _slope_table(dataset), _notes(dataset), _backbone_table(dataset)]
-    return report(QUESTION, _answer(dataset), [*parts, _papers_net(dataset)], claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     nets = [dataset.sel(activation="relu", scaling="init", block_depth=k) for k in dataset["block_depth"].values]
     laws = (claims.drawn_slope(net) for net in nets)
     slopes = ", ".join(f"{law.exponent:.2f} +- {law.stderr:.2f}" for law in laws)
     depths = ", ".join(map(str, dataset["block_depth"].values))
     return answer([claims.judge_initialisation(dataset)], f"slopes {slopes} for k = {depths}")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    run = "ResidualMLP: width {width}, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1"
-    return run.format_map(dataset.attrs)
 
 
 def _scale_table(dataset: xr.Dataset) -> str:
@@ -121,3 +109,13 @@ def _papers_net(dataset: xr.Dataset) -> str:
         f"mean field:\nslope {law.exponent:.3f} over {depths[0]} .. {depths[-1]} blocks; of tuned rates (table 1): "
         f"{trained}"
     )
+
+
+text = Report(
+    question="Does eta* of residual nets initialised with variance 1/K fall as K^(-3/2) in the blocks K?",
+    answer=_answer,
+    heading="ResidualMLP: width {width}, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1",
+    parts=[_scale_table, _slope_table, _notes, _backbone_table, _papers_net],
+    findings=claims.findings,
+    words=WORDS,
+).text

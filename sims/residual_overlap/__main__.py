@@ -7,8 +7,6 @@ its bound e^(cq) (eq. 35); at several widths epsilon = E T~ - q E T, by which ga
 units are counted from 1: stem layers, blocks, tail layers. Choose pairs with --pair.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Overlaps of pairs in residual nets: everything redrawn, nets fixed up to a unit, narrower nets; laws beside."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from typing import Any

@@ -1,17 +1,16 @@
 """The printed report on overlaps of parameter directions in residual nets."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Sequence
 
 import xarray as xr
 
+from meanfield.verification import Finding
 from meanfield.verification import overlaps as claims
 from sims.common.cells import against, drawn, fitted, predicted, rows
-from sims.common.report import answer, report
+from sims.common.report import Report, answer
 from sims.common.table import MISSING, number, signed, table
 
-QUESTION = "Does the mean overlap T grow by (1 + c q/K) in every block, at most to e^(c q)?"
 WORDS = {
     "T": "overlap of two parameter directions, each DEPTH UNIT,UNIT (depth units: stem, blocks, tail).",
     "T~": "the same behind the gates.",
@@ -21,24 +20,10 @@ WORDS = {
 SPEC = ("depth", "width", "block_depth", "scaling", "activation", "stem", "tail")
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Tables given all below, by depth unit, and by width; then the verdicts."""
-    tables = [_heading(dataset), _given_table(dataset), _unit_table(dataset)]
-    if claims.has_gates(dataset):
-        tables.append(_width_table(dataset))
-    return report(QUESTION, _answer(dataset), tables, claims.findings(dataset), WORDS)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     top = dataset.isel(layer=-1)
     grown, bound = (float(top[name].max()) for name in ("growth", "growth_bound"))
     return answer([claims.judge_mean_law(dataset)], f"to {grown:.3g} at the top, e^(c q) being {bound:.3g}")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    net = json.loads(dataset.attrs["architecture"])
-    spec = ", ".join(f"{name} {net[name]}" for name in SPEC)
-    return f"ResidualMLP: {spec}; {'{draws} draws, seed {seed}, {weights} weights'.format_map(dataset.attrs)}"
 
 
 def _given_table(dataset: xr.Dataset) -> str:
@@ -72,7 +57,10 @@ def _mean_cells(at: xr.Dataset) -> list[str]:
     return [drawn(at, "overlap"), number(float(law)), difference, number(float(bound))]
 
 
-def _width_table(dataset: xr.Dataset) -> str:
+def _width_tables(dataset: xr.Dataset) -> list[str]:
+    """None for nets without gates."""
+    if not claims.has_gates(dataset):
+        return []
     widths, laws = dataset["width"].values, claims.width_slopes(dataset)
     top = dataset.rename(gate_deviation_by_width="top", gate_deviation_stderr_by_width="top_stderr")
 
@@ -82,4 +70,19 @@ def _width_table(dataset: xr.Dataset) -> str:
 
     header = ["pair", *(f"n = {width}" for width in widths), "exponent"]
     note = f"n epsilon at the top, and the power of n that epsilon goes as ({MISSING}: not resolved)"
-    return table(header, rows(top, ["pair"], cells), note)
+    return [table(header, rows(top, ["pair"], cells), note)]
+
+
+def _net(dataset: xr.Dataset) -> str:
+    net = json.loads(dataset.attrs["architecture"])
+    return "ResidualMLP: " + ", ".join(f"{name} {net[name]}" for name in SPEC)
+
+
+text = Report(
+    question="Does the mean overlap T grow by (1 + c q/K) in every block, at most to e^(c q)?",
+    answer=_answer,
+    heading="{draws} draws, seed {seed}, {weights} weights",
+    parts=[_net, _given_table, _unit_table, _width_tables],
+    findings=claims.findings,
+    words=WORDS,
+).text

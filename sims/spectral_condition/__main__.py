@@ -5,8 +5,6 @@ paper's hyperparameter tables. Slopes of the products that conditions 3.1, B.1 a
 ask, and so do the alignments of claims F.1 and F.2, by which norms are to say what features do.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Norms of weights, first updates and their products in nets of blocks, over both ladders."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The printed report on the spectral conditions of Zheng et al. 2026."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a sweep runs: a configuration read and checked, and one command line for each point of its grid."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -5,8 +5,6 @@ by binary cross-entropy and full-batch gradient descent (appendix G.2). Every dr
 The ratios that the paper plots are followed over 200 steps, against the width, the depth and the batch size.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

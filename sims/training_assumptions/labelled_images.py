@@ -1,7 +1,5 @@
 """Images of two classes with labels: the handwritten digits that ship with scikit-learn, or files of the user's."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ratios that Zheng et al. 2026 bound, over training, against width, depth and batch size."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The printed report on what Zheng et al. 2026 assume of training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,10 +7,9 @@ import xarray as xr
 
 from meanfield.verification import Finding, Verdict
 from meanfield.verification import training_assumptions as claims
-from sims.common.report import answer, report
+from sims.common.report import Report, answer
 from sims.common.table import measured, number, slope, table
 
-QUESTION = "Does training meet what Zheng et al. 2026 assume of it (G.1 - G.3), at any size?"
 TITLES = {
     "weight_step_ratio": "a step: |W + dW|/(|W| + |dW|)",
     "weight_travel_ratio": "the same since the start",
@@ -26,27 +23,11 @@ TITLES = {
 LADDERS = (*claims.DIRECTIONS, "batch")
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Losses, every ratio over training, its slopes, and a verdict on each assumption."""
-    parts = [_heading(dataset), _losses(dataset), _over_steps(dataset)]
-    parts += [_slopes(dataset, direction) for direction in LADDERS]
-    findings = claims.findings(dataset)
-    return report(QUESTION, _answer(findings), parts, findings)
-
-
-def _answer(findings: Sequence[Finding]) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     names = ("(G.1)", "(G.2)", "(G.3)")
     assumed = [finding for finding in findings if any(name in finding.claim for name in names)]
     kept = sum(finding.verdict is Verdict.CONFIRMED for finding in assumed)
     return answer(assumed, f"{kept} of {len(assumed)} are confirmed")
-
-
-def _heading(dataset: xr.Dataset) -> str:
-    nets = "ReLU nets of L blocks of two matrices; widths {widths} and depths {depths} (width {width}, depth {depth} "
-    rest = "otherwise), batches {batches} ({batch})"
-    run = "classes {classes} of {input}, {numbers} numbers an image; {steps} full-batch steps, base rate {rate}"
-    how = "{draws} draws of weights, seed {seed}; |W| RMS operator norms, |h| root mean squares; means over samples"
-    return "\n".join([nets + rest, run, how]).format_map(dataset.attrs)
 
 
 def _losses(dataset: xr.Dataset) -> str:
@@ -66,6 +47,10 @@ def _over_steps(dataset: xr.Dataset) -> str:
         return measured(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
 
     return _by_step(dataset, cell, f"Over training, width {dataset['width'].values[-1]}")
+
+
+def _slope_tables(dataset: xr.Dataset) -> list[str]:
+    return [_slopes(dataset, direction) for direction in LADDERS]
 
 
 def _slopes(dataset: xr.Dataset, direction: str) -> str:
@@ -95,3 +80,15 @@ def _by_step(dataset: xr.Dataset, cell: Callable[[str, str, int], str], title: s
 def _shown(dataset: xr.Dataset) -> list[int]:
     steps = [int(step) for step in dataset["step"].values]
     return list(dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])))
+
+
+text = Report(
+    question="Does training meet what Zheng et al. 2026 assume of it (G.1 - G.3), at any size?",
+    answer=_answer,
+    heading="ReLU nets of L blocks of two matrices; widths {widths} and depths {depths} (width {width}, depth {depth} "
+    "otherwise), batches {batches} ({batch})\n"
+    "classes {classes} of {input}, {numbers} numbers an image; {steps} full-batch steps, base rate {rate}\n"
+    "{draws} draws of weights, seed {seed}; |W| RMS operator norms, |h| root mean squares; means over samples",
+    parts=[_losses, _over_steps, _slope_tables],
+    findings=claims.findings,
+).text

@@ -5,8 +5,6 @@ which are to be of order one (C2.3). Here Delta h_L is split exactly, after one 
 condition 3.1 (k >= 2) and by condition B.1 (k = 1), on blocks of one, two and three matrices.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The change of the stream by orders of a block's own updates, by optimizer and table, over both ladders."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
