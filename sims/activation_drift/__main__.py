@@ -7,13 +7,10 @@ that z^(1) has variance 1, are drawn with each activation and three weight varia
 by layer, and eta* over depths, extrapolated from two widths; the mean field goes on to depths that no width can follow.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depths": [3, 5, 8], "width": 1024, "draws": 64},
     "default": {"depths": [3, 5, 8, 12], "width": 8192, "draws": 128},
     "paper": {"depths": [3, 5, 8, 12, 18], "width": 32768, "draws": 1024},
@@ -30,4 +27,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("activation_drift", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

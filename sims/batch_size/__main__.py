@@ -1,19 +1,16 @@
 """How the one-step change depends on the batch: update energy S and learning-rate scale eta*(B) against batch size B.
 
-The papers multiply eta* by 1 + O(1/B) (P0 proposition 3.3, from lemma 4). The lemma is an identity: here all batches
-out of a small population are enumerated, with a gradient step each, and larger ones are sampled. What it says of eta*
-depends on what samples share: nets are drawn over a ladder of batch sizes for correlated and independent inputs, for
-crops of a photograph, and for labels of mean 0, with a mean, and of a linear teacher y = T x. Beside them stands the
-mean field, a quadratic form of the tangent kernel in the labels' covariance between samples.
+Zhang et al. 2026 multiply eta* by 1 + O(1/B) (proposition 3.3, from lemma 4). The lemma is an identity: here all
+batches out of a small population are enumerated, with a gradient step each, and larger ones are sampled. What it says
+of eta* depends on what samples share: nets are drawn over a ladder of batch sizes for correlated and independent
+inputs, for crops of a photograph, and for labels of mean 0, with a mean, and of a linear teacher y = T x. Beside them
+stands the mean field, a quadratic form of the tangent kernel in the labels' covariance between samples.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"batches": [1, 2, 4, 8], "depth": 3, "width": 128, "channels": 32, "draws": 64},
     "default": {"batches": [1, 2, 4, 8, 16, 32, 64], "depth": 4, "width": 256, "channels": 64, "draws": 256},
     "paper": {"batches": [1, 2, 4, 8, 16, 32, 64, 128], "depth": 6, "width": 1024, "channels": 256, "draws": 1024},
@@ -35,4 +32,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("batch_size", __doc__, add_options, PRESETS, arrays=True)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

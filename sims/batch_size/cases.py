@@ -59,10 +59,7 @@ def _convolutional(options: argparse.Namespace, images: Any) -> list[Case]:
     noise = [(0.0, "mean 0"), (0.5, "mean 1"), (0.5, "teacher")]
     on_noise = [
         Case(
-            f"ConvNet, rho {rho:g}, labels {words}",
-            ring,
-            Batch(input_correlation=rho, **LABELS[words]),
-            LARGEST_NOISE,
+            f"ConvNet, rho {rho:g}, labels {words}", ring, Batch(input_correlation=rho, **LABELS[words]), LARGEST_NOISE
         )
         for rho, words in noise
     ]

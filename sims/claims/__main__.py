@@ -6,7 +6,6 @@ status is 1 where a verdict differs from the recorded one of this preset, which 
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from sims.common.command import CommandParser, add_worker_options
@@ -53,4 +52,4 @@ def run(options: argparse.Namespace) -> int:
 COMMAND = Command("claims", __doc__, add_options, {name: {"preset": name} for name in PRESETS}, run)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

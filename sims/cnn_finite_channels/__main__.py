@@ -2,17 +2,15 @@
 
 The label term over its mean field, less 1, for channels C and depths L at several L/C: is it O(1/C) at every depth, as
 the papers say, or a function of L/C? The mean of an overlap given the layers below, and the variance that a layer of C
-channels adds to it (P0 Lemmas 1, 5). And slope and prefactor of the label term's eta*(L) for 1D and 2D grids and
-stencils of many shapes, odd and even, beside the mean field and the papers' one exponent and one prefactor.
+channels adds to it (Zhang et al. 2026, lemmas 1 and 5). And slope and prefactor of the label term's eta*(L) for 1D and
+2D grids and stencils of many shapes, odd and even, beside the mean field and the papers' one exponent and one
+prefactor.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"channels": [32, 64], "draws": 256, "depths": [2, 4, 8], "slope_channels": 128, "slope_draws": 16},
     "default": {
         "channels": [48, 96, 192],
@@ -42,4 +40,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("cnn_finite_channels", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

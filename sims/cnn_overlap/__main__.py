@@ -4,16 +4,13 @@ Draws networks at initialisation, computes for every draw the exact one-step cha
 holds the result against the mean field and the papers' sum-of-minima law, with a verdict for each.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
 INPUT_LAYOUTS = """An image file holds (grid), (channels, grid) or (samples, channels, grid), channels first or last;
   with --samples n or --input-channels 1, an array (n, grid) is n grey samples. Images are standardised."""
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depth": 4, "channels": 32, "grid": [8], "kernel": [3], "draws": 64},
     "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3], "draws": 512},
     "paper": {"depth": 16, "channels": 256, "grid": [16, 16], "kernel": [3], "draws": 2048},
@@ -44,4 +41,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("cnn_overlap", __doc__, add_options, PRESETS, arrays=True)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -6,13 +6,10 @@ learning-rate scale against the mean field, and asks to what depth the remark of
 on to where the growth turns into decay; and the paper's bound on missing terms is tried on sets of many shapes.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {
         "lines": [4, 16],
         "squares": [3],
@@ -58,4 +55,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("cnn_padding", __doc__, add_options, PRESETS, arrays=True)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

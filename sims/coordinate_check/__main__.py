@@ -6,14 +6,11 @@ from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layers (con
 (condition B.1: one), and the standard parameterization.
 """
 
-import sys
-from typing import Any
-
 from sims.common.blocks import DEFAULT, PAPER, SMOKE, TABLES, add_ladder_options
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"], "draws": 6, "steps": 2},
     "default": DEFAULT | {"draws": 32, "steps": 10, "optimizers": ["muon_kimi"]},
     "paper": PAPER | {"draws": 32, "steps": 10},
@@ -35,4 +32,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("coordinate_check", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -7,13 +7,10 @@ drawn uniformly, and of outputs, p - 1/C. Under the muP head logits vanish with 
 order one.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depths": [2, 4, 8], "width": 128, "channels": 32, "draws": 128},
     "default": {"depths": [2, 4, 8, 16], "width": 256, "channels": 64, "draws": 768},
     "paper": {"depths": [2, 4, 8, 16, 32], "width": 1024, "channels": 256, "draws": 2048},
@@ -33,4 +30,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("cross_entropy", __doc__, add_options, PRESETS, arrays=True)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

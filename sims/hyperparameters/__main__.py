@@ -9,7 +9,6 @@ Hyperparameters without a base value are printed as factors. Optimizers of matri
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,4 +121,4 @@ def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix:
 COMMAND = Command("hyperparameters", __doc__, add_options, work=run)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

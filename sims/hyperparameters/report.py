@@ -150,9 +150,4 @@ def _notes(record: Record) -> list[str]:
         verdicts = [f"{agreeing} of {compared} printed cells follow from the update norms", *differing]
         verdicts.append(f"premises: {record['premises']}")
     meaning = "in brackets: what the base value was multiplied by; x: the factor alone, where no base value is given"
-    return [
-        *sources,
-        meaning,
-        *verdicts,
-        *(f"WARNING {sentence}" for sentence in record["warnings"]),
-    ]
+    return [*sources, meaning, *verdicts, *(f"WARNING {sentence}" for sentence in record["warnings"])]

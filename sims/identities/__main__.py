@@ -6,13 +6,10 @@ when layers are regrouped (appendix A), by a search for counterexamples; LayerNo
 (lemma 7).
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depth": 2, "width": 4, "outputs": 2},
     "default": {"depth": 4, "width": 8, "outputs": 3},
     "paper": {"depth": 8, "width": 24, "outputs": 8},
@@ -30,4 +27,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("identities", __doc__, add_options, PRESETS, draws=False)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

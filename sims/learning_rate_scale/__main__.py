@@ -8,7 +8,6 @@ the claims on eta*(L) get their verdicts. With --transfer, carries a learning ra
 """
 
 import argparse
-import sys
 
 from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
@@ -46,4 +45,4 @@ class _Scales(Experiment):
 COMMAND = _Scales("learning_rate_scale", __doc__, add_options, PRESETS, draws=False)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -89,10 +89,7 @@ def _exact_scale(mlp: MLP) -> xr.Dataset:
     energies = energies_by_depth(mlp, near)["log_energy"].sel(energy="update_energy", layers="mean").values
     logs = dict(zip(near, -0.5 * energies, strict=True))
     rows = [
-        {
-            "log_learning_rate_scale": logs[depth],
-            "exact_slope": _slope_at(depth, {n: logs[n] for n in around[depth]}),
-        }
+        {"log_learning_rate_scale": logs[depth], "exact_slope": _slope_at(depth, {n: logs[n] for n in around[depth]})}
         for depth in chosen
     ]
     return over({"exact_depth": chosen}, rows)

@@ -1,17 +1,15 @@
 """Residual energy of weight-tied loops against the number of loops, beside deep stacks with a matrix for every step.
 
 Draws H_L = |h_L|^2 / N for three residual scalings (none, 1/sqrt(L), 1/L) over numbers of loops L, in the layout of
-P2's figure 1, and holds them against the infinite-width covariance recursion, which is followed to thousands of loops;
-then the correlations of the increments (P2's figure 2), and the size of the cross term against the width.
+figure 1 of Wang et al. 2026, and holds them against the infinite-width covariance recursion, which is followed to
+thousands of loops; then the correlations of the increments (figure 2), and the size of the cross term against the
+width.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"loops": [1, 2, 4, 8, 16], "width": 256, "draws": 64, "far": 128},
     "default": {"loops": [1, 2, 4, 8, 16, 32, 64], "width": 512, "draws": 256, "far": 4096},
     "paper": {"loops": [1, 2, 4, 8, 16, 32, 64], "width": 2048, "draws": 1024, "far": 4096},
@@ -30,4 +28,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("looped_energy", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -1,18 +1,16 @@
 """How far one update of a loop's weights moves its stream: |dh_L|^2 / N against loops, residual scaling and width.
 
-Three updates at learning rate 1: isotropic signs independent of the weights, as P2's theorem 2 has them; the aligned
-sign of the true gradient, as sign-based optimizers make it; and the plain gradient. The scaling (eta eps L)^2 of the
-theorem is read off as slopes in L for alpha = 1, 3/2 and 1/2 (eta enters squared, exactly, as changes are to first
-order), beside the infinite-width recursion for isotropic updates; and in N, where the theorem has none.
+There are three updates at learning rate 1: isotropic signs independent of the weights, as theorem 2 of Wang et al. 2026
+has them; the aligned sign of the true gradient, as sign-based optimizers make it; and the plain gradient. The scaling
+(eta eps L)^2 of the theorem is read off as slopes in L for alpha = 1, 3/2 and 1/2 (eta enters squared, exactly, as
+changes are to first order), beside the infinite-width recursion for isotropic updates; and in N, of which the theorem
+says nothing.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"loops": [4, 8, 16], "width": 128, "draws": 64},
     "default": {"loops": [8, 16, 32, 64], "width": 256, "draws": 256},
     "paper": {"loops": [8, 16, 32, 64], "width": 1024, "draws": 256},
@@ -30,4 +28,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("looped_update", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -7,13 +7,10 @@ comparing. From the recursion alone: energies to depth 100000, the finite-width 
 output term over the label term against head, outputs and depth, with the slope of eta*(L).
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depth": 6, "width": 64, "draws": 256},
     "default": {"depth": 32, "width": 512, "draws": 4096},
     "square": {"depth": 64, "width": 64, "draws": 4096},
@@ -33,4 +30,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("mlp_depth", __doc__, add_options, PRESETS, arrays=True)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

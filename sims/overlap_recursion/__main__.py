@@ -1,19 +1,17 @@
 """Overlaps of pairs of parameter directions, followed from the layer where they begin to the top.
 
-A direction is one unit's weights, moved along that unit's incoming features; T_h is the mean over units of the
-product of the two tangents of z^(h). Over redraws of the net: the mean of T_h, which P0 Lemma 1 says is conserved; the
-growth of its square against the exact recursion; the variance that each new layer adds (P0 Lemma 5: at most C0/C). Over
-redraws of the layers above a fixed one: the mean of T_h given z^(l), as Lemma 1 is written. Choose pairs with --pair.
+A direction is one unit's weights, moved along that unit's incoming features; T_h is the mean over units of the product
+of the two tangents of z^(h). All claims are of Zhang et al. 2026. Over redraws of the net: the mean of T_h, which lemma
+1 says is conserved; the growth of its square against the exact recursion; the variance that each new layer adds (lemma
+5: at most C0/C). Over redraws of the layers above a fixed one: the mean of T_h given z^(l), as lemma 1 is written.
+Choose pairs with --pair.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 from sims.common.pairs import add_pair_option
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depth": 5, "width": 32, "draws": 2048},
     "default": {"depth": 12, "width": 128, "draws": 32768},
     "paper": {"depth": 24, "width": 256, "draws": 131_072},
@@ -32,4 +30,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("overlap_recursion", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

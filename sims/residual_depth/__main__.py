@@ -6,13 +6,10 @@ field for ReLU. Its slope is followed to large K and set beside what the papers 
 layers and K blocks, whose slopes in m and K are told apart; PathSum's rule; and the net of the papers' ResNet tables.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"blocks": [4, 8, 16], "width": 256, "draws": 32, "far": 100},
     "default": {"blocks": [8, 16, 32, 64, 128], "width": 512, "draws": 64, "far": 10_000},
     "paper": {"blocks": [8, 16, 32, 64, 128, 256], "width": 1024, "draws": 512, "far": 10_000},
@@ -30,4 +27,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("residual_depth", __doc__, add_options, PRESETS, arrays=True)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

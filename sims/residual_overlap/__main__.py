@@ -1,20 +1,17 @@
-"""Overlaps of pairs of parameter directions in residual nets, followed from block to block (P0 appendix C.1).
+"""Overlaps of pairs of parameter directions in residual nets, from block to block (Zhang et al. 2026, appendix C.1).
 
 A direction is one unit's weights at the end of a block (or in a stem or tail layer), moved along that unit's incoming
 features; T_l is the mean over units of the product of two tangents of the stream, T~_l the same behind the gates.
-Measured: the mean over one block given all below it (P0 eq. 31); the mean over redraws against (1 + cq/K)^blocks and
-its bound e^(cq) (eq. 35); at several widths epsilon = E T~ - q E T, by which gates depend on tangents (eq. 34). Depth
-units are counted from 1: stem layers, blocks, tail layers. Choose pairs with --pair.
+Measured: the mean over one block given all below it (eq. 31); the mean over redraws against (1 + cq/K)^blocks and its
+bound e^(cq) (eq. 35); at several widths epsilon = E T~ - q E T, by which gates depend on tangents (eq. 34). Depth units
+are counted from 1: stem layers, blocks, tail layers. Choose pairs with --pair.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 from sims.common.pairs import add_pair_option
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"depth": 4, "width": 32, "draws": 2048},
     "default": {"depth": 8, "width": 64, "draws": 16384},
     "paper": {"depth": 24, "width": 128, "draws": 262_144},
@@ -36,4 +33,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("residual_overlap", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -5,14 +5,11 @@ paper's hyperparameter tables. Slopes of the products that conditions 3.1, B.1 a
 ask, and so do the alignments of claims F.1 and F.2, by which norms are to say what features do.
 """
 
-import sys
-from typing import Any
-
 from sims.common.blocks import DEFAULT, PAPER, SMOKE, add_ladder_options
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"]},
     "default": DEFAULT | {"draws": 48, "optimizers": ["all"]},
     "paper": PAPER | {"draws": 64},
@@ -29,4 +26,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("spectral_condition", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

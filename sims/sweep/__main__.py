@@ -106,4 +106,4 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
 COMMAND = Command("sweep", __doc__, add_options, work=run, epilog=EXAMPLE)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

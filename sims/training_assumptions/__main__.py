@@ -5,13 +5,10 @@ by binary cross-entropy and full-batch gradient descent (appendix G.2). Every dr
 The ratios that the paper plots are followed over 200 steps, against the width, the depth and the batch size.
 """
 
-import sys
-from typing import Any
-
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": {"widths": [16, 32, 64], "depths": [1, 2, 4], "batches": [4, 8, 16], "draws": 12, "steps": 10}
     | {"width": 32, "depth": 2, "batch": 16},
     "default": {"widths": [32, 64, 128, 256], "depths": [1, 2, 4, 8, 16], "batches": [10, 20, 40, 80], "draws": 48}
@@ -48,4 +45,4 @@ def require_installed() -> None:
 COMMAND = Experiment("training_assumptions", __doc__, add_options, PRESETS, require_installed=require_installed)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())

@@ -5,14 +5,11 @@ which are to be of order one (C2.3). Here Delta h_L is split exactly, after one 
 condition 3.1 (k >= 2) and by condition B.1 (k = 1), on blocks of one, two and three matrices.
 """
 
-import sys
-from typing import Any
-
 from sims.common.blocks import DEFAULT, PAPER, SMOKE, add_ladder_options
-from sims.common.command import CommandParser
+from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["muon"]},
     "default": DEFAULT | {"draws": 32, "optimizers": ["sgd", "adamw", "muon"]},
     "paper": PAPER | {"draws": 64},
@@ -28,4 +25,4 @@ def add_options(parser: CommandParser) -> None:
 COMMAND = Experiment("update_orders", __doc__, add_options, PRESETS)
 
 if __name__ == "__main__":
-    sys.exit(COMMAND.main())
+    raise SystemExit(COMMAND.main())
