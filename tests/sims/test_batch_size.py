@@ -114,7 +114,7 @@ def test_printed_report(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--batches", "1", "2"], "are fewer than three"),
+        (["--batches", "1", "2"], "a fit to the larger of them needs three or more"),
         (["--batches", "0", "1", "2"], "--batches is 0"),
         (["--draws", "1"], "one draw"),
         (["--images", "none.npy"], "neither"),

@@ -115,7 +115,7 @@ def test_printed_report(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--widths", "64", "128"], "three or more sizes"),
+        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
         (["--depths", "0", "2", "4"], "--depths is 0"),
         (["--optimizers", "adam"], "'adamw'"),
         (["--block-depth", "0"], "--block-depth is 0"),

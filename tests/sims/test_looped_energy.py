@@ -78,7 +78,7 @@ def test_printed_report(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loops", "4", "8"], "three numbers of loops or more"),
+        (["--loops", "4", "8"], "a growth law needs three or more"),
         (["--loops", "0", "1", "2"], "--loops is 0"),
         (["--far", "3"], "--far is 3"),
         (["--width", "0"], "width is 0"),

@@ -66,7 +66,10 @@ def test_printed_report(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--widths", "8"], "three or more sizes"), (["--rate", "1e300"], "leaves the range of floats")],
+    [
+        (["--widths", "8"], "a slope with its correction needs three or more"),
+        (["--rate", "1e300"], "leaves the range of floats"),
+    ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

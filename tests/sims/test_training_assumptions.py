@@ -110,7 +110,7 @@ def test_printed_report(finished):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--widths", "64", "128"], "three or more sizes"),
+        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
         (["--depths", "0", "2", "4"], "--depths is 0"),
         (["--batches", "4", "7", "8"], "7 images"),
         (["--batch", "400"], "200 are asked for"),
