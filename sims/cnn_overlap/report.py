@@ -8,7 +8,7 @@ from meanfield.nets import ConvNet
 from meanfield.theory import thin_input_warning
 from meanfield.verification import depth_growth as claims
 from sims.common.cells import against, drawn, fitted, heavy_tail_notes, predicted, rows
-from sims.common.report import answer, report
+from sims.common.report import answer, described_net, report
 from sims.common.table import MISSING, number, signed, table
 
 QUESTION = "Does eta* of these nets fall with depth as L^(-3/2), as the papers say?"
@@ -39,7 +39,7 @@ OVERLAP_NOTES = {
 def text(dataset: xr.Dataset) -> str:
     """The whole report on a dataset of a ladder of depths."""
     deepest, net = dataset.isel(depth=-1), _net(dataset)
-    parts = [_heading(dataset, net), _layer_table(deepest), _notes(deepest, net)]
+    parts = [_heading(dataset), _layer_table(deepest), _notes(deepest, net)]
     if net.depth < LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {LEAST_DEPTH} layers or more; this net has {net.depth}."
         return report(QUESTION, shallow, parts, (), WORDS)
@@ -60,10 +60,9 @@ def _answer(dataset: xr.Dataset) -> str:
     return answer([claims.judge_transfer_rule(dataset)], f"{slopes}, {alone}")
 
 
-def _heading(dataset: xr.Dataset, net: ConvNet) -> str:
-    spec = ", ".join(f"{name} {value}" for name, value in net.describe().items() if name != "family")
+def _heading(dataset: xr.Dataset) -> str:
     run = "{draws} draws per depth, seed {seed}, input {inputs}; learning rate 1, labels of variance 1"
-    return f"ConvNet: {spec}\n{run.format_map(dataset.attrs)}"
+    return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
 
 
 def _layer_table(deepest: xr.Dataset) -> str:

@@ -3,6 +3,7 @@
 No line is longer than `LINE`, so that a report reads on any screen and in any mail.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import fill
@@ -27,7 +28,7 @@ class Report:
     Attributes:
         question: one line.
         answer: (dataset, findings) -> one line.
-        heading: what was run, with {NAME} for an attribute of the dataset.
+        heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net.
         parts: notes as they stand, and functions of the dataset that make a table or several.
         findings: dataset -> verdicts.
         heavy: measured means of which a note tells where a single draw makes a large share.
@@ -47,8 +48,19 @@ class Report:
         findings = self.findings(dataset)
         made = (part if isinstance(part, str) else part(dataset) for part in self.parts)
         tables = [table for part in made for table in ([part] if isinstance(part, str) else part)]
-        parts = [self.heading.format_map(dataset.attrs), *tables, heavy_tail_notes(dataset, self.heavy)]
+        parts = [
+            self.heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
+            *tables,
+            heavy_tail_notes(dataset, self.heavy),
+        ]
         return report(self.question, self.answer(dataset, findings), parts, findings, self.words)
+
+
+def described_net(dataset: xr.Dataset) -> str:
+    """Family and fields of the net that a dataset records; nothing where there is none, or more than one."""
+    spec = json.loads(dataset.attrs.get("architecture", "{}"))
+    family = spec.pop("family", "")
+    return f"{family}: " + ", ".join(f"{name} {value}" for name, value in spec.items() if value is not None)
 
 
 def report(

@@ -1,6 +1,5 @@
 """The printed report on overlaps of parameter directions."""
 
-import json
 from collections.abc import Sequence
 
 import xarray as xr
@@ -48,16 +47,11 @@ def _given_table(dataset: xr.Dataset) -> str:
     return table(header, rows(dataset, ["pair"], cells), title)
 
 
-def _net(dataset: xr.Dataset) -> str:
-    net = json.loads(dataset.attrs["architecture"])
-    return "MLP: " + ", ".join(f"{name} {net[name]}" for name in ("depth", "width", "activation"))
-
-
 text = Report(
     question="Is the mean overlap T of two parameter directions the same in every layer, for every pair?",
     answer=_answer,
-    heading="{draws} draws, seed {seed}, {weights} weights",
-    parts=[_net, _layer_table, _given_table, added_variance_table],
+    heading="{net}; {draws} draws, seed {seed}, {weights} weights",
+    parts=[_layer_table, _given_table, added_variance_table],
     findings=claims.findings,
     words=WORDS,
 ).text

@@ -1,6 +1,5 @@
 """The printed report on overlaps of parameter directions in residual nets."""
 
-import json
 from collections.abc import Sequence
 
 import xarray as xr
@@ -17,7 +16,6 @@ WORDS = {
     "r T at birth": "the overlap where the later direction begins, times the growth r since.",
     "epsilon": "how far gates depend on tangents.",
 }
-SPEC = ("depth", "width", "block_depth", "scaling", "activation", "stem", "tail")
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -73,16 +71,11 @@ def _width_tables(dataset: xr.Dataset) -> list[str]:
     return [table(header, rows(top, ["pair"], cells), note)]
 
 
-def _net(dataset: xr.Dataset) -> str:
-    net = json.loads(dataset.attrs["architecture"])
-    return "ResidualMLP: " + ", ".join(f"{name} {net[name]}" for name in SPEC)
-
-
 text = Report(
     question="Does the mean overlap T grow by (1 + c q/K) in every block, at most to e^(c q)?",
     answer=_answer,
-    heading="{draws} draws, seed {seed}, {weights} weights",
-    parts=[_net, _given_table, _unit_table, _width_tables],
+    heading="{net}; {draws} draws, seed {seed}, {weights} weights",
+    parts=[_given_table, _unit_table, _width_tables],
     findings=claims.findings,
     words=WORDS,
 ).text
