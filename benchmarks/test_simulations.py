@@ -8,8 +8,6 @@ from unittest.mock import patch
 
 import pytest
 
-# Loaded before the gate is closed: some simulations choose a net by a few draws, and these must go through.
-import meanfield.execution.simulate  # noqa: F401
 import sims
 from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, memory, products, random_numbers, reading
@@ -25,11 +23,9 @@ from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from sims import simulation as simulation_module
 
-# What simulations hand to the workers goes through this function, which they look up when they come to it.
-GATE = "simulate_all"
-# Simulations that draw are those that can be told how often.
-DRAWING = "add_run_options("
-NAMES = [name for name in sims.NAMES if DRAWING in Path(str(simulation_module(name).__file__)).read_text()]
+# What simulations hand to the workers goes through this method; the few draws by which some choose a net do not.
+GATE = "sims.common.results.Results.draw"
+NAMES = [name for name in sims.NAMES if getattr(simulation_module(name), "draws", False)]
 # Theory that comes before the draws and changes none of them: as little as there can be.
 BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
 
@@ -44,12 +40,12 @@ class Planned(Exception):
 def planned(name: str, preset: str, folder: Path) -> list[Any]:
     """The runs that a simulation would hand to its workers."""
 
-    def stop(runs: list[Any], **_: Any) -> None:
+    def stop(_: Any, runs: list[Any]) -> None:
         raise Planned(list(runs))
 
     command = ["--preset", preset, "--out", str(folder / f"{name}.nc"), *BEFORE.get(name, [])]
     try:
-        with patch(f"meanfield.execution.run.{GATE}", stop):
+        with patch(GATE, stop):
             simulation_module(name).main(command)
     except Planned as reached:
         return list(reached.args[0])

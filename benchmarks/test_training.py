@@ -14,7 +14,7 @@ from meanfield.optimizers.linear_algebra import spectrum
 from meanfield.optimizers.linear_algebra.factored import Factored
 from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
 from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, tabled
-from sims.common.block_nets import block_net, hyperparameters
+from sims.common.blocks import block_net, hyperparameters
 
 STEPS, FACTORS = "Steps of training", "Factorisations of an optimizer"
 

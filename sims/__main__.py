@@ -1,7 +1,5 @@
 """The list of all commands, `python -m sims`, a line each."""
 
-from __future__ import annotations
-
 import sys
 
 from meanfield.common import while_read
@@ -21,10 +19,10 @@ COMMANDS = {
     "cross_entropy": "what cross-entropy changes against the squared loss",
     "activation_drift": "how activation and weight variance bend the depth law",
     "learning_rate_scale": "eta*(L) of every family in theory; --transfer carries a rate to a depth",
-    "spectral_condition": "P1's spectral conditions, measured in width and depth",
+    "spectral_condition": "the spectral conditions of Zheng et al. 2026, in width and depth",
     "update_orders": "the change of a stream by orders of a block's own updates",
     "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",
-    "training_assumptions": "what P1 assumes of training, measured on images",
+    "training_assumptions": "what Zheng et al. 2026 assume of training, measured on images",
     "identities": "statements that hold to rounding, or do not",
     "hyperparameters": "the hyperparameters of a large net from those of a small one",
     "sweep": "any of these over grids of its parameters, into one dataset",

@@ -18,7 +18,7 @@ settings.load_profile("suite")
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory):
     """All claims at the smallest sizes: a folder with dataset, figure and printed report of every simulation."""
-    from sims.claims import __main__ as claims
+    from sims.claims.__main__ import COMMAND as claims
 
     made = tmp_path_factory.mktemp("claims")
     assert claims.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0

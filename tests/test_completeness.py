@@ -73,10 +73,8 @@ def test_every_claim_is_fully_described(claim):
 
 def test_every_preset_has_a_duration():
     presets = {name: simulation_module(name) for name in DURATIONS}
-    assert {name: set(module.PRESETS) for name, module in presets.items()} == {
+    assert {name: set(command.presets) for name, command in presets.items()} == {
         name: set(durations) for name, durations in DURATIONS.items()
     }
     assert all(rough_seconds(name, preset) > 0 for name, durations in DURATIONS.items() for preset in durations)
-    assert set(DURATIONS) == {
-        name for name in (*_simulations(), *SERVICES) if hasattr(simulation_module(name), "PRESETS")
-    }
+    assert set(DURATIONS) == {name for name in (*_simulations(), *SERVICES) if simulation_module(name).presets}

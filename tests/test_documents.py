@@ -4,18 +4,18 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import meanfield as mf
+import sims
 from figures._command import draw_all
 from meanfield.execution.team import Workers
 from sims.common.command import check_command
 from sims.common.table import LINE
-from sims.learning_rate_scale import __main__ as learning_rate_scale
+from sims.learning_rate_scale.__main__ import COMMAND as learning_rate_scale
 from sims.sweep.plan import check_points, read_plan
 
 ROOT = Path(mf.__file__).parent.parent
@@ -67,7 +67,7 @@ def test_commands_are_accepted(command, tmp_path, monkeypatch):
 
 def _accepted(module, arguments):
     """Everything that a simulation refuses is refused before its work; without options some have nothing to do."""
-    simulation = import_module(module)
+    simulation = sims.simulation(module.removeprefix("sims."))
     if " ".join([module, *arguments]).startswith(PRINTS_ONLY):
         assert not arguments or simulation.main(arguments) == 0
     elif module == "sims.sweep":

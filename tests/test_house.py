@@ -77,6 +77,21 @@ def test_simulations_and_figures_live_on_tables_of_contents(path):
             assert {alias.name for alias in node.names} <= {*listed, *(rooms if node.module == "meanfield" else ())}
 
 
+STUDIES = [path for path in MODULES if path.relative_to(ROOT).parts[0] == "sims"]
+# What gathers runs of other simulations has them by name.
+GATHERERS = ("claims", "sweep")
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_study_is_one_room(path):
+    """Of `sims`, a study knows its own folder and `sims.common`, which knows no study."""
+    folder = path.relative_to(ROOT).parts[1]
+    known = ["sims.common", f"sims.{folder}"]
+    others = {name for name in _imports(path) if _is_within(name, "sims")}
+    others -= {"sims", "sims.simulation"} if folder in GATHERERS else set()
+    assert {name for name in others if not any(_is_within(name, own) for own in known)} == set()
+
+
 FULL = 12
 FOLDERS = sorted({path.parent for path in MODULES} - {ROOT / "sims", ROOT / "figures"})
 

@@ -1,5 +1,6 @@
 """Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
+from .arrays import Array as Array
 from .estimates import FALSE_ALARM_BUDGET as FALSE_ALARM_BUDGET
 from .estimates import fit_power_law as fit_power_law
 from .files import require_file as require_file

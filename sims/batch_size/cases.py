@@ -1,26 +1,24 @@
 """The nets and batches that `sims.batch_size` draws, case by case."""
 
-from __future__ import annotations
-
+import argparse
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
-from meanfield.nets import MLP, Batch, ConvNet
-
-if TYPE_CHECKING:
-    import argparse
-
-    from meanfield.nets import Sequential
+from meanfield.nets import MLP, Batch, ConvNet, Sequential
 
 # Grid of the convolutional nets on white noise.
 NOISE_GRID = (8,)
 # The largest batches that nets with sites take; each sample has a grid of them.
 LARGEST_NOISE, LARGEST_IMAGES = 16, 8
+# Correlations of inputs and labels of fully-connected nets.
+CORRELATIONS = (0.0, 0.5)
+LABELS: dict[str, dict[str, Any]] = {"mean 0": {}, "mean 1": {"label_mean": 1.0}, "teacher": {"labels": "teacher"}}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Case:
-    """One net over a ladder of batch sizes."""
+    """One net over batches of up to ``largest`` samples: fresh ones of a law, or the first of the ``images``."""
 
     name: str
     net: Sequential
@@ -34,38 +32,40 @@ class Case:
     def inputs(self, samples: int) -> Any:
         return None if self.images is None else self.images[:samples]
 
+    def describe(self) -> dict[str, Any]:
+        """The fields, for the key of a run."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-def cases(options: argparse.Namespace, images: Any) -> list[Case]:
+
+def cases(options: argparse.Namespace, largest: int, images: Any) -> list[Case]:
     """All cases of a run: nets of one site, on a ring, and on images."""
-    shared = {"depth": options.depth, "outputs": options.outputs}
-    relu = MLP(width=options.width, **shared)
-    found = []
-    for rho in (0.0, 0.5):
-        for words, labels in (("mean 0", {}), ("mean 1", {"label_mean": 1.0}), ("teacher", {"labels": "teacher"})):
-            found.append((f"MLP, rho {rho:g}, labels {words}", relu, Batch(input_correlation=rho, **labels)))
-    found += [
+    relu = MLP(width=options.width, depth=options.depth, outputs=options.outputs)
+    dense = [
+        (f"MLP, rho {rho:g}, labels {words}", relu, Batch(input_correlation=rho, **LABELS[words]))
+        for rho, words in product(CORRELATIONS, LABELS)
+    ]
+    dense += [
         ("MLP, rho 0.9, labels mean 0", relu, Batch(input_correlation=0.9)),
         ("MLP, rho 0, labels mean 0, muP head", replace(relu, head="mup"), Batch()),
         ("linear MLP, rho 0, labels mean 0", replace(relu, activation="linear"), Batch()),
     ]
-    dense = [Case(name=name, net=net, batch=batch, largest=max(options.batches)) for name, net, batch in found]
-    return dense + _convolutional(options, images)
+    return [Case(name, net, batch, largest) for name, net, batch in dense] + _convolutional(options, images)
 
 
 def _convolutional(options: argparse.Namespace, images: Any) -> list[Case]:
-    shared: dict[str, Any] = {"depth": options.depth, "outputs": options.outputs, "readout": "convolution"}
-    ring = ConvNet(channels=options.channels, grid=NOISE_GRID, **shared)
-    drawn = [
-        ("ConvNet, rho 0, labels mean 0", Batch()),
-        ("ConvNet, rho 0.5, labels mean 1", Batch(input_correlation=0.5, label_mean=1.0)),
-        ("ConvNet, rho 0.5, labels teacher", Batch(input_correlation=0.5, labels="teacher")),
+    shared: dict[str, Any] = {"depth": options.depth, "outputs": options.outputs, "channels": options.channels}
+    shared["readout"] = "convolution"
+    ring = ConvNet(grid=NOISE_GRID, **shared)
+    noise = [(0.0, "mean 0"), (0.5, "mean 1"), (0.5, "teacher")]
+    on_noise = [
+        Case(
+            f"ConvNet, rho {rho:g}, labels {words}", ring, Batch(input_correlation=rho, **LABELS[words]), LARGEST_NOISE
+        )
+        for rho, words in noise
     ]
-    found = [Case(name=name, net=ring, batch=batch, largest=LARGEST_NOISE) for name, batch in drawn]
-    plane = ConvNet(
-        channels=options.channels, grid=options.image_grid, kernel=(3, 3), input_channels=images.shape[1], **shared
-    )
-    seen = {"net": plane, "largest": min(LARGEST_IMAGES, len(images)), "images": images}
-    shown = "photo" if options.images == "photo" else "images"
-    for words, batch in (("mean 0", Batch()), ("teacher", Batch(labels="teacher"))):
-        found.append(Case(name=f"ConvNet, {shown}, labels {words}", batch=batch, **seen))
-    return found
+    plane = ConvNet(grid=options.image_grid, kernel=(3, 3), input_channels=images.shape[1], **shared)
+    shown, most = "photo" if options.images == "photo" else "images", min(LARGEST_IMAGES, len(images))
+    return on_noise + [
+        Case(f"ConvNet, {shown}, labels {words}", plane, Batch(**LABELS[words]), most, images)
+        for words in ("mean 0", "teacher")
+    ]

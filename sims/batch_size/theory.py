@@ -12,6 +12,7 @@ import xarray as xr
 from meanfield.nets import MLP, Batch
 from meanfield.theory import correlated_term, label_covariance, predict
 from meanfield.verification import finite_width_allowance
+from sims.common.datasets import Axes, over
 
 if TYPE_CHECKING:
     from meanfield.nets import Sequential
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 ENDLESS = 10**6
 # Depths between which theory takes slopes, batches at which it does, and a width at which it is all there is.
 DEPTHS, DEPTH_BATCHES, WIDE = (150, 300), (1, 64, ENDLESS), 10**6
-
-
-def table(keys: list[tuple[str, int]], rows: list[dict[str, float]]) -> xr.Dataset:
-    """Rows of numbers by (case, batch), NaN where a case does not take so large a batch."""
-    names, counts = list(dict.fromkeys(name for name, _ in keys)), sorted({count for _, count in keys})
-    found = {name: np.full((len(names), len(counts)), np.nan) for name in rows[0]}
-    for (name, count), row in zip(keys, rows, strict=True):
-        for variable, value in row.items():
-            found[variable][names.index(name), counts.index(count)] = value
-    variables = {name: (("case", "batch"), values) for name, values in found.items()}
-    return xr.Dataset(variables, {"case": names, "batch": counts})
 
 
 def beside(case: Case, samples: int) -> dict[str, float]:
@@ -86,31 +76,34 @@ def floors(cases: list[Case]) -> xr.Dataset:
 
     f = G_d / G_s, the squared kernel between two samples over that of one with itself, from labels of mean 0.
     """
-    found = np.full((len(cases), 3), np.nan)
-    for row, case in zip(found, cases, strict=True):
-        if case.images is None:
-            plain = Batch(input_correlation=case.batch.input_correlation)
-            left, own = (predict(case.at(ENDLESS), level="mean_field", batch=batch) for batch in (case.batch, plain))
-            row[0] = max(0.0, float((left["label_term"] - own["label_term"]).mean()))
-            row[1] = float(left["output_term"].mean()) if "output_term" in left else np.nan
-            two, one = (
-                predict(case.at(count), level="mean_field", batch=plain)["label_term"].mean() for count in (2, 1)
-            )
-            row[2] = 4 * float(two / one) - 1
-    names = ("label_floor", "output_floor", "other_sample")
-    variables = {name: ("case", column) for name, column in zip(names, found.T, strict=True)}
-    return xr.Dataset(variables, {"case": [case.name for case in cases]})
+    return over({"case": [case.name for case in cases]}, [_floor(case) for case in cases])
+
+
+def _floor(case: Case) -> dict[str, float]:
+    if case.images is not None:
+        return dict.fromkeys(("label_floor", "output_floor", "other_sample"), np.nan)
+    plain = Batch(input_correlation=case.batch.input_correlation)
+
+    def at(samples: int, batch: Batch) -> xr.Dataset:
+        return predict(case.at(samples), level="mean_field", batch=batch)
+
+    left, own = (at(ENDLESS, batch) for batch in (case.batch, plain))
+    two, one = (at(samples, plain)["label_term"].mean() for samples in (2, 1))
+    return {
+        "label_floor": max(0.0, float((left["label_term"] - own["label_term"]).mean())),
+        "output_floor": float(left["output_term"].mean()) if "output_term" in left else np.nan,
+        "other_sample": 4 * float(two / one) - 1,
+    }
 
 
 def depth_slopes() -> xr.Dataset:
     """Slope of the label term's eta* in depth, by the mean of the labels and the batch size."""
-    means = (0.0, 1.0)
-    slopes = np.empty((len(means), len(DEPTH_BATCHES)))
-    for (i, mean), (j, samples) in product(enumerate(means), enumerate(DEPTH_BATCHES)):
-        terms = [_label_term(MLP(depth=depth, width=WIDE, inputs=samples), mean) for depth in DEPTHS]
-        slopes[i, j] = -0.5 * np.log(terms[1] / terms[0]) / np.log(DEPTHS[1] / DEPTHS[0])
-    coords = {"label_mean": list(means), "theory_batch": list(DEPTH_BATCHES)}
-    return xr.Dataset({"depth_slope": (("label_mean", "theory_batch"), slopes)}, coords, {"slope_depths": list(DEPTHS)})
+    axes: Axes = {"label_mean": [0.0, 1.0], "theory_batch": list(DEPTH_BATCHES)}
+    slopes = []
+    for mean, samples in product(*axes.values()):
+        terms = [_label_term(MLP(depth=depth, width=WIDE, inputs=int(samples)), mean) for depth in DEPTHS]
+        slopes.append({"depth_slope": -0.5 * np.log(terms[1] / terms[0]) / np.log(DEPTHS[1] / DEPTHS[0])})
+    return over(axes, slopes).assign_attrs(slope_depths=list(DEPTHS))
 
 
 def _label_term(net: MLP, label_mean: float) -> float:

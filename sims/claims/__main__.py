@@ -5,21 +5,17 @@ on their datasets, and writes the verdicts as a table, Markdown, JSON and one HT
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
 from pathlib import Path
 
-from sims.common.command import add_worker_options, command_parser, run_command
+from sims.common.command import CommandParser, add_worker_options
+from sims.common.experiment import Command
 
-NAME = "claims"
 PRESETS = ("smoke", "default", "paper")
 DIFFERENT = 1
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__, presets={name: {"preset": name} for name in PRESETS})
+def add_options(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
@@ -28,7 +24,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
     add("--record", action="store_true", help="make these verdicts the recorded ones of the preset")
-    return parser.parse_args(argv)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,9 +49,7 @@ def run(options: argparse.Namespace) -> int:
     return DIFFERENT if changed else 0
 
 
-def main(argv: list[str] | None = None) -> int:
-    return run_command(run, parse(argv))
-
+COMMAND = Command("claims", __doc__, add_options, {name: {"preset": name} for name in PRESETS}, run)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(COMMAND.main())

@@ -1,7 +1,5 @@
 """The referee's report as one HTML page that holds its figures."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """The recorded verdicts of each preset, which a report is compared with."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The referee's report as text, Markdown and JSON, and as one HTML page."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

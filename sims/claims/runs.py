@@ -1,7 +1,5 @@
 """The runs that claims rest on, and the verdicts that follow from their datasets."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -14,11 +12,10 @@ import xarray as xr
 from meanfield.common import require_choice, require_writable
 from meanfield.execution import Workers
 from meanfield.verification import CLAIMS, Claim, Finding, Verdict, combined
-from sims import simulation as simulation_module
+from sims import simulation
 from sims.claims.side_by_side import side_by_side
 from sims.common.command import worker_arguments
 from sims.common.durations import rough_seconds
-from sims.common.finished import finished
 
 
 @dataclass(frozen=True)
@@ -90,9 +87,7 @@ def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str
     checks = (check for claim in claims for check in claim.checks)
     jobs = {check.run: Job(check.run, check.simulation, check.arguments) for check in checks}
     for job in jobs.values():
-        module = simulation_module(job.simulation)
-        if hasattr(module, "require_installed"):  # an extra that is missing is told before an hour's work
-            module.require_installed()
+        simulation(job.simulation).require_installed()  # an extra that is missing is told before an hour's work
     long, short = split(list(jobs.values()), run)
     made = {one.run: one for one in (*_one_by_one(long, run, folder), *_side_by_side(short, run, folder))}
     return {name: made[name] for name in jobs}
@@ -138,11 +133,11 @@ def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
 
 def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     """Make one run, or read what an equal run has written."""
-    module = simulation_module(job.simulation)
+    experiment = simulation(job.simulation)
     path = folder / f"{job.name}.nc"
-    takes = module.parse([])
+    takes = experiment.parse([])
     sizes = [word for name in ("preset", "seed") if name in takes for word in (f"--{name}", str(getattr(run, name)))]
     workers = worker_arguments(run.workers) if "workers" in takes else []
     arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])
-    return Evidence(job.name, command, path, finished(job.simulation, arguments, path))
+    return Evidence(job.name, command, path, experiment.finished(arguments, path))

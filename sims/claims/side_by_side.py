@@ -4,8 +4,6 @@ A simulation alone starts its processes, imports, and ends with work that only o
 busy meanwhile.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,16 +1,15 @@
 """The printed report on finite channels and stencils of convolutional nets."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 import xarray as xr
 
-from meanfield.verification import channel_corrections, stencil_slopes
-from sims.common.beside import heavy_tail_notes
-from sims.common.report import answer, report
-from sims.common.table import measured, number, signed, table
-from sims.overlap_recursion.report import width_table
+from meanfield.verification import Finding, channel_corrections, stencil_slopes
+from sims.common.cells import against, drawn, fitted, label, rows
+from sims.common.pairs import added_variance_table
+from sims.common.report import Report, answer
+from sims.common.table import number, signed, table
 
-QUESTION = "Are corrections of finite channels C of order 1/C uniformly in depth, as the papers say?"
 CORRECTION = channel_corrections.CORRECTION
 SCALE = stencil_slopes.SCALE
 
@@ -29,56 +28,36 @@ SLOPE_NOTE = (
 )
 
 
-def text(dataset: xr.Dataset) -> str:
-    """Corrections, added variances, slopes and prefactors; then the verdicts."""
-    found = [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
-    notes = heavy_tail_notes(dataset, [CORRECTION])
-    corrections, variances = (_correction_table(dataset), *notes), (width_table(dataset), VARIANCE_NOTE)
-    tables = [_heading(dataset), *corrections, "\n".join(variances), _slope_table(dataset)]
-    return report(QUESTION, _answer(dataset), tables, found)
-
-
-def _answer(dataset: xr.Dataset) -> str:
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     mean = dataset[CORRECTION].mean("channels").isel(depth_over_channels=[0, -1])
     ends = zip(mean["depth_over_channels"].values, mean.values, strict=True)
     grown = ", ".join(f"{value:.2g} at L/C = {share:g}" for share, value in ends)
     return answer([channel_corrections.judge_uniform_in_depth(dataset)], f"at fixed channels {grown}")
 
 
-def _heading(dataset: xr.Dataset) -> str:
-    first = "ConvNet, relu, circular padding, convolutional readout; label term B of the last layer"
-    run = "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}"
-    return f"{first}\n{run}".format_map(dataset.attrs)
-
-
 def _correction_table(dataset: xr.Dataset) -> str:
-    rows = []
-    for share in dataset["depth_over_channels"].values:
-        for channels in dataset["channels"].values:
-            at = dataset.sel(depth_over_channels=share, channels=channels)
-            drawn, stderr = float(at[CORRECTION]), float(at[f"{CORRECTION}_stderr"])
-            one_site, effective = (float(at[f"{CORRECTION}_{name}"]) for name in ("one_site", "effective_width"))
-            scores = [signed((drawn - value) / stderr) for value in (one_site, effective)]
-            cells = [measured(drawn, stderr), number(one_site), scores[0], number(effective), scores[1]]
-            layers = f"{float(at['correction_depth']):g}"
-            rows.append([f"{share:g}", str(channels), layers, *cells, measured(channels * drawn, channels * stderr)])
-    predicted = ("one site", "s.e. off", "C x sites units", "s.e. off")
-    header = [["L/C", "C", "L"], ["B / mean field - 1", *predicted], "times C"]
+    def cells(at: xr.Dataset) -> list[str]:
+        one_site, effective = (against(at, CORRECTION, name) for name in ("one_site", "effective_width"))
+        layers = label(float(at["correction_depth"]))
+        return [layers, *one_site, *effective[1:], drawn(at, CORRECTION, float(at["channels"]))]
+
+    predictions = ("one site", "s.e. off", "C x sites units", "s.e. off")
+    header = [["L/C", "C", "L"], ["B / mean field - 1", *predictions], "times C"]
     title = "Correction, {taps} taps on {sites} sites: equal at equal L/C, or, were it O(1/C), equal in the last column"
-    return "\n".join([table(header, rows, title.format_map(dataset.attrs)), CORRECTION_NOTE])
+    lines = rows(dataset, ["depth_over_channels", "channels"], cells)
+    return f"{table(header, lines, title.format_map(dataset.attrs))}\n{CORRECTION_NOTE}"
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
-    depths, rows = dataset["depth"].values, []
-    reference = dataset.isel(stencil=0)
-    for stencil in dataset["stencil"].values:
-        at = dataset.sel(stencil=stencil)
+    depths, reference = dataset["depth"].values, dataset.isel(stencil=0)
+
+    def cells(at: xr.Dataset) -> list[str]:
         law, expected = stencil_slopes.drawn_slope(at), stencil_slopes.mean_field_slope(at)
-        pairs = zip(at[SCALE].values, at[f"{SCALE}_stderr"].values, strict=True)
-        ratio, limit = (float((at[name] / reference[name])[0]) for name in (SCALE, f"{SCALE}_mean_field"))
-        score = signed((law.exponent - expected) / law.stderr)
-        cells = [measured(law.exponent, law.stderr), number(expected), score, number(ratio), number(limit)]
-        rows.append([str(stencil), *(measured(float(v), float(e)) for v, e in pairs), *cells])
+        ratios = [float((at[name] / reference[name])[0]) for name in (SCALE, f"{SCALE}_mean_field")]
+        scales = [drawn(at.sel(depth=depth), SCALE) for depth in depths]
+        off = signed((law.exponent - expected) / law.stderr)
+        return [*scales, fitted(law), number(expected), off, *map(number, ratios)]
+
     scales = [f"eta* at L = {depth}" for depth in depths]
     header = ["stencil", scales, ["slope", "mean field", "s.e. off"], ["ratio", "its mean field"]]
     slack = stencil_slopes.finite_width_slack(reference)
@@ -86,4 +65,23 @@ def _slope_table(dataset: xr.Dataset) -> str:
         f"eta* of the label term, {dataset.attrs['slope_channels']} channels; "
         f"finite width steepens slopes by {slack:.3f} for one site"
     )
-    return "\n".join([table(header, rows, title), SLOPE_NOTE.format(depth=depths[0])])
+    return "\n".join([table(header, rows(dataset, ["stencil"], cells), title), SLOPE_NOTE.format(depth=depths[0])])
+
+
+def _variance_table(dataset: xr.Dataset) -> str:
+    return f"{added_variance_table(dataset)}\n{VARIANCE_NOTE}"
+
+
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    return [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
+
+
+text = Report(
+    question="Are corrections of finite channels C of order 1/C uniformly in depth, as the papers say?",
+    answer=_answer,
+    heading="ConvNet, relu, circular padding, convolutional readout; label term B of the last layer\n"
+    "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}",
+    parts=[_correction_table, _variance_table, _slope_table],
+    findings=_findings,
+    heavy=[CORRECTION],
+).text

@@ -1,19 +1,21 @@
 """The printed report of a depth-growth run: verdicts, table by layer, exponents, learning-rate scale."""
 
-from __future__ import annotations
+import json
 
 import xarray as xr
 
-from meanfield.nets import Sequential
+from meanfield.nets import ConvNet
 from meanfield.theory import thin_input_warning
-from meanfield.verification import depth_growth, score
-from sims.common.beside import heavy_tail_notes
-from sims.common.report import answer, report
-from sims.common.table import MISSING, measured, number, signed, table
+from meanfield.verification import depth_growth as claims
+from sims.common.cells import against, drawn, fitted, heavy_tail_notes, predicted, rows
+from sims.common.report import answer, described_net, report
+from sims.common.table import MISSING, number, signed, table
 
 QUESTION = "Does eta* of these nets fall with depth as L^(-3/2), as the papers say?"
+WORDS = {"beyond": "the s.e. beyond the allowance, which verdicts count; negative: inside the allowance."}
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
 LEVELS = ("mean_field", "law")
+LABEL_SCALE = "label_learning_rate_scale"
 LEAST_DEPTH = 3
 
 # Beyond the whole mean field nothing that is granted can be exceeded by being too small.
@@ -34,33 +36,41 @@ OVERLAP_NOTES = {
 }
 
 
-def text(dataset: xr.Dataset, architecture: Sequential) -> str:
-    """The whole report on a dataset of a ladder of depths whose deepest net is ``architecture``."""
-    deepest = dataset.isel(depth=-1)
-    parts = [_heading(dataset, architecture), _layer_table(deepest), _notes(deepest, architecture)]
-    if architecture.depth < LEAST_DEPTH:
-        shallow = f"Too shallow: growth laws need {LEAST_DEPTH} layers or more; this net has {architecture.depth}."
-        return report(QUESTION, shallow, parts)
+def text(dataset: xr.Dataset) -> str:
+    """The whole report on a dataset of a ladder of depths."""
+    deepest, net = dataset.isel(depth=-1), _net(dataset)
+    parts = [_heading(dataset), _layer_table(deepest), _notes(deepest, net)]
+    if net.depth < LEAST_DEPTH:
+        shallow = f"Too shallow: growth laws need {LEAST_DEPTH} layers or more; this net has {net.depth}."
+        return report(QUESTION, shallow, parts, (), WORDS)
     parts += [_exponent_table(deepest), _scale_table(dataset)]
-    return report(QUESTION, _answer(dataset), parts, depth_growth.findings(dataset))
+    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
+
+
+def _net(dataset: xr.Dataset) -> ConvNet:
+    """The deepest net."""
+    spec = json.loads(dataset.attrs["architecture"])
+    return ConvNet(**{name: value for name, value in spec.items() if name != "family"})
 
 
 def _answer(dataset: xr.Dataset) -> str:
-    whole, label = (depth_growth.scale_slope(dataset, name) for name in depth_growth.SCALED_TERM)
+    whole, label = (claims.scale_slope(dataset, name) for name in claims.SCALED_TERM)
     slopes = f"slope {whole.exponent:.3f} +- {whole.stderr:.3f}"
     alone = f"of the label term alone {label.exponent:.3f} +- {label.stderr:.3f}"
-    return answer([depth_growth.judge_transfer_rule(dataset)], f"{slopes}, {alone}")
+    return answer([claims.judge_transfer_rule(dataset)], f"{slopes}, {alone}")
 
 
-def _heading(dataset: xr.Dataset, architecture: Sequential) -> str:
-    spec = {k: v for k, v in architecture.describe().items() if k != "family"}
-    lines = [f"{type(architecture).__name__}: " + ", ".join(f"{name} {value}" for name, value in spec.items())]
-    run = f"{dataset.attrs['draws']} draws per depth, seed {dataset.attrs['seed']}, input {dataset.attrs['inputs']}"
-    lines.append(f"{run}; learning rate 1, labels of variance 1")
-    return "\n".join(lines)
+def _heading(dataset: xr.Dataset) -> str:
+    run = "{draws} draws per depth, seed {seed}, input {inputs}; learning rate 1, labels of variance 1"
+    return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
 
 
 def _layer_table(deepest: xr.Dataset) -> str:
+    def cells(at: xr.Dataset) -> list[str]:
+        label, overlap = (_by_layer(at, name) for name in ("label_term", "overlap_energy"))
+        terms = [drawn(at, name) for name in ("output_term", "update_energy")]
+        return [f"{float(at['finite_width_allowance']):.1%}", *label, *terms, *overlap]
+
     beside = ("mean field", "s.e.", "beyond", "minima")
     header = [
         "layer",
@@ -68,88 +78,56 @@ def _layer_table(deepest: xr.Dataset) -> str:
         ["output term A", "update energy S"],
         ["overlap F", *beside],
     ]
-    rows = []
-    for layer in deepest["layer"].values:
-        at = deepest.sel(layer=layer)
-        rows.append(
-            [
-                str(layer),
-                f"{float(at['finite_width_allowance']):.1%}",
-                *_by_layer(at, "label_term"),
-                _measured(at, "output_term"),
-                _measured(at, "update_energy"),
-                *_by_layer(at, "overlap_energy"),
-            ]
-        )
-    anchor = deepest["overlap_energy_law"].attrs["anchor_layer"]
-    equal = deepest["overlap_energy_law"].attrs["equal_layers"]
-    form = "l(l+1)(2l+1)/6" if equal else "with layers weighted by their input channels"
-    law = f"minima: sum of minima {form}, set at layer {anchor}"
-    title = f"By layer (s.e.: measured minus mean field; beyond: the s.e. beyond the allowance, negative inside; {law})"
-    return table(header, rows, title)
+    law = deepest["overlap_energy_law"].attrs
+    form = "l(l+1)(2l+1)/6" if law["equal_layers"] else "with layers weighted by their input channels"
+    title = f"By layer (minima: sum of minima {form}, set at layer {law['anchor_layer']})"
+    return table(header, rows(deepest, ["layer"], cells), title)
 
 
 def _by_layer(at: xr.Dataset, name: str) -> list[str]:
-    """As `_against_theory`, with the standard errors beyond the allowance, which verdicts count."""
-    value, theory, score, law = _against_theory(at, name)
-    known = score != MISSING
-    beyond = depth_growth.against_values(at, name, at[f"{name}_mean_field"].values).worst if known else float("nan")
-    return [value, theory, score, signed(beyond), law]
+    """Measured, mean field, difference in standard errors, those beyond the allowance, sum of minima."""
+    shown = against(at, name)
+    known = shown[-1] != MISSING
+    beyond = claims.against_values(at, name, at[f"{name}_mean_field"].values).worst if known else float("nan")
+    return [*shown, signed(beyond), predicted(at, f"{name}_law")]
 
 
-def _against_theory(at: xr.Dataset, name: str) -> list[str]:
-    """Measured, mean field, difference in standard errors, sum of minima."""
-    theory, law = _value(at, f"{name}_mean_field"), _value(at, f"{name}_law")
-    known = {name, f"{name}_stderr", f"{name}_mean_field"} <= set(at.data_vars)
-    scored = float(score(at[name], at[f"{name}_stderr"], at[f"{name}_mean_field"])) if known else float("nan")
-    return [_measured(at, name), number(theory), signed(scored), number(law)]
-
-
-def _notes(deepest: xr.Dataset, architecture: Sequential) -> str:
+def _notes(deepest: xr.Dataset, net: ConvNet) -> str:
     """What a reader must know about the columns: missing predictions, methods, heavy tails."""
-    thin = thin_input_warning(architecture) if deepest.attrs["inputs"] == "gaussian" else ""
-    notes = [f"WARNING: {thin}"] if thin else []
-    notes += [POOLED_NOTE] if architecture.is_pooled else []
-    notes.append(OVERLAP_NOTES[deepest.attrs["overlap_method"]])
-    notes += heavy_tail_notes(deepest, TERMS)
-    if (granted := float(deepest["finite_width_allowance"].max())) > 1:
-        notes.append(GRANTED_NOTE.format(granted=granted))
-    return "\n".join(notes)
+    thin = thin_input_warning(net) if deepest.attrs["inputs"] == "gaussian" else ""
+    granted = float(deepest["finite_width_allowance"].max())
+    notes = [
+        f"WARNING: {thin}" if thin else "",
+        POOLED_NOTE if net.is_pooled else "",
+        OVERLAP_NOTES[deepest.attrs["overlap_method"]],
+        heavy_tail_notes(deepest, TERMS),
+        GRANTED_NOTE.format(granted=granted) if granted > 1 else "",
+    ]
+    return "\n".join(filter(None, notes))
 
 
 def _exponent_table(deepest: xr.Dataset) -> str:
-    rows = []
-    for name in TERMS:
-        if name in deepest:
-            law = depth_growth.growth_exponent(deepest, name)
-            theory = [_exponent(deepest, f"{name}_{level}") for level in LEVELS]
-            rows.append([name.replace("_", " "), measured(law.exponent, law.stderr), *map(number, theory)])
+    lines = []
+    for name in (name for name in TERMS if name in deepest):
+        theory = [_exponent(deepest, f"{name}_{level}") for level in LEVELS]
+        law = claims.growth_exponent(deepest, name)
+        lines.append([name.replace("_", " "), fitted(law), *map(number, theory)])
     layers = deepest.sizes["layer"]
-    title = f"Growth with the layer, l = {depth_growth.first_deep_layer(layers)} .. {layers}"
-    return table(["growth exponent", "measured", "mean field", "minima"], rows, title)
+    title = f"Growth with the layer, l = {claims.first_deep_layer(layers)} .. {layers}"
+    return table(["growth exponent", "measured", "mean field", "minima"], lines, title)
 
 
 def _exponent(deepest: xr.Dataset, name: str) -> float:
-    return depth_growth.exponent_of(deepest[name].values) if name in deepest else float("nan")
+    return claims.exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
 def _scale_table(dataset: xr.Dataset) -> str:
-    label = "label_learning_rate_scale"
-    rows = []
-    for depth in dataset["depth"].values:
-        at = dataset.sel(depth=depth)
-        rows.append([str(depth), _measured(at, "learning_rate_scale"), *_against_theory(at, label)])
-    slopes = [depth_growth.scale_slope(dataset, name) for name in ("learning_rate_scale", label)]
-    whole, labels = (measured(slope.exponent, slope.stderr) for slope in slopes)
-    theory, law = (number(depth_growth.predicted_scale_slope(dataset, level)) for level in LEVELS)
-    rows.append(["slope", whole, labels, theory, "", law])
+    def cells(at: xr.Dataset) -> list[str]:
+        law = predicted(at, f"{LABEL_SCALE}_law")
+        return [drawn(at, "learning_rate_scale"), *against(at, LABEL_SCALE), law]
+
+    slopes = [fitted(claims.scale_slope(dataset, name)) for name in ("learning_rate_scale", LABEL_SCALE)]
+    theory, law = (number(claims.predicted_scale_slope(dataset, level)) for level in LEVELS)
+    lines = [*rows(dataset, ["depth"], cells), ["slope", *slopes, theory, "", law]]
     title = "Learning-rate scale, one independent set of nets per depth (papers: slope -1.5)"
-    return table(["depth", "eta*", ["eta* of B alone", "mean field", "s.e.", "minima"]], rows, title)
-
-
-def _value(at: xr.Dataset, name: str) -> float:
-    return float(at[name]) if name in at else float("nan")
-
-
-def _measured(at: xr.Dataset, name: str) -> str:
-    return measured(_value(at, name), _value(at, f"{name}_stderr"))
+    return table(["depth", "eta*", ["eta* of B alone", "mean field", "s.e.", "minima"]], lines, title)

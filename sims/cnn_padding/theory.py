@@ -1,8 +1,8 @@
 """What a run of `sims.cnn_padding` knows without drawing: profiles, eigenvalues, far depths, missing terms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ import xarray as xr
 import meanfield as mf
 from meanfield.nets import ConvNet, neighbours, offsets, rectangle_boundary_fraction
 from meanfield.quantities import missing_terms
-from meanfield.theory import EdgeLoss, edge_loss, transport_eigenvalue
+from meanfield.theory import edge_loss, transport_eigenvalue
+from sims.common.datasets import ENDS, Axes, over, taken
 
+PADDINGS = ("zero", "circular")
 # Families that the mean field follows far: activation, taps along each axis, axes.
 FAMILIES = {
     "1D ReLU": ("relu", 3, 1),
@@ -26,27 +28,21 @@ FAR_CHANNELS = 1000
 # Pairs of sites above which a walk stops early, and at which layer, to stay within seconds.
 MANY_PAIRS, FEW_LAYERS, MANY_LAYERS = 200_000, 48, 20_000
 CURVE_POINTS = 60
-# Depths over which P0 tunes rates (its table 1 and figure 6).
+# Depths over which Zhang et al. 2026 tune rates (table 1 and figure 6).
 PAPERS_DEPTHS = (3, 10, 30)
 FUNCTIONS = 20
 
 
 def profile(channels: int, depth: int, grid: tuple[int, ...], measured: list[xr.Dataset]) -> xr.Dataset:
     """The label term by site on one line, zero padding first: drawn, with errors, and in the mean field."""
-    drawn = [one["label_term_by_site"].values for one in measured]
-    errors = [one["label_term_by_site_stderr"].values for one in measured]
-    net = _net(grid, channels=channels, depth=depth, readout="convolution")
-    nets = [replace(net, padding=padding) for padding in ("zero", "circular")]
-    theory = [mf.predict(one, level="mean_field", by_site=True)["label_term_by_site"].values for one in nets]
-    dims = ("padding", "layer", "site")
-    return xr.Dataset(
-        {
-            "label_term_by_site": (dims, np.array(drawn)),
-            "label_term_by_site_stderr": (dims, np.array(errors)),
-            "label_term_by_site_mean_field": (dims, np.array(theory)),
-        },
-        attrs={"profile_sites": grid[0]},
-    )
+    net, rows = _net(grid, channels=channels, depth=depth, readout="convolution"), []
+    for padding, drawn in zip(PADDINGS, measured, strict=True):
+        limit = mf.predict(replace(net, padding=padding), level="mean_field", by_site=True)
+        rows.append(
+            taken(drawn, "label_term_by_site", ends=ENDS[:2])
+            | {"label_term_by_site_mean_field": limit["label_term_by_site"].values}
+        )
+    return over({"padding": PADDINGS}, rows, "layer", "site").assign_attrs(profile_sites=grid[0])
 
 
 def grids(nets: list[ConvNet]) -> xr.Dataset:
@@ -62,79 +58,65 @@ def grids(nets: list[ConvNet]) -> xr.Dataset:
 
 def far(lines: list[int], squares: list[int]) -> xr.Dataset:
     """Depths at which zero padding shows, by family and grid, and the curves of the ratio zero / circular."""
-    sizes = sorted({*lines, *squares})
-    shape = (len(FAMILIES), len(sizes))
-    columns = {name: np.full(shape, np.nan) for name in (*FAR_DEPTHS, "far_eigenvalue", "far_boundary_fraction")}
-    layers, ratios = np.full((2, *shape, CURVE_POINTS), np.nan)
-    for row, (activation, taps, axes) in enumerate(FAMILIES.values()):
-        for column, sites in enumerate(sizes):
-            if sites not in (lines, squares)[axes - 1]:
-                continue
-            grid, kernel = (sites,) * axes, (taps,) * axes
-            limit = FEW_LAYERS if sites ** (2 * axes) > MANY_PAIRS else MANY_LAYERS
-            found = edge_loss(_net(grid, kernel=kernel, activation=activation), limit)
-            for name in FAR_DEPTHS:
-                columns[name][row, column] = getattr(found, name)
-            columns["far_eigenvalue"][row, column] = transport_eigenvalue(grid, kernel)
-            columns["far_boundary_fraction"][row, column] = mf.boundary_fraction(grid, kernel)
-            chosen, ratio = _curve(found)
-            layers[row, column, : len(chosen)], ratios[row, column, : len(chosen)] = chosen, ratio
-    variables: dict[str, Any] = {name: (("family", "sites"), column) for name, column in columns.items()}
-    curve = ("family", "sites", "point")
-    variables |= {"far_layer": (curve, layers), "far_ratio": (curve, ratios)}
-    return xr.Dataset(variables, {"family": list(FAMILIES), "sites": sizes})
+    axes: Axes = {"family": list(FAMILIES), "sites": sorted({*lines, *squares})}
+    scalars = dict.fromkeys((*FAR_DEPTHS, "far_eigenvalue", "far_boundary_fraction"), np.nan)
+    nothing = scalars | dict.fromkeys(("far_layer", "far_ratio"), np.full(CURVE_POINTS, np.nan))
+    rows = []
+    for family, sites in product(*axes.values()):
+        activation, taps, dimensions = FAMILIES[family]
+        followed = sites in (lines, squares)[dimensions - 1]
+        rows.append(_followed(activation, (sites,) * dimensions, (taps,) * dimensions) if followed else nothing)
+    return over(axes, rows, "point")
 
 
-def _curve(found: EdgeLoss) -> tuple[np.ndarray, np.ndarray]:
-    """Some layers, evenly spread on a logarithmic axis, and the ratio zero / circular there."""
-    chosen = np.unique(np.geomspace(1, len(found.zero), CURVE_POINTS).round().astype(int))
-    return chosen, found.ratio[chosen - 1]
+def _followed(activation: str, grid: tuple[int, ...], kernel: tuple[int, ...]) -> dict[str, Any]:
+    """One family on one grid, and some layers of its curve, evenly spread on a logarithmic axis."""
+    limit = FEW_LAYERS if prod(grid) ** 2 > MANY_PAIRS else MANY_LAYERS
+    loss = edge_loss(_net(grid, kernel=kernel, activation=activation), limit)
+    shown = np.unique(np.geomspace(1, len(loss.zero), CURVE_POINTS).round().astype(int))
+    layers, ratios = np.full((2, CURVE_POINTS), np.nan)
+    layers[: len(shown)], ratios[: len(shown)] = shown, loss.ratio[shown - 1]
+    return {name: getattr(loss, name) for name in FAR_DEPTHS} | {
+        "far_eigenvalue": transport_eigenvalue(grid, kernel),
+        "far_boundary_fraction": mf.boundary_fraction(grid, kernel),
+        "far_layer": layers,
+        "far_ratio": ratios,
+    }
 
 
 def papers_grid(side: int) -> xr.Dataset:
-    """eta* of the label term on the largest square over the depths at which P0 tunes, under both paddings."""
-    net = _net((side, side), kernel=(3, 3), readout="convolution")
-    scale = [
-        [
-            float(
-                mf.predict(replace(net, depth=depth, padding=padding), level="mean_field")["label_learning_rate_scale"]
-            )
-            for depth in PAPERS_DEPTHS
-        ]
-        for padding in ("zero", "circular")
+    """eta* of the label term on the largest square over the depths of Zhang et al. 2026, under both paddings."""
+    axes: Axes = {"padding": PADDINGS, "papers_depth": PAPERS_DEPTHS}
+    nets = [
+        _net((side, side), kernel=(3, 3), readout="convolution", depth=depth, padding=padding)
+        for padding, depth in product(*axes.values())
     ]
-    return xr.Dataset(
-        {"papers_scale": (("padding", "papers_depth"), scale)},
-        {"papers_depth": list(PAPERS_DEPTHS)},
-        {"papers_side": side},
-    )
+    scales = [float(mf.predict(net, level="mean_field")["label_learning_rate_scale"]) for net in nets]
+    return over(axes, [{"papers_scale": scale} for scale in scales]).assign_attrs(papers_side=side)
 
 
 def missing(seed: int) -> xr.Dataset:
-    """Both sides of P0's Lemma 3 on several sets and stencils: the worst of many functions, and the most possible."""
-    rng = np.random.default_rng(seed)
-    cases = _cases()
-    columns: dict[str, list[float]] = {name: [] for name in ("missing_worst", "missing_largest", "missing_bound")}
-    torus = []
+    """Both sides of Lemma 3 on several sets and stencils: the worst of many functions, and the most possible."""
+    rng, cases, rows = np.random.default_rng(seed), _cases(), []
     for sites, stencil, rectangle in cases.values():
-        functions = np.concatenate(
-            [np.ones((1, len(sites))), np.clip(rng.normal(size=(FUNCTIONS, len(sites))), -1.0, 1.0)]
-        )
+        random = np.clip(rng.normal(size=(FUNCTIONS, len(sites))), -1.0, 1.0)
+        functions = np.concatenate([np.ones((1, len(sites))), random])
         found = [missing_terms(sites, stencil, function / np.abs(function).max()) for function in functions]
-        columns["missing_worst"].append(max(one.discrepancy for one in found[1:]))
-        columns["missing_largest"].append(found[0].discrepancy)
-        columns["missing_bound"].append(found[0].bound)
-        torus.append(_on_a_torus(functions, *rectangle) if rectangle else np.nan)
-    variables = {name: ("set", values) for name, values in columns.items()}
-    sizes = {
-        "set_sites": ("set", [len(sites) for sites, _, _ in cases.values()]),
-        "set_taps": ("set", [len(stencil) for _, stencil, _ in cases.values()]),
-    }
-    return xr.Dataset(variables | sizes | {"missing_circular": ("set", torus)}, {"set": list(cases)})
+        rows.append(
+            {
+                "missing_worst": max(terms.discrepancy for terms in found[1:]),
+                "missing_largest": found[0].discrepancy,
+                "missing_bound": found[0].bound,
+                "set_sites": len(sites),
+                "set_taps": len(stencil),
+                "missing_circular": _on_a_torus(functions, *rectangle) if rectangle else np.nan,
+            }
+        )
+    return over({"set": list(cases)}, rows)
 
 
 def _on_a_torus(functions: np.ndarray, grid: tuple[int, ...], kernel: tuple[int, ...]) -> float:
-    """Largest discrepancy of the functions with circular padding, where Lemma 3 says 0."""
+    """Largest discrepancy of the functions with circular padding, where the lemma says 0."""
     table = neighbours(grid, kernel, "circular")
     differences = functions[:, table].sum(axis=(1, 2)) - len(table) * functions.sum(axis=1)
     return float(np.abs(differences).max() / functions.shape[1])

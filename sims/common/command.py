@@ -154,7 +154,7 @@ def worker_arguments(workers: Workers) -> list[str]:
     return count if workers.scheduler is None else [*count, "--scheduler", workers.scheduler]
 
 
-def fill_from_preset(options: argparse.Namespace, preset: dict[str, Any]) -> None:
+def fill_from_preset(options: argparse.Namespace, preset: Mapping[str, Any]) -> None:
     """Give every option that was left out the preset's value, and take as many times the draws as are asked for."""
     for name, value in preset.items():
         if getattr(options, name) is None:

@@ -4,8 +4,6 @@ By the processor time of some of the pieces that a preset is cut into, scaled so
 what `sims.claims` takes. Those of minutes and more are good to a factor of two.
 """
 
-from __future__ import annotations
-
 DURATIONS: dict[str, dict[str, str]] = {
     "activation_drift": {"smoke": "4 s", "default": "40 s", "paper": "20 min"},
     "batch_size": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},

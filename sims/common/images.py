@@ -1,7 +1,5 @@
 """Images as inputs: crops of the photograph that ships with matplotlib, or a file of the user's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.common import stream
-
-Array = NDArray[np.float64]
+from meanfield.common import Array, stream
 
 PHOTO = "grace_hopper.jpg"
 ATTEMPTS_PER_CROP = 100

@@ -1,11 +1,15 @@
-"""Pairs of parameter directions on the command line, and nets in which they can be followed."""
+"""Pairs of parameter directions: on the command line, in nets in which they can be followed, and in reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sims.common.table import measured, table
+
 if TYPE_CHECKING:
+    import xarray as xr
+
     from meanfield.nets import Pair, Sequential
 
 MOST_SEEDS = 1000
@@ -59,3 +63,23 @@ def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, w
         if (found["overlap_variance"].isel(layer=fixed) > 0).all():
             return candidate
     raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")
+
+
+def added_variance(measured: Sequence[xr.Dataset], units: Sequence[int], fixed: int) -> xr.Dataset:
+    """Var(T | layers below) of the layer above the fixed ones by pair and its units, a dataset each: NAME_by_width."""
+    import xarray as xr
+
+    names = ["overlap_variance", "overlap_variance_stderr"]
+    above = [dataset[names].isel(layer=fixed, drop=True) for dataset in measured]
+    joined = xr.concat(above, dim="width_above", join="outer").assign_coords(width_above=list(units))
+    return joined.rename({name: f"{name}_by_width" for name in names})
+
+
+def added_variance_table(dataset: xr.Dataset) -> str:
+    """The printed form of it: constant in a line where the variance is of order 1/C."""
+    units, lines = dataset["width_above"].values, []
+    for pair in dataset["pair"].values:
+        columns = (dataset.sel(pair=pair)[f"overlap_variance{end}_by_width"].values for end in ("", "_stderr"))
+        lines.append([str(pair), *(measured(c * v, c * e) for c, v, e in zip(units, *columns, strict=True))])
+    title = f"C Var(T | below) of layer {int(dataset.attrs['fixed_layers']) + 1} at C units, all below fixed"
+    return table(["pair", *(f"C = {count}" for count in units)], lines, title)

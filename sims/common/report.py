@@ -3,16 +3,64 @@
 No line is longer than `LINE`, so that a report reads on any screen and in any mail.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from textwrap import fill
 
+import xarray as xr
+
 from meanfield.verification import Finding, Verdict, combined
+from sims.common.cells import heavy_tail_notes
 from sims.common.table import LINE
 from sims.common.words import used_words
 
 SAYS = {Verdict.CONFIRMED: "Yes", Verdict.REFUTED: "No", Verdict.INCONCLUSIVE: "This run cannot tell"}
+
+
+Part = str | Callable[[xr.Dataset], str | Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The printed report on a dataset, as a declaration.
+
+    Attributes:
+        question: one line.
+        answer: (dataset, findings) -> one line.
+        heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net.
+        parts: notes as they stand, and functions of the dataset that make a table or several.
+        findings: dataset -> verdicts.
+        heavy: measured means of which a note tells where a single draw makes a large share.
+        words: those that this report alone uses, with what they mean.
+    """
+
+    question: str
+    answer: Callable[[xr.Dataset, Sequence[Finding]], str]
+    heading: str
+    parts: Sequence[Part]
+    findings: Callable[[xr.Dataset], Sequence[Finding]]
+    heavy: Sequence[str] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, dataset: xr.Dataset) -> str:
+        """The whole report."""
+        findings = self.findings(dataset)
+        made = (part if isinstance(part, str) else part(dataset) for part in self.parts)
+        tables = [table for part in made for table in ([part] if isinstance(part, str) else part)]
+        parts = [
+            self.heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
+            *tables,
+            heavy_tail_notes(dataset, self.heavy),
+        ]
+        return report(self.question, self.answer(dataset, findings), parts, findings, self.words)
+
+
+def described_net(dataset: xr.Dataset) -> str:
+    """Family and fields of the net that a dataset records; nothing where there is none, or more than one."""
+    spec = json.loads(dataset.attrs.get("architecture", "{}"))
+    family = spec.pop("family", "")
+    return f"{family}: " + ", ".join(f"{name} {value}" for name, value in spec.items() if value is not None)
 
 
 def report(
@@ -27,7 +75,7 @@ def report(
     ``words`` are those that this report alone uses.
     """
     opening = f"Question: {question}\nAnswer:   {answer}"
-    body = "\n\n".join([opening, *_verdicts(findings), *parts])
+    body = "\n\n".join(part for part in (opening, *_verdicts(findings), *parts) if part)
     return "\n".join(map(_fitted, [*body.splitlines(), *_legend(body, words or {})]))
 
 

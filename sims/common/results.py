@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from meanfield.execution import PieceStore
+    from meanfield.execution import PieceStore, Run
 
 
 def run_key(**what: Any) -> str:
@@ -38,7 +38,6 @@ class Results:
             raise ValueError(f"--out {self.dataset_path} {what}; give a file such as results/run.nc")
         self.figure_path = self.dataset_path.with_suffix(".png")
         self._force, self._command, self._options = options.force, options.command, options
-        _check_draws(options)
 
     @property
     def pieces(self) -> PieceStore:
@@ -46,6 +45,12 @@ class Results:
         from meanfield.execution import PieceStore
 
         return PieceStore(self.dataset_path.parent / f".{self.dataset_path.stem}-{self.run_key}.pieces")
+
+    def draw(self, runs: Sequence[Run]) -> list[xr.Dataset]:
+        """What the workers measure in these runs, those of an interrupted command included."""
+        from meanfield.execution import simulate_all
+
+        return simulate_all(runs, workers=self._options.workers, store=self.pieces)
 
     def deliver(
         self, measure: Callable[[], xr.Dataset], text: Callable[[xr.Dataset], str], draw: Callable[[xr.Dataset], Figure]
@@ -94,11 +99,17 @@ class Results:
         return None
 
     def keep(self, dataset: xr.Dataset) -> None:
-        """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s."""
-        from meanfield.common import write_whole
+        """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s.
 
-        seed = {"seed": str(self._options.seed)} if "seed" in self._options else {}
-        dataset.attrs |= {**seed, "run": self.run_key, "command": self._command}
+        Draws, arrays and provenance are recorded where the dataset does not say them itself.
+        """
+        from meanfield.common import write_whole
+        from meanfield.execution import provenance
+
+        shared = shared_values(self._options)
+        seed = {"seed": str(shared.pop("seed"))} if "seed" in shared else {}
+        dataset.attrs = {"provenance": provenance(), **shared, **dataset.attrs, **seed}
+        dataset.attrs |= {"run": self.run_key, "command": self._command}
         # Not by HDF5 itself, which ends the program where the disk is full.
         whole = dataset.to_netcdf(engine="h5netcdf")
         write_whole(self.dataset_path, lambda path: path.write_bytes(whole))
@@ -117,7 +128,12 @@ class Results:
         return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
 
 
-def _check_draws(options: argparse.Namespace) -> None:
+def shared_values(options: argparse.Namespace) -> dict[str, Any]:
+    """Draws, seed, backend and precision, where a simulation has them: all its numbers depend on them."""
+    return {name: getattr(options, name) for name in ("draws", "seed", "backend", "precision") if name in options}
+
+
+def require_draws_and_seed(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
     from meanfield.common import require_count, require_draws
 

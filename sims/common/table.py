@@ -1,7 +1,5 @@
 """Plain tables that a person can read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The words of printed reports, explained once below each report that uses them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 
@@ -10,20 +8,23 @@ from meanfield.quantities import QUANTITIES
 from meanfield.verification import CONVERGED_SHARE, WIDEST_BAND
 
 STATISTICS = {
-    "s.e.": "standard errors, from independent draws: how many of them a number is from the one it is held against. "
-    "With a sign: drawn minus predicted, nothing allowed for.",
+    "s.e.": "standard errors of a mean over independent draws: how many of them lie between a number and the one that "
+    "it is held against. With a sign: drawn minus predicted, before any allowance.",
     "allowance": "how far the sizes of a run may move a number from the limit that it is held against, by a formula "
     "stated in meanfield/verification. Verdicts count only the s.e. beyond it.",
-    "band": f"the s.e. beyond the allowance that a true claim leaves in one of {1 / FALSE_ALARM_BUDGET:,.0f} runs. "
-    f"It is wide where few draws make the error uncertain; one above {WIDEST_BAND:g} says so instead.",
+    "band": "the s.e. beyond the allowance that a true claim exceeds in one of "
+    f"{1 / FALSE_ALARM_BUDGET:,.0f} runs. It is wide where few draws leave the error uncertain; where it is above "
+    f"{WIDEST_BAND:g}, the report says so instead.",
     "rival": "what would be true if the claim were false.",
-    "worst": "of all points that a claim is about, the one farthest off; negative: inside the allowance.",
+    "worst": "of all points that a claim is about, the one that is farthest off; negative: inside the allowance.",
     "CONFIRMED": "the claim lies well inside the band, and its rival outside.",
     "REFUTED": "the claim lies outside the band.",
     "INCONCLUSIVE": f"neither, or one draw makes more than {CONVERGED_SHARE:.0%} of a mean.",
-    "too few draws": "the claim or its rival would leave the band at the number needed, were it as far off as in this "
-    "run: errors fall as draws^(-1/2). The option --times multiplies the draws.",
-    "Heavy tail": "rare draws make the mean, which these draws may not have met.",
+    "too few draws": "with the number needed, the claim or its rival would lie outside the band, if it is as far off "
+    "as in this run: errors fall as draws^(-1/2). The option --times multiplies the draws.",
+    "not converged": "a single draw makes too large a share of the mean, or there are fewer draws than its spread asks "
+    "for: the distance in s.e. would mean nothing.",
+    "Heavy tail": "rare draws make up much of the mean, and this run may not have met the rarest.",
 }
 
 LAWS = {
@@ -42,10 +43,11 @@ TERMS = {
 
 # As CITATION.cff has them, with their authors.
 SOURCES = {
-    "P0": "Hyperparameter Transfer Laws for Non-Recurrent Multi-Path Neural Networks.",
-    "P1": "Spectral Condition for muP under Width-Depth Scaling.",
-    "P2": "On the Residual Scaling of Looped Transformers: Stability and Transferability.",
-    "P3": "Arithmetic-Mean muP for Modern Architectures: A Unified Learning-Rate Scale for CNNs and ResNets.",
+    "Zhang et al. 2026": "Hyperparameter Transfer Laws for Non-Recurrent Multi-Path Neural Networks.",
+    "Zheng et al. 2026": "Spectral Condition for muP under Width-Depth Scaling.",
+    "Wang et al. 2026": "On the Residual Scaling of Looped Transformers: Stability and Transferability.",
+    "Zhang et al. 2025": "Arithmetic-Mean muP for Modern Architectures: A Unified Learning-Rate Scale for CNNs and "
+    "ResNets.",
     "docs/theory.md": "the derivations, section by section, in the repository of this program.",
 }
 

@@ -1,7 +1,5 @@
 """The printed report on coordinate checks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,11 +7,16 @@ import xarray as xr
 
 from meanfield.verification import Finding, Verdict
 from meanfield.verification import coordinate_checks as claims
-from sims.common.block_nets import TABLES
+from sims.common.blocks import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 
 QUESTION = "Does the {table} keep |h_L| and |Delta h_L| flat in width and depth?"
+WORDS = {
+    "k >= 2 table": "that of Zheng et al. 2026 for blocks of two and more layers (condition 3.1).",
+    "k = 1 table": "that of Zheng et al. 2026 for blocks of one layer (condition B.1).",
+    "standard": "the parameterization in which no hyperparameter scales with width or depth.",
+}
 SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
 
 
@@ -25,14 +28,14 @@ def text(dataset: xr.Dataset) -> str:
     findings = claims.findings(dataset)
     first = claims.judged_tables(dataset)[0]
     question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
-    return report(question, _answer(dataset, findings), parts, findings)
+    return report(question, _answer(dataset, findings), parts, findings, WORDS)
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     """By the first table that is judged of every optimizer, that of the net's own block depth where it was run."""
-    found = findings[:: len(claims.judged_tables(dataset))]
-    flat = sum(one.verdict is Verdict.CONFIRMED for one in found)
-    return answer(found, f"confirmed for {flat} of {len(found)} optimizers")
+    first = findings[:: len(claims.judged_tables(dataset))]
+    flat = sum(finding.verdict is Verdict.CONFIRMED for finding in first)
+    return answer(first, f"confirmed for {flat} of {len(first)} optimizers")
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -46,10 +49,8 @@ def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
     lines = []
     for name in map(str, dataset["table"].values):
         for direction in claims.DIRECTIONS:
-            cells = []
-            for variable, step in claims.quantities(dataset):
-                row = claims.slope(dataset, optimizer, name, direction, variable, step)
-                cells.append(f"{slope(row.settled, row.settled_stderr)} ({row.plain:+.2f})")
+            laws = [claims.slope(dataset, optimizer, name, direction, *at) for at in claims.quantities(dataset)]
+            cells = [f"{slope(law.settled, law.settled_stderr)} ({law.plain:+.2f})" for law in laws]
             lines.append([TABLES[name], direction, *cells])
     header = [f"{SYMBOLS[variable]}, step {step}" for variable, step in claims.quantities(dataset)]
     return table([["table", "slope in"], header[:2], header[2:]], lines, f"{optimizer}: slopes")

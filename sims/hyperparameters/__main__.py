@@ -1,27 +1,24 @@
 """The hyperparameters of a wide and deep residual net, from those tuned on a small one, for any of nine optimizers.
 
 Prints, for every role (weights of input, hidden and output layers, biases), the numbers to copy into a training run:
-base value times powers of the width ratio r_n and the depth ratio r_L, as P1 tabulates them, with the table that they
-come from, whether they follow from the optimizer's update norms, and a warning where the table's premises do not hold.
+base value times powers of the width ratio r_n and the depth ratio r_L, as Zheng et al. 2026 tabulate them, with the
+table that they come from, whether they follow from the optimizer's update norms, and a warning where the table's
+premises do not hold.
 Hyperparameters without a base value are printed as factors. Optimizers of matrices usually step hidden weights only:
 --others names the optimizer of all other parameters. Nothing is drawn.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-from sims.common.command import command_parser, run_command
+from sims.common.command import CommandParser
+from sims.common.experiment import Command
 
-NAME = "hyperparameters"
 FORMATS = ("text", "markdown", "json")
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__)
+def add_options(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--optimizer", required=True, help="sgd, adamw, lion, sophia, muon, muon_kimi, shampoo, soap or sso")
     add("--width", type=int, required=True, metavar="N", help="units of every layer of the net to train")
@@ -48,7 +45,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     output.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     output.add_argument("--out", type=Path, help="file to write (default: print)")
     output.add_argument("--force", action="store_true", help="replace a file that exists")
-    return parser.parse_args(argv)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -122,9 +118,7 @@ def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix:
     return values
 
 
-def main(argv: list[str] | None = None) -> int:
-    return run_command(run, parse(argv))
-
+COMMAND = Command("hyperparameters", __doc__, add_options, work=run)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(COMMAND.main())

@@ -1,7 +1,5 @@
 """What sims.hyperparameters prints: one record of everything, and its text, Markdown and JSON."""
 
-from __future__ import annotations
-
 import json as _json
 from typing import Any
 
@@ -28,68 +26,65 @@ _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " we
 
 def assemble(parts: list[dict[str, Any]], common: dict[str, Any]) -> Record:
     """The record: sizes, a cell per role and hyperparameter, sources, warnings, and cells that are not as derived."""
-    sizes = {name: value for name, value in common.items() if name != "output_dimension"}
     record: Record = {**common, "sources": {}, "roles": {}, "differing": [], "compared": 0, "warnings": []}
+    by_role: dict[str, Record] = {}
     for part in parts:
-        optimizer, roles, base = part["optimizer"], part["roles"], part["base_values"]
-        printed = [name for name in base if name in HYPERPARAMETERS]
-        factors = transfer_hyperparameters(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
-        given = {name: base[name] for name in printed if base[name] is not None}
-        values = transfer_hyperparameters(optimizer, base_values=given, roles=roles, **sizes)
-        for role, found in factors.items():
-            record["roles"][role] = {"optimizer": optimizer} | {
-                name: _cell(optimizer, role, name, common, factor, base[name], values[role].get(name))
-                for name, factor in found.items()
-            }
-            record["roles"][role] |= {
-                name: _derived_cell(optimizer, role, name, common, base[name]) for name in base if name in UNPRINTED
-            }
+        optimizer, roles = part["optimizer"], part["roles"]
+        cells = _cells(optimizer, roles, part["base_values"], common)
+        by_role |= {role: {"optimizer": optimizer} | named for role, named in cells.items()}
         record["sources"][optimizer] = _source(optimizer, common)
-        cells = compare_table(hyperparameter_table(optimizer, common["block_depth"]), optimizer)
-        cells = [cell for cell in cells if cell.role in factors and common["parameterization"] == "spectral"]
-        record["compared"] += len(cells)
-        record["differing"] += [cell.sentence() for cell in cells if not cell.agrees]
-        record["warnings"] += [
-            f"{optimizer}: {sentence}" for sentence in unmet_premises(optimizer, roles=tuple(factors), **common)
-        ]
-    record["roles"] = {role: record["roles"][role] for role in ROLES if role in record["roles"]}
-    record["premises"] = PREMISES
-    return record
+        if common["parameterization"] == "spectral":
+            compared = compare_table(hyperparameter_table(optimizer, common["block_depth"]), optimizer)
+            compared = [cell for cell in compared if cell.role in cells]
+            record["compared"] += len(compared)
+            record["differing"] += [cell.sentence() for cell in compared if not cell.agrees]
+        warnings = unmet_premises(optimizer, roles=tuple(cells), **common)
+        record["warnings"] += [f"{optimizer}: {sentence}" for sentence in warnings]
+    record["roles"] = {role: by_role[role] for role in ROLES if role in by_role}
+    return record | {"premises": PREMISES}
 
 
-def _cell(
-    optimizer: str, role: str, name: str, common: dict[str, Any], factor: float, base: float | None, value: float | None
-) -> Record:
-    found = scaling(
-        optimizer, role, name, block_depth=common["block_depth"], parameterization=common["parameterization"]
-    )
-    divided = role == "input" and name == "initial_variance" and common["input_dimension"] is not None
-    return _record(found, "1/d_0" if divided else str(found), factor, base, value)
+def _cells(
+    optimizer: str, roles: Any, base: dict[str, float | None], common: dict[str, Any]
+) -> dict[str, dict[str, Record]]:
+    """By role and hyperparameter: how it scales, its factor and its value; those of no table are derived."""
+    sizes = {name: value for name, value in common.items() if name != "output_dimension"}
+    printed = [name for name in base if name in HYPERPARAMETERS]
+    factors = transfer_hyperparameters(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
+    given = {name: value for name, value in base.items() if name in printed and value is not None}
+    values = transfer_hyperparameters(optimizer, base_values=given, roles=roles, **sizes)
+    ratios = [common[name] / common[f"base_{name}"] for name in ("width", "depth")]
+    shared = {"block_depth": common["block_depth"]}
+    cells: dict[str, dict[str, Record]] = {}
+    for role, by_name in factors.items():
+        cells[role] = {}
+        for name, factor in by_name.items():
+            scale = scaling(optimizer, role, name, parameterization=common["parameterization"], **shared)
+            divided = role == "input" and name == "initial_variance" and common["input_dimension"] is not None
+            text = "1/d_0" if divided else str(scale)
+            cells[role][name] = _cell(scale, text, factor, base[name], values[role].get(name))
+        for name in (name for name in base if name in UNPRINTED):
+            spectral = common["parameterization"] == "spectral"
+            scale = derive_scaling(optimizer, role, name, **shared) if spectral else CONSTANT
+            factor, number = scale.at(*ratios), base[name]
+            value = None if number is None else base_value(name, number, role, (role,)) * factor
+            cells[role][name] = _cell(scale, str(scale), factor, number, value)
+    return cells
 
 
-def _record(found: Scaling, text: str, factor: float, base: float | None, value: float | None) -> Record:
-    exponents = {"width_exponent": str(found.width), "depth_exponent": str(found.depth)}
+def _cell(scale: Scaling, text: str, factor: float, base: float | None, value: float | None) -> Record:
+    exponents = {"width_exponent": str(scale.width), "depth_exponent": str(scale.depth)}
     return exponents | {"scaling": text, "factor": factor, "base": base, "value": value}
 
 
-def _derived_cell(optimizer: str, role: str, name: str, common: dict[str, Any], base: float | None) -> Record:
-    """A cell of an epsilon that no table prints."""
-    found = CONSTANT
-    if common["parameterization"] == "spectral":
-        found = derive_scaling(optimizer, role, name, block_depth=common["block_depth"])
-    factor = found.at(common["width"] / common["base_width"], common["depth"] / common["base_depth"])
-    value = None if base is None else base_value(name, base, role, (role,)) * factor
-    return _record(found, str(found), factor, base, value)
-
-
 def _source(optimizer: str, common: dict[str, Any]) -> str:
-    found = hyperparameter_table(optimizer, common["block_depth"])
-    condition = "conditions 3.1 and B.2, branches of two or more layers"
-    if found.one_layer:
-        condition = "condition B.1, branches of one layer"
+    printed = hyperparameter_table(optimizer, common["block_depth"])
+    condition = "condition B.1, branches of one layer"
+    if not printed.one_layer:
+        condition = "conditions 3.1 and B.2, branches of two or more layers"
     if common["parameterization"] == "standard":
-        return f"P1 table {found.number}, entries in grey: standard parameterization"
-    return f"P1 table {found.number} ({condition})"
+        return f"Zheng et al. 2026, table {printed.number}, entries in grey: standard parameterization"
+    return f"Zheng et al. 2026, table {printed.number} ({condition})"
 
 
 def json(record: Record) -> str:
@@ -152,9 +147,4 @@ def _notes(record: Record) -> list[str]:
         verdicts = [f"{agreeing} of {compared} printed cells follow from the update norms", *differing]
         verdicts.append(f"premises: {record['premises']}")
     meaning = "in brackets: what the base value was multiplied by; x: the factor alone, where no base value is given"
-    return [
-        *sources,
-        meaning,
-        *verdicts,
-        *(f"WARNING {sentence}" for sentence in record["warnings"]),
-    ]
+    return [*sources, meaning, *verdicts, *(f"WARNING {sentence}" for sentence in record["warnings"])]

@@ -1,7 +1,5 @@
 """The nets and loops whose learning-rate scales are shown, and those that a rate can be carried between, by name."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -31,7 +29,7 @@ def plain(depth: int, width: int, outputs: int) -> dict[str, Any]:
 
 
 def residual(depth: int, width: int, outputs: int) -> dict[str, Any]:
-    """ReLU blocks alone, every scaling and branch depth k; of convolutions, one layer per block as in P0's ResNets."""
+    """ReLU blocks alone, every scaling and branch depth k; of convolutions, one layer per block (Zhang et al. 2026)."""
     found: dict[str, Any] = {
         f"residual {scaling} k={k}": ResidualMLP(
             depth=depth, width=width, outputs=outputs, block_depth=k, scaling=scaling

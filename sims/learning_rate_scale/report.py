@@ -1,13 +1,11 @@
 """The printed report on learning-rate scales: by depth, fitted slopes beside measured ones, transfer, verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common import fit_power_law
+from meanfield.common import Array, fit_power_law
 from meanfield.verification import (
     COMMON_SWEEP,
     PAPERS_EXPONENT,
@@ -23,15 +21,21 @@ from meanfield.verification import (
 )
 from sims.common.report import answer, report
 from sims.common.table import exponents, fraction, from_log, measured, number, table
-from sims.learning_rate_scale.theory import FACTORS, SHOWN, STARTS
+from sims.learning_rate_scale.measure import FACTORS, SHOWN, STARTS
 
 # Depth from which a net reaches the depths of some measured slope.
-LEAST_DEPTH = min(found.depths[-1] for found in measured_slopes())
+LEAST_DEPTH = min(slope.depths[-1] for slope in measured_slopes())
 # A local slope beyond which eta* falls exponentially.
 EXPONENTIAL = 10.0
 # What stands in for the papers' ResNets: blocks of one layer, initialised with variance 1/K.
 RESNET = "residual init k=1"
 
+WORDS = {
+    "local slope": "d ln eta* / d ln L at one depth.",
+    "init": "residual nets initialised with variance 1/K; multiplier_sqrt, multiplier_linear: with branches multiplied "
+    "by K^(-1/2), 1/K; k: layers of a branch.",
+    "looped": "one matrix for all steps; deep: one for each; linear, sqrt: under eps = 1/L, L^(-1/2).",
+}
 QUESTION = "Is eta*(L) of plain nets the power law L^(-3/2) at the depths of common nets?"
 PLAIN_TITLE = "eta*(L) / eta*(1) of the label term (local slope), mean field; last: exact, output term included"
 RESIDUAL_TITLE = "The same of residual nets by the number of blocks, without plain layers, ReLU"
@@ -46,7 +50,8 @@ NOTE = (
 )
 LOOP_NOTE = (
     "Updates of isotropic signs. With a matrix for every step (deep) their changes add up in squares, hence "
-    "L^(alpha - 1/2); the L^(alpha - 1) that P2 prints for stacks is that of updates whose changes all point one way."
+    "L^(alpha - 1/2); the L^(alpha - 1) that Wang et al. 2026 print for stacks is that of updates whose changes all "
+    "point one way."
 )
 
 
@@ -64,11 +69,11 @@ def text(dataset: xr.Dataset) -> str:
         _transfer_table(dataset, plain, PAPERS_EXPONENT),
         _transfer_table(dataset, powers),
     ]
-    return report(QUESTION, _answer(dataset), parts, _findings(dataset))
+    return report(QUESTION, _answer(dataset), parts, _findings(dataset), WORDS)
 
 
 def _answer(dataset: xr.Dataset) -> str:
-    deepest = f"local slope {local_slopes(dataset['depth'].values, scale_of(dataset, 'mlp').values)[-1]:.3f}"
+    deepest = f"local slope {_slopes_of(dataset, 'mlp')[-1]:.3f}"
     if COMMON_SWEEP not in _ranges(dataset):
         return f"Too shallow for those depths: {deepest} at L = {_deepest(dataset)}."
     fitted = fitted_law(dataset, "mlp", COMMON_SWEEP).exponent
@@ -92,80 +97,79 @@ def _short(name: str) -> str:
     return name.removeprefix("residual ")
 
 
+def _slopes_of(dataset: xr.Dataset, name: str) -> Array:
+    """Local slopes of a family's scale at every depth."""
+    return local_slopes(dataset["depth"].values, scale_of(dataset, name).values)
+
+
 def _scale_table(
     dataset: xr.Dataset, names: Iterable[str], title: str, *, unit: str = "depth", exact: bool = False
 ) -> str:
-    columns = {name: scale_of(dataset, name) for name in names}
-    depths = dataset["depth"].values
-    slopes = {name: local_slopes(depths, scale.values) for name, scale in columns.items()}
+    columns = {name: (scale_of(dataset, name), _slopes_of(dataset, name)) for name in names}
     logs, exact_slopes = (dataset[name].to_series() for name in ("log_learning_rate_scale", "exact_slope"))
-    rows = []
-    for depth in (d for d in SHOWN if d <= _deepest(dataset)):
-        at = int(np.searchsorted(depths, depth))
-        cells = [f"{float(scale[at] / scale[0]):.4g} ({_slope(slopes[name][at])})" for name, scale in columns.items()]
+    lines = []
+    for depth in (depth for depth in SHOWN if depth <= _deepest(dataset)):
+        at = int(np.searchsorted(dataset["depth"].values, depth))
+        cells = [f"{float(scale[at] / scale[0]):.4g} ({_slope(slopes[at])})" for scale, slopes in columns.values()]
         if exact:
             cells.append(f"{from_log(logs[depth] - logs[1])} ({_slope(exact_slopes[depth])})")
-        rows.append([str(depth), *cells])
-    return table([unit, *map(_short, columns), *(["mlp exact"] if exact else [])], rows, title)
+        lines.append([str(depth), *cells])
+    return table([unit, *map(_short, columns), *(["mlp exact"] if exact else [])], lines, title)
 
 
 def _ranges(dataset: xr.Dataset) -> list[tuple[int, ...]]:
     """The depths of all measured slopes, without repetition, as far as the run reaches them."""
-    ranges = dict.fromkeys(found.depths for found in measured_slopes())
+    ranges = dict.fromkeys(slope.depths for slope in measured_slopes())
     return [depths for depths in ranges if max(depths) <= _deepest(dataset)]
 
 
 def _law_table(dataset: xr.Dataset) -> str:
     """Slopes that a fit finds, the local one at the end, the law, and what the papers print, by family."""
-    ranges, rows = _ranges(dataset), []
+    ranges, lines = _ranges(dataset), []
     for name in (name for group in _groups(dataset) for name in group):
-        slope = local_slopes(dataset["depth"].values, scale_of(dataset, name).values)[-1]
-        fits = [fitted_law(dataset, name, depths).exponent for depths in ranges]
+        slopes = [fitted_law(dataset, name, depths).exponent for depths in ranges] + [_slopes_of(dataset, name)[-1]]
         law, printed = family_laws.law_of(dataset, name), family_laws.printed_for(dataset, name)
         last = ["exponential" if np.isnan(law) else fraction(law), exponents(printed)]
-        rows.append([name, *map(_slope, (*fits, slope)), *last])
+        lines.append([name, *map(_slope, slopes), *last])
     header = ["fit over", *map(_span, ranges), [f"at {_deepest(dataset)}", "law", "papers"]]
-    return table(header, rows, "Slopes of eta*(L) in theory: fitted over depths of the papers' sweeps, and far down")
+    return table(header, lines, "Slopes of eta*(L) in theory: fitted over depths of the papers' sweeps, and far down")
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
     """Measured slopes beside those that a fit finds in theory over the same depths."""
-    rows = []
-    for found in measured_slopes():
-        if found.depths not in _ranges(dataset):
-            continue
-        whole = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(found.depths)).values)
-        slopes = [fitted_law(dataset, name, found.depths).exponent for name in ("mlp", RESNET)]
-        slopes.insert(1, fit_power_law(found.depths, whole).exponent)
-        differences = (found.slope - slopes[0], found.slope - PAPERS_EXPONENT)
-        cells = [f"{slope:.3f}" for slope in slopes] + [f"{difference:+.3f}" for difference in differences]
-        rows.append([found.source, _span(found.depths), measured(found.slope, found.stderr), *cells])
+    lines = []
+    for tuned in (slope for slope in measured_slopes() if slope.depths in _ranges(dataset)):
+        whole = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(tuned.depths)).values)
+        plain, resnet = (fitted_law(dataset, name, tuned.depths).exponent for name in ("mlp", RESNET))
+        slopes = [f"{slope:.3f}" for slope in (plain, fit_power_law(tuned.depths, whole).exponent, resnet)]
+        differences = [f"{tuned.slope - other:+.3f}" for other in (plain, PAPERS_EXPONENT)]
+        lines.append([tuned.source, _span(tuned.depths), measured(tuned.slope, tuned.stderr), *slopes, *differences])
     less = ["less mlp", "less -3/2"]
     header = [["slope of tuned rates", "depths"], "measured", ["mlp", "mlp exact", RESNET], less]
-    return table(header, rows, "Slopes that trained nets showed, and that a fit finds in theory over the same depths")
+    return table(header, lines, "Slopes that trained nets showed, and that a fit finds in theory over the same depths")
 
 
 def _transfer_table(dataset: xr.Dataset, names: list[str], shared: float | None = None) -> str:
     """How far a power law, one for all or each family's own, misses a rate that the finite-depth scale carries."""
-    deepest, rows = _deepest(dataset), []
+    deepest, lines = _deepest(dataset), []
     scales = {name: scale_of(dataset, name) for name in names}
     laws = {name: family_laws.law_of(dataset, name) if shared is None else shared for name in names}
-    for start in (s for s in STARTS if s < deepest):
+    for start in (depth for depth in STARTS if depth < deepest):
         for end in [*(start * factor for factor in FACTORS if start * factor < deepest), deepest]:
             finite = {name: float(scale.sel(depth=end) / scale.sel(depth=start)) for name, scale in scales.items()}
             cells = [f"{finite[name] / (end / start) ** laws[name] - 1:+.1%}" for name in names]
             power = [] if shared is None else [number((end / start) ** shared)]
-            rows.append([str(start), str(end), *power, *cells])
+            lines.append([str(start), str(end), *power, *cells])
     if shared is None:
         header, title = [f"{_short(name)}: {fraction(laws[name])}" for name in names], OWN_LAWS
-        return table([["from L0", "to L"], *header], rows, title)
+        return table([["from L0", "to L"], *header], lines, title)
     title = "Transfer: rate by the finite-depth rule over rate by the power law, less 1 (label term, mean field)"
-    return table([["from L0", "to L"], f"(L/L0)^({fraction(shared)})", *names], rows, title)
+    return table([["from L0", "to L"], f"(L/L0)^({fraction(shared)})", *names], lines, title)
 
 
-def _slope(value: float) -> str:
+def _slope(slope: float) -> str:
     """Three decimals; of steep ones, which fall exponentially and are less certain on wide steps of depth, one."""
-    return f"{value:.3f}" if abs(value) < EXPONENTIAL else f"{value:.1f}"
+    return f"{slope:.3f}" if abs(slope) < EXPONENTIAL else f"{slope:.1f}"
 
 
 def _span(depths: tuple[int, ...]) -> str:
@@ -177,5 +181,5 @@ def _findings(dataset: xr.Dataset) -> list[Finding]:
     findings = [depth_laws.judge_asymptote(dataset)]
     if COMMON_SWEEP in _ranges(dataset):
         findings.append(depth_laws.judge_power_law_in_use(dataset))
-    findings += [depth_laws.judge_measured_slope(found, len(judged)) for found in judged]
+    findings += [depth_laws.judge_measured_slope(slope, len(judged)) for slope in judged]
     return [*findings, *family_laws.findings(dataset)]

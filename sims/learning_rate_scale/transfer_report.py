@@ -1,56 +1,70 @@
 """What `sims.learning_rate_scale --transfer` prints: the rate, what the other rules say, premises and warnings."""
 
-from __future__ import annotations
-
+import argparse
 from dataclasses import replace
 from math import isnan
 from typing import Any
 
 import meanfield as mf
+from meanfield.common import require_choice, require_count
 from meanfield.theory import learning_rate_exponent
 from meanfield.transfer import RULES, depth_over_width
 from meanfield.verification import printed_exponents
 from sims.common.report import folded, report
 from sims.common.table import fraction, table
+from sims.learning_rate_scale.families import served
 
 # Fields of a spec that say what the net is, in the order of a sentence, and those that only some families have.
 SHOWN = ("width", "channels", "grid", "kernel", "padding", "activation", "head", "readout", "outputs", "inputs")
 OF_FAMILIES = ("block_depth", "scaling", "alpha", "tied", "weight_variance")
 
 
+def carried(options: argparse.Namespace) -> str:
+    """The report on the rate that the options ask for, with all that should be known of it."""
+    for name, depth in (("--from", options.start), ("--to", options.end)):
+        if depth is None:
+            raise ValueError(f"--transfer {options.transfer:g} is given without {name}, a depth; it needs both")
+        require_count(name, depth, why="a depth")
+    nets = served(options.width, options.outputs)
+    require_choice("--family", options.family, nets)
+    return text(options.transfer, nets[options.family], options.start, options.end, options.family)
+
+
 def text(rate: float, net: Any, start: int, end: int, family: str) -> str:
     """The report on one carried rate, the answer first."""
-    found = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end))
-    parts = [_rule_table(rate, net, start, end, found)]
-    if found.interval is not None:
-        low, high = found.interval
+    transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end))
+    parts = [_rule_table(rate, net, start, end, transfer)]
+    if transfer.interval is not None:
+        low, high = transfer.interval
         parts.append(f"Four in five nets of depth {end} would take a rate between {low:.3g} and {high:.3g}.")
     share = depth_over_width(replace(net, depth=end))
     parts += [
         f"Net: {_described(net)}; depth over width {share:.2g} at depth {end}.",
-        "\n".join(["Premises:", *(folded(sentence, "- ", 2) for sentence in found.premises)]),
-        *(f"WARNING: {sentence}" for sentence in found.warnings),
+        "\n".join(["Premises:", *(folded(sentence, "- ", 2) for sentence in transfer.premises)]),
+        *(f"WARNING: {sentence}" for sentence in transfer.warnings),
     ]
     question = f"Which learning rate at depth {end}, if {rate:g} was tuned at depth {start} ({family})?"
-    return report(question, f"{found.rate:.4g}{_error(found)}, by rule {found.rule!r}: {found.reason}.", parts)
+    return report(
+        question, f"{transfer.rate:.4g}{_error(transfer)}, by rule {transfer.rule!r}: {transfer.reason}.", parts
+    )
 
 
-def _error(found: mf.Transfer) -> str:
-    return f" (+- {found.error:.0%}, from draws)" if found.error else ""
+def _error(transfer: mf.Transfer) -> str:
+    return f" (+- {transfer.error:.0%}, from draws)" if transfer.error else ""
 
 
-def _rule_table(rate: float, net: Any, start: int, end: int, found: mf.Transfer) -> str:
+def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> str:
     """The rates of all rules, and of the exponents that papers print for this family."""
     law = learning_rate_exponent(net)
-    titles = {name: RULES[name].title for name in found.rates}
+    titles = {name: RULES[name].title for name in transfer.rates}
     if "power_law" in titles:
         titles["power_law"] += f" L^({fraction(law)})"
-    rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in found.rates.items()]
+    rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in transfer.rates.items()]
     if isnan(law):
         rows.append(["power_law", "none holds: eta* is an exponential of the depth", "-"])
-    for paper, exponent in printed_exponents(net).items():
-        if exponent != law:
-            rows.append(["", f"L^({fraction(exponent)}), as {paper} prints", f"{rate * (end / start) ** exponent:.4g}"])
+    printed = {paper: exponent for paper, exponent in printed_exponents(net).items() if exponent != law}
+    for paper, exponent in printed.items():
+        rows.append(["", f"L^({fraction(exponent)}) ({paper})", f"{rate * (end / start) ** exponent:.4g}"])
     return table(["rule", "eta* by", "learning rate"], rows)
 
 

@@ -1,7 +1,5 @@
 """The printed report on drawn fully-connected nets: the plan, the layers beside the exact expectation, verdicts."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 
@@ -14,26 +12,29 @@ from meanfield.verification import (
     is_planned,
     judge_exact,
     layer_ranges,
-    score,
 )
-from sims.common.beside import heavy_tail_notes
+from sims.common.cells import against, drawn, heavy_tail_notes, predicted, rows, value
 from sims.common.report import answer, folded, report
-from sims.common.table import measured, number, signed, table
+from sims.common.table import number, table
 from sims.mlp_depth import depth_law_report as depth_laws
 
 QUESTION = "Are drawn energies of nets of finite width those of the exact expectation?"
 TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
 OVERLAP = {"overlap_energy": "overlap energy F"}
 NOT_CONVERGED = "not converged"
-WORDS = {"if log-normal": "the median that a log-normal S of this spread would have, exp(-sd^2 / 2) of its mean."}
+WORDS = {
+    "exact": "the expectation at this width, by a recursion.",
+    "spread": "standard deviation of one draw over its mean, exact.",
+    "if log-normal": "the median that a log-normal S of this spread would have, exp(-sd^2 / 2) of its mean.",
+}
 
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report."""
     notes = f"{plan(dataset, dataset.attrs['draws'])}\n{_notes(dataset)}"
-    drawn = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
+    judged = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
     parts = [_layer_table(dataset), notes, _single_net_table(dataset), *depth_laws.tables(dataset)]
-    return report(QUESTION, answer(drawn, _scale(dataset)), parts, [*drawn, *depth_laws.findings(dataset)], WORDS)
+    return report(QUESTION, answer(judged, _scale(dataset)), parts, [*judged, *depth_laws.findings(dataset)], WORDS)
 
 
 def plan(dataset: xr.Dataset, draws: int) -> str:
@@ -59,42 +60,36 @@ def _terms(dataset: xr.Dataset) -> dict[str, str]:
 
 def _layer_table(dataset: xr.Dataset) -> str:
     terms = _terms(dataset)
-    converged = {name: is_converged(dataset, name).values for name in terms}
-    rows = []
-    for place, layer in enumerate(dataset["layer"].values):
-        at = dataset.isel(layer=place)
-        cells = [str(layer)]
+    converged = {name: is_converged(dataset, name) for name in terms}
+
+    def cells(at: xr.Dataset) -> list[str]:
+        shown = []
         for name in terms:
-            value, stderr, exact = (at[column] for column in (name, f"{name}_stderr", f"{name}_exact"))
-            scored = signed(float(score(value, stderr, exact))) if converged[name][place] else NOT_CONVERGED
-            cells += [measured(float(value), float(stderr)), number(float(exact)), scored]
-        rows.append([*cells, *(number(float(at[name])) for name in (LABEL_SPREAD, OVERLAP_SPREAD))])
-    header = ["layer", *([title, "exact", "s.e."] for title in terms.values())]
-    title = "By layer (s.e.: measured minus exact, in standard errors; spread: of one draw over its mean, exact)"
-    return table([*header, ["spread of B", "spread of F"]], rows, title)
+            *energies, off = against(at, name, "exact")
+            shown += [*energies, off if converged[name].sel(layer=at["layer"]) else NOT_CONVERGED]
+        return [*shown, *(predicted(at, name) for name in (LABEL_SPREAD, OVERLAP_SPREAD))]
+
+    header = ["layer", *([title, "exact", "s.e."] for title in terms.values()), ["spread of B", "spread of F"]]
+    return table(header, rows(dataset, ["layer"], cells), "By layer")
 
 
 def _single_net_table(dataset: xr.Dataset) -> str:
     """How single nets lie about the exact mean: what the median net does where rare ones make the mean."""
-    ratios = dataset["update_energy_quantile"].values / dataset["update_energy_exact"].values
+    low, middle, high = dataset["update_energy_quantile"].values / dataset["update_energy_exact"].values
     spread, skewness = (dataset[f"update_energy_log_{name}"].values for name in ("spread", "skewness"))
-    columns = [ratios[0], ratios[1], np.exp(-(spread**2) / 2), ratios[2], spread, skewness]
+    columns = [low, middle, np.exp(-(spread**2) / 2), high, spread, skewness]
     by_layer = zip(dataset["layer"].values, *columns, strict=True)
-    rows = [[str(layer), *map(number, values)] for layer, *values in by_layer]
+    lines = [[str(layer), *map(number, values)] for layer, *values in by_layer]
     header = ["layer", "1 in 10 below", "median", "if log-normal", "1 in 10 above", "sd of ln S", "skewness of ln S"]
     low, middle, high = map(number, dataset["learning_rate_scale_quantile"].values)
     note = f"eta* of single nets: {middle} in the median, between {low} and {high} in four of five; "
-    note += f"{number(_exact_scale(dataset))} by the exact mean of S."
-    return f"{table(header, rows, 'Single nets: S of one net over the exact mean')}\n{note}"
-
-
-def _exact_scale(dataset: xr.Dataset) -> float:
-    return float(dataset["learning_rate_scale_exact"])
+    note += f"{predicted(dataset, 'learning_rate_scale_exact')} by the exact mean of S."
+    return f"{table(header, lines, 'Single nets: S of one net over the exact mean')}\n{note}"
 
 
 def _notes(dataset: xr.Dataset) -> str:
-    notes = [f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}, {dataset.attrs['weights']} weights."]
-    notes += heavy_tail_notes(dataset, _terms(dataset))
+    notes = ["{draws} draws, seed {seed}, {weights} weights.".format_map(dataset.attrs)]
+    notes += filter(None, [heavy_tail_notes(dataset, _terms(dataset))])
     left_out = dataset["layer"].values[~is_planned(dataset, "label_term").values]
     if len(left_out):
         notes.append(
@@ -105,8 +100,6 @@ def _notes(dataset: xr.Dataset) -> str:
 
 
 def _scale(dataset: xr.Dataset) -> str:
-    scale, exact = float(dataset["learning_rate_scale"]), _exact_scale(dataset)
-    error = float(dataset["learning_rate_scale_stderr"])
-    reached = all(is_converged(dataset, name).all() for name in TERMS)
-    state = "" if reached else f" ({NOT_CONVERGED})"
-    return f"eta* = {measured(scale, error)}{state}, exact {number(exact)}"
+    state = "" if all(is_converged(dataset, name).all() for name in TERMS) else f" ({NOT_CONVERGED})"
+    exact = number(value(dataset, "learning_rate_scale_exact"))
+    return f"eta* = {drawn(dataset, 'learning_rate_scale')}{state}, exact {exact}"

@@ -1,6 +1,4 @@
-"""The printed report on P1's spectral conditions."""
-
-from __future__ import annotations
+"""The printed report on the spectral conditions of Zheng et al. 2026."""
 
 from collections.abc import Sequence
 
@@ -12,7 +10,7 @@ from meanfield.verification import spectral_products as claims
 from sims.common.report import answer, report
 from sims.common.table import slope, table
 
-QUESTION = "Do weights, updates and their products scale in width and depth as P1's conditions ask?"
+QUESTION = "Do weights, updates and their products scale as Zheng et al. 2026 ask?"
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -31,7 +29,7 @@ def text(dataset: xr.Dataset) -> str:
 
 def _heading(dataset: xr.Dataset) -> str:
     nets = "L blocks of {block_depth} matrices, linear; widths {widths} at L = {depth}, L = {depths} at width {width}"
-    run = "first update of every optimizer under P1's tables, {draws} draws, seed {seed}; |.| are RMS operator norms"
+    run = "first update of every optimizer under its table, {draws} draws, seed {seed}; |.| are RMS operator norms"
     how = "slopes: log y = a + s log x + c / x (depths: + d / L^2), draw by draw; weights over finite Gaussian norms"
     return "\n".join([nets, run, how]).format_map(dataset.attrs)
 

@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sims.common.command import add_output_options, add_worker_options, command_parser, run_command, worker_arguments
+from sims import simulation
+from sims.common.command import CommandParser, add_output_options, add_worker_options, worker_arguments
+from sims.common.experiment import Command
 from sims.common.results import Results
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from sims.sweep.plan import Plan
 
-NAME = "sweep"
 EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 
   simulation = "looped_update"
@@ -40,12 +41,10 @@ EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 """
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(NAME, __doc__, EXAMPLE)
+def add_options(parser: CommandParser) -> None:
     parser.add_argument("--config", type=Path, required=True, metavar="FILE.toml", help="what to run")
     add_worker_options(parser)
     add_output_options(parser, beside="a folder of all points goes")
-    return parser.parse_args(argv)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from sims.sweep.plan import check_points, read_plan
 
     plan = read_plan(options.config)
-    results = Results(f"{NAME}-{plan.simulation}", plan.key, options)
+    results = Results(f"sweep-{plan.simulation}", plan.key, options)
     dataset = results.finished()
     if dataset is None:
         check_points(plan, options.workers)
@@ -76,21 +75,18 @@ def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Data
     import json
 
     from meanfield.common import require_writable
-    from meanfield.execution import provenance
-    from sims.common.finished import finished
     from sims.sweep.dataset import combined
 
     folder = _folder(plan, results)
     require_writable(folder)
     shared = [*(worker_arguments(options.workers) if plan.draws else []), *["--force"] * options.force]
-    datasets = []
+    experiment, datasets = simulation(plan.simulation), []
     for place, point in enumerate(plan.points, start=1):
         described = ", ".join(f"{name} {value}" for name, value in point.values.items())
         print(f"[{place}/{len(plan.points)}] sims.{plan.simulation}: {described}", file=sys.stderr)
         path = folder / f"{point.stem}.nc"
-        datasets.append(finished(plan.simulation, [*point.arguments, *shared], path))
-    attrs = {"simulation": plan.simulation, "sweep": json.dumps(plan.sweep), "provenance": provenance()}
-    return combined(plan.sweep, datasets).assign_attrs(attrs)
+        datasets.append(experiment.finished([*point.arguments, *shared], path))
+    return combined(plan.sweep, datasets).assign_attrs(simulation=plan.simulation, sweep=json.dumps(plan.sweep))
 
 
 def _text(dataset: xr.Dataset, plan: Plan) -> str:
@@ -107,9 +103,7 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
     return report(f"What does sims.{plan.simulation} give over {grid}?", answer, [table(["variable", "dims"], rows)])
 
 
-def main(argv: list[str] | None = None) -> int:
-    return run_command(run, parse(argv))
-
+COMMAND = Command("sweep", __doc__, add_options, work=run, epilog=EXAMPLE)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(COMMAND.main())

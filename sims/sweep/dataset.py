@@ -1,7 +1,5 @@
 """The datasets of all points of a sweep as one, with the swept parameters as leading dims."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

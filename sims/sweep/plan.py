@@ -1,7 +1,5 @@
 """What a sweep runs: a configuration read and checked, and one command line for each point of its grid."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io
@@ -17,7 +15,7 @@ from typing import Any
 from figures._command import figure_names
 from meanfield.common import checked_seed, derived_seed, require_choice
 from meanfield.execution import Workers
-from sims import simulation as simulation_module
+from sims import simulation as command_of
 from sims.common.command import REFUSALS, check_command, complaint
 from sims.common.results import run_key
 
@@ -70,7 +68,7 @@ def read_plan(path: Path) -> Plan:
 
 def planned(simulation: str, fixed: Mapping[str, Any], sweep: Mapping[str, Any]) -> Plan:
     """The checked plan of a simulation with ``fixed`` parameters over the grid of ``sweep``."""
-    parse = simulation_module(simulation).parse
+    parse = command_of(simulation).parse
     options = parse([])
     takes = {action.dest: action for action in options.parser._actions if action.dest not in OWN}
     fixed, sweep = _spelled(fixed), _spelled(sweep)
@@ -87,7 +85,7 @@ def planned(simulation: str, fixed: Mapping[str, Any], sweep: Mapping[str, Any])
 
 def check_points(plan: Plan, workers: Workers) -> None:
     """Raise ValueError with the complaint of the first point that its simulation would refuse; nothing is run."""
-    simulation = simulation_module(plan.simulation)
+    simulation = command_of(plan.simulation)
     for point in plan.points:
         try:
             with contextlib.redirect_stdout(io.StringIO()):

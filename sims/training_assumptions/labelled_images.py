@@ -1,17 +1,12 @@
 """Images of two classes with labels: the handwritten digits that ship with scikit-learn, or files of the user's."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meanfield.common import stream
+from meanfield.common import Array, stream
 from sims.common.images import images_from_file, read_array, standardised
-
-Array = NDArray[np.float64]
 
 DIGITS = "digits"
 MISSING = (

@@ -51,7 +51,7 @@ def test_pieces_name_their_files(tmp_path, monkeypatch):
 def test_a_command_without_room_says_so_in_one_line(tmp_path, most, file):
     """HDF5 itself would end the program by a fault of the segment."""
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)\n"
-    limited += "from sims.identities.__main__ import main; sys.exit(main(sys.argv[2:]))"
+    limited += "from sims import simulation; sys.exit(simulation('identities').main(sys.argv[2:]))"
     command = [sys.executable, "-c", limited, str(most), "--out", str(tmp_path / "run.nc")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2

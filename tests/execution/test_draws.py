@@ -11,8 +11,8 @@ from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.simulation.measures.activation_statistics import ActivationStatistics
 from meanfield.simulation.measures.blocks.training import TrainedStreams
-from sims.identities import __main__ as identities
-from sims.looped_update import __main__ as looped_update
+from sims.identities.__main__ import COMMAND as identities
+from sims.looped_update.__main__ import COMMAND as looped_update
 from tests.sims.commands import finished_run
 
 # As numpy.random.SeedSequence().entropy gives it: more than any integer of a file can hold.

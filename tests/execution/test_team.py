@@ -15,7 +15,7 @@ from sims import simulation as simulation_module
 from sims.common.command import add_worker_options, worker_arguments
 
 MODULES = sims.NAMES
-SIZED = [name for name in MODULES if hasattr(simulation_module(name), "PRESETS")]
+SIZED = [name for name in MODULES if simulation_module(name).presets]
 DRAWING = [name for name in SIZED if "workers" in simulation_module(name).parse([])]
 SCHEDULER = "tcp://host:8786"
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from figures import cnn_overlap as figure
-from sims.cnn_overlap import __main__ as simulation
+from sims.cnn_overlap.__main__ import COMMAND as simulation
 
 
 @pytest.fixture(scope="module", params=["convolution", "pooled"])

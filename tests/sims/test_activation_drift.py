@@ -8,8 +8,8 @@ from figures import activation_drift as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
-from sims.activation_drift import __main__ as simulation
-from sims.activation_drift import theory
+from sims.activation_drift import measure
+from sims.activation_drift.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 
@@ -50,9 +50,9 @@ def test_scales_of_other_weights_do_not_follow_the_mean_field(finished):
 def _as_gelu(dataset, source):
     """The dataset in which GELU's nets drew what those of another case did."""
     changed = dataset.copy(deep=True)
-    for name in (*simulation.SCALES, *simulation.ENERGIES):
+    for name in (*measure.SCALES, *measure.ENERGIES):
         for variable in (name, f"{name}_stderr"):
-            for case in (f"gelu, {rule}" for rule in theory.RULES):
+            for case in (f"gelu, {rule}" for rule in measure.RULES):
                 changed[variable].loc[{"case": case}] = dataset[variable].sel(case=source).values
     return changed
 

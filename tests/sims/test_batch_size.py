@@ -10,7 +10,7 @@ import xarray as xr
 from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import batch_sizes as claims
-from sims.batch_size import __main__ as simulation
+from sims.batch_size.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused
 
 
@@ -114,7 +114,7 @@ def test_printed_report(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--batches", "1", "2"], "are fewer than three"),
+        (["--batches", "1", "2"], "a fit to the larger of them needs three or more"),
         (["--batches", "0", "1", "2"], "--batches is 0"),
         (["--draws", "1"], "one draw"),
         (["--images", "none.npy"], "neither"),

@@ -13,8 +13,8 @@ from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
-from sims.claims import __main__ as simulation
 from sims.claims import record
+from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.runs import Job, RunOptions, split
 from tests.sims.claim_controls import CONTROLS
 

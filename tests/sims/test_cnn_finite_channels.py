@@ -9,8 +9,8 @@ from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import channel_corrections as corrections
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as overlaps
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
-from sims.cnn_finite_channels import __main__ as simulation
-from sims.cnn_finite_channels.parts import one_site
+from sims.cnn_finite_channels.__main__ import COMMAND as simulation
+from sims.cnn_finite_channels.measure import one_site
 from tests.sims.commands import assert_refused, finished_run
 
 CORRECTION = corrections.CORRECTION

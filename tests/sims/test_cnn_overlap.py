@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.cnn_overlap import __main__ as cnn_overlap
+from sims.cnn_overlap.__main__ import COMMAND as cnn_overlap
+from sims.cnn_overlap.measure import depth_ladder
 
 SMALL = ["--depth", "4", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
 
@@ -26,8 +27,8 @@ def run(tmp_path, capsys):
 
 def test_help_needs_no_heavy_import():
     code = (
-        "import sys, sims.cnn_overlap as s\n"
-        "try: s.main(['--help'])\n"
+        "import sys; from sims import simulation\n"
+        "try: simulation('cnn_overlap').main(['--help'])\n"
         "except SystemExit: print({'numpy', 'numba', 'xarray', 'matplotlib'} & set(sys.modules))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -235,7 +236,7 @@ def test_an_unwritable_folder_is_refused(tmp_path, capsys):
 
 
 def test_depth_ladder():
-    assert cnn_overlap.depth_ladder(12) == [3, 6, 12]
-    assert cnn_overlap.depth_ladder(64) == [8, 16, 32, 64]
-    assert cnn_overlap.depth_ladder(4) == [2, 4]
-    assert cnn_overlap.depth_ladder(1) == [1]
+    assert depth_ladder(12) == [3, 6, 12]
+    assert depth_ladder(64) == [8, 16, 32, 64]
+    assert depth_ladder(4) == [2, 4]
+    assert depth_ladder(1) == [1]

@@ -7,7 +7,7 @@ import xarray as xr
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import padding as claims
-from sims.cnn_padding import __main__ as simulation
+from sims.cnn_padding.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
@@ -100,8 +100,8 @@ def test_printed_report(tmp_path, capsys):
     [
         (["--lines", "2"], "--lines [2] holds a grid shorter"),
         (["--far-squares", "0"], "--far-squares is 0"),
-        (["--depths", "4", "8"], "fewer than three numbers"),
-        (["--far-lines", "8", "8", "16"], "--far-lines [8, 16] is fewer"),
+        (["--depths", "4", "8"], "a law in them needs three or more"),
+        (["--far-lines", "8", "8", "16"], "--far-lines [8, 16] has 2 numbers"),
         (["--channels", "0"], "channels is 0"),
         (["--draws", "1"], "one draw"),
         (["--draws", "1000000000000"], "draws is 1000000000000; it must be at most 100,000,000"),

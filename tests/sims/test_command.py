@@ -16,13 +16,14 @@ from sims import __main__ as commands
 from sims import simulation as simulation_module
 from sims.common.command import check_command, preset_lines, run_command
 from sims.common.durations import COMPILING, DURATIONS
+from sims.common.experiment import Experiment
 from sims.common.results import Results
 from tests.sims.commands import assert_refused, unread
 
 SIMULATIONS = sims.NAMES
 # What asks for a file or an optimizer, and so has nothing to start from.
 WITHOUT_PRESETS = {"hyperparameters", "sweep"}
-WITH_PRESETS = [name for name in SIMULATIONS if isinstance(getattr(simulation_module(name), "PRESETS", ()), dict)]
+WITH_PRESETS = [name for name in SIMULATIONS if isinstance(simulation_module(name), Experiment)]
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OverflowError("too large"), ValueError("bad")])
@@ -54,7 +55,7 @@ def test_help_says_what_every_preset_means(name, capsys):
     with pytest.raises(SystemExit):
         simulation_module(name).parse(["--help"])
     words = " ".join(capsys.readouterr().out.partition("presets, with")[2].split())
-    for preset, values in simulation_module(name).PRESETS.items():
+    for preset, values in simulation_module(name).presets.items():
         said = words.partition(f" {preset} ")[2]
         for option, value in values.items():
             shown = " ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -79,7 +80,7 @@ def test_every_simulation_has_its_durations():
 @pytest.mark.parametrize("name", WITH_PRESETS)
 def test_no_preset_is_refused(name):
     simulation = simulation_module(name)
-    for preset in simulation.PRESETS:
+    for preset in simulation.presets:
         check_command(simulation.run, simulation.parse(["--preset", preset]), Workers(1))
 
 
@@ -90,10 +91,10 @@ def test_presets_stand_below_each_other():
 
 def test_help_imports_nothing_heavy():
     parsers = f"""
-import contextlib, importlib, io, sys
+import contextlib, io, sims, sys
 for name in {SIMULATIONS}:
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-        importlib.import_module(f"sims.{{name}}.__main__").parse(["--help"])
+        sims.simulation(name).parse(["--help"])
 print([name for name in ("numpy", "xarray", "matplotlib", "numba") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", parsers], capture_output=True, text=True, check=True)
@@ -120,8 +121,8 @@ def test_a_folder_is_no_place_for_a_file(tmp_path):
 def test_every_simulation_takes_a_preset(name):
     """As README says."""
     simulation = simulation_module(name)
-    assert {"smoke", "default", "paper"} <= set(simulation.PRESETS)
-    for preset in simulation.PRESETS:
+    assert {"smoke", "default", "paper"} <= set(simulation.presets)
+    for preset in simulation.presets:
         assert simulation.parse(["--preset", preset]).preset == preset
 
 

@@ -6,7 +6,7 @@ import pytest
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
-from sims.coordinate_check import __main__ as simulation
+from sims.coordinate_check.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
@@ -115,7 +115,7 @@ def test_printed_report(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--widths", "64", "128"], "three or more sizes"),
+        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
         (["--depths", "0", "2", "4"], "--depths is 0"),
         (["--optimizers", "adam"], "'adamw'"),
         (["--block-depth", "0"], "--block-depth is 0"),

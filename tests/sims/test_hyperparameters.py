@@ -5,7 +5,7 @@ import json
 import pytest
 
 from meanfield.parameterizations import transfer_hyperparameters
-from sims.hyperparameters import __main__ as simulation
+from sims.hyperparameters.__main__ import COMMAND as simulation
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
 MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]
@@ -23,7 +23,9 @@ def test_text(capsys):
     assert "learning rate 0.08 (sqrt(r_n)) 0.02 0.08 (sqrt(r_n))" in lines
     assert "block multiplier 1 0.0625 (1/r_L) 0.0625 (1/r_n)" in lines
     assert "weight decay x 0.25 (1/sqrt(r_n)) x 1 x 0.25 (1/sqrt(r_n))" in lines
-    assert "P1 table 4 (conditions 3.1 and B.2, branches of two or more layers)" in text
+    assert "Zheng et al. 2026, table 4 (conditions 3.1 and B.2, branches of two or more layers)" in " ".join(
+        text.split()
+    )
     assert "12 of 12 printed cells follow" in text
     assert "WARNING muon: Zheng et al. 2026 trained muon on hidden weights only" in text
 
@@ -32,7 +34,7 @@ def test_branches_of_one_layer(capsys):
     text = printed(capsys, [*MUON, "--block-depth", "1"])
     lines = {" ".join(line.split()) for line in text.splitlines()}
     assert "learning rate 0.08 (sqrt(r_n)) 0.005 (1/sqrt(r_L)) 0.08 (sqrt(r_n))" in lines
-    assert "P1 table 10 (condition B.1, branches of one layer)" in text
+    assert "Zheng et al. 2026, table 10 (condition B.1, branches of one layer)" in text
 
 
 def test_json_holds_what_resolve_gives(capsys):

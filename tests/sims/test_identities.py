@@ -6,7 +6,7 @@ import pytest
 from figures import identities as figure
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
-from sims.identities import __main__ as simulation
+from sims.identities.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

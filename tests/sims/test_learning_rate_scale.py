@@ -11,10 +11,10 @@ from figures import learning_rate_scale as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
 from meanfield.verification.zhang_2026.residual_nets import family_laws
-from sims.learning_rate_scale import __main__ as simulation
 from sims.learning_rate_scale import report
+from sims.learning_rate_scale.__main__ import COMMAND as simulation
 from sims.learning_rate_scale.families import served
-from sims.learning_rate_scale.theory import depth_grid
+from sims.learning_rate_scale.measure import depth_grid
 from tests.sims.commands import finished_run
 
 
@@ -142,12 +142,12 @@ def test_depths_are_dense_where_nets_are_trained_and_steps_are_small(deepest):
 @pytest.mark.parametrize(
     ("family", "words"),
     [
-        ("residual", ["power law L^(-1) 0.00075", "L^(-3/2), as P0 prints 0.000375"]),
+        ("residual", ["power law L^(-1) 0.00075", "L^(-3/2) (P0) 0.000375"]),
         ("residual multiplier_linear k=2", ["power law L^(+1) 0.012"]),
         ("residual none k=1", ["none holds: eta* is an exponential"]),
         ("residual cnn 1d", ["power law L^(-1)", "grid [32]"]),
         ("looped", ["power law L^(0) 0.003", "one update of isotropic signs"]),
-        ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2), as P2 prints 0.0015"]),
+        ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2) (P2) 0.0015"]),
         ("deep linear", ["power law L^(+1/2) 0.006"]),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from figures import looped_energy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_growth as claims
-from sims.looped_energy import __main__ as simulation
+from sims.looped_energy.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 
@@ -78,7 +78,7 @@ def test_printed_report(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loops", "4", "8"], "three numbers of loops or more"),
+        (["--loops", "4", "8"], "a growth law needs three or more"),
         (["--loops", "0", "1", "2"], "--loops is 0"),
         (["--far", "3"], "--far is 3"),
         (["--width", "0"], "width is 0"),

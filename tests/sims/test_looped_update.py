@@ -6,7 +6,7 @@ import pytest
 from figures import looped_update as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
-from sims.looped_update import __main__ as simulation
+from sims.looped_update.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

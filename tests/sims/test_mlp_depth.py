@@ -8,8 +8,8 @@ import xarray as xr
 
 from figures import mlp_depth as figure
 from sims.common.table import number
-from sims.mlp_depth import __main__ as simulation
-from sims.mlp_depth import report
+from sims.mlp_depth import measure, report
+from sims.mlp_depth.__main__ import COMMAND as simulation
 
 SMALL = ["--depth", "3", "--width", "16", "--draws", "64", "--workers", "1"]
 
@@ -41,7 +41,7 @@ def test_figure_shows_the_numbers(finished):
 
 
 def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypatch):
-    monkeypatch.setattr(simulation, "_measure", None)
+    monkeypatch.setattr(measure, "measure", None)
     assert simulation.main([*SMALL, "--out", str(finished[0])]) == 0
     printed = capsys.readouterr().out
     for words in (

@@ -13,10 +13,12 @@ from sims.claims.runs import Evidence, judged
 from sims.common.report import SAYS, answer, report
 from sims.common.table import LINE
 from sims.common.words import SOURCES, STATISTICS, used_words
-from sims.hyperparameters import __main__ as hyperparameters
+from sims.hyperparameters.__main__ import COMMAND as hyperparameters
 
 ROOT = Path(sims.__file__).parent.parent
-REPORTS = sorted(path.stem for path in (ROOT / "sims").glob("_*_report.py"))
+# Tables of the report on fully-connected nets have a file of their own.
+REPORTS = [path for path in (ROOT / "sims").glob("*/*report.py") if path.parent.name != "common"]
+REPORTS = [path for path in REPORTS if path.stem != "depth_law_report"]
 COMPUTED = Finding("three is a third of nine", "a half", Verdict.CONFIRMED, "off by 0")
 DRAWN = Finding("slope 1", "slope 2", Verdict.REFUTED, "worst 9.0 s.e. beyond the allowance, rival 0.1, band 7")
 
@@ -46,11 +48,10 @@ def test_every_line_is_short_and_the_answer_comes_first(printed):
 
 def test_every_simulation_with_a_report_is_among_them(printed):
     """All that print a report at all pass through `sims.common.report`."""
-    simulations = {path.stem for path in (ROOT / "sims").glob("[a-z]*.py")}
-    assert {name.split("-")[0] for name in printed} == simulations - {"hyperparameters", "sweep"}
-    # Tables of the report on fully-connected nets have a file of their own.
-    for name in set(REPORTS) - {"_depth_law_report"}:
-        assert " return report(" in (ROOT / "sims" / f"{name}.py").read_text(), name
+    assert {name.split("-")[0] for name in printed} == set(sims.NAMES) - {"hyperparameters", "sweep"}
+    assert len(REPORTS) >= len(sims.NAMES) - 1
+    for path in REPORTS:
+        assert re.search(r" return report\(|^text = Report\(", path.read_text(), re.MULTILINE), path
 
 
 def test_words_are_explained_once_where_they_are_used(printed):
@@ -100,10 +101,13 @@ def test_words_that_are_not_used_are_not_explained():
 
 def test_sources_are_those_of_the_citation():
     cited = " ".join((ROOT / "CITATION.cff").read_text().split())
-    papers = {name: title for name, title in SOURCES.items() if name != "docs/theory.md"}
+    papers = {name: title.removesuffix(".") for name, title in SOURCES.items() if name != "docs/theory.md"}
+    assert len(papers) == 4
     for name, title in papers.items():
-        assert title.removesuffix(".") in cited
-        assert f"notes: {name} in this project" in cited
+        author, year = re.fullmatch(r"(\w+) et al\. (\d+)", name).groups()
+        (entry,) = (entry for entry in cited.split("- type: article") if title in entry)
+        assert f"family-names: {author}" in entry.partition("}")[0]
+        assert f"year: {year}" in entry
 
 
 def test_hyperparameters_are_reported_alike(capsys):

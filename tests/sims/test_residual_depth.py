@@ -6,7 +6,7 @@ import pytest
 from figures import residual_depth as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import slopes as claims
-from sims.residual_depth import __main__ as simulation
+from sims.residual_depth.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

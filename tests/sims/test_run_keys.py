@@ -1,5 +1,7 @@
 """A finished run is read back by the very same run alone: every option, and every line of code, is in its key."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,11 @@ from meanfield.execution import digests
 from meanfield.execution.run import Run
 from sims import simulation as simulation_module
 from sims.common.results import Results, run_key
-from sims.looped_update import __main__ as looped_update
+from sims.looped_update.__main__ import COMMAND as looped_update
 from tests.sims.commands import finished_run
 
+# The module; its function of this name is what the room lists.
+provenance = import_module("meanfield.execution.provenance")
 # Simulations with a dataset of their own; `sweep` and `claims` gather those of others.
 NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
@@ -53,7 +57,7 @@ def keys(monkeypatch):
 
 
 def _arguments(name):
-    return ["--preset", "smoke"] if hasattr(simulation_module(name), "PRESETS") else []
+    return ["--preset", "smoke"] if simulation_module(name).presets else []
 
 
 def _altered(name, action, value):

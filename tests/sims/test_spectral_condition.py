@@ -7,7 +7,7 @@ import xarray as xr
 from figures import spectral_condition as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import spectral_products as claims
-from sims.spectral_condition import __main__ as simulation
+from sims.spectral_condition.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
@@ -66,7 +66,10 @@ def test_printed_report(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--widths", "8"], "three or more sizes"), (["--rate", "1e300"], "leaves the range of floats")],
+    [
+        (["--widths", "8"], "a slope with its correction needs three or more"),
+        (["--rate", "1e300"], "leaves the range of floats"),
+    ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -11,8 +11,9 @@ from figures._command import figure_names
 from meanfield.execution import run as execution
 from sims import simulation as simulation_module
 from sims.common import results as _results
-from sims.looped_update import __main__ as looped_update
-from sims.sweep import __main__ as sweep
+from sims.looped_update.__main__ import COMMAND as looped_update
+from sims.sweep import __main__ as sweep_module
+from sims.sweep.__main__ import COMMAND as sweep
 from sims.sweep.dataset import combined
 from sims.sweep.plan import planned, read_plan
 
@@ -129,9 +130,9 @@ def test_every_simulation_can_be_swept(simulation):
 
 
 def test_the_example_is_a_plan():
-    plan = read_plan(Path(sweep.__file__).parent.parent.parent / "docs" / "sweep.toml")
+    plan = read_plan(Path(sweep_module.__file__).parent.parent.parent / "docs" / "sweep.toml")
     assert len(plan.points) == 4
-    example = sweep.EXAMPLE
+    example = sweep_module.EXAMPLE
     assert all(line in example for line in ('simulation = "looped_update"', "[fixed]", "[sweep]", "--config"))
 
 
@@ -172,7 +173,7 @@ def test_bad_configurations_get_one_line_before_any_work(tmp_path, capsys, monke
 
 
 def _refused_before_any_work(tmp_path, capsys, monkeypatch, config, message):
-    monkeypatch.setattr(sweep, "_swept", None)
+    monkeypatch.setattr(sweep_module, "_swept", None)
     assert _run(tmp_path, config) == 2
     shown = capsys.readouterr()
     assert message in shown.err

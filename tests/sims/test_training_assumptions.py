@@ -8,9 +8,9 @@ import pytest
 from figures import training_assumptions as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import training_assumptions as claims
-from sims.claims import __main__ as claims_command
-from sims.training_assumptions import __main__ as simulation
-from sims.training_assumptions import report
+from sims.claims.__main__ import COMMAND as claims_command
+from sims.training_assumptions import measure, report
+from sims.training_assumptions.__main__ import COMMAND as simulation
 from sims.training_assumptions.labelled_images import two_classes
 from tests.sims.commands import assert_refused, finished_run
 
@@ -63,7 +63,7 @@ def test_nets_learn(finished):
 
 
 def test_hyperparameters_are_those_that_the_paper_prints():
-    found = simulation.hyperparameters(256, 8, 3072, 0.001)
+    found = measure.hyperparameters(256, 8, 3072, 0.001)
     names = ("block_multiplier", "initial_variance", "learning_rate")
     printed = {
         "input": (1, 2 / 3072, 0.001 * 256),
@@ -110,7 +110,7 @@ def test_printed_report(finished):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--widths", "64", "128"], "three or more sizes"),
+        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
         (["--depths", "0", "2", "4"], "--depths is 0"),
         (["--batches", "4", "7", "8"], "7 images"),
         (["--batch", "400"], "200 are asked for"),

@@ -6,7 +6,7 @@ import pytest
 from figures import update_orders as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import update_orders as claims
-from sims.update_orders import __main__ as simulation
+from sims.update_orders.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]

@@ -10,7 +10,7 @@ from meanfield.verification import published
 from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Verdict, judge_computed
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
-from sims.learning_rate_scale.theory import depth_grid
+from sims.learning_rate_scale.measure import depth_grid
 
 SHARES = (0.25, 1.0)
 

@@ -1,7 +1,5 @@
 """--backend and --precision: they reach the draws, the name of the run and its record, and are refused in one line."""
 
-import importlib
-
 import pytest
 
 from meanfield.execution import run as execution
@@ -59,7 +57,7 @@ def test_both_reach_every_draw_and_the_name_of_the_run(cupy, planned, simulation
 
 
 def test_a_run_records_them_and_stays_in_one_process(cupy, tmp_path, monkeypatch):
-    simulation = importlib.import_module("sims.cnn_overlap")
+    simulation = simulation_module("cnn_overlap")
     drawn, seen = execution.simulate_all, []
 
     def noted(wanted, *, workers, store):
@@ -86,7 +84,7 @@ def test_a_missing_device_is_one_line(simulation, tmp_path, capsys, monkeypatch)
 
 
 def test_another_name_is_one_line(tmp_path, capsys):
-    module = importlib.import_module("sims.mlp_depth.__main__")
+    module = simulation_module("mlp_depth")
     with pytest.raises(SystemExit) as refusal:
         module.main(["--backend", "torch", "--out", str(tmp_path / "run.nc")])
     assert refusal.value.code == 2

@@ -1,4 +1,4 @@
-"""Ladders of nets of blocks, in width at a fixed depth and in depth at a fixed width: options, sizes, measuring."""
+"""Nets of blocks under the hyperparameter tables of Zheng et al. 2026, over ladders in width and in depth."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sims.common.block_nets import RATES, block_net, hyperparameters
-
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -16,11 +14,73 @@ if TYPE_CHECKING:
     from meanfield.nets import BlockNet
     from sims.common.results import Results
 
+# Tables for blocks of k >= 2 layers (condition 3.1), of one layer (condition B.1), and none: nothing scales.
+TABLES = {"many": "k >= 2 table", "one": "k = 1 table", "standard": "standard"}
 DIRECTIONS = ("width", "depth")
 
 # The least ladders on which a slope has a correction, and those at which conditions are judged.
 SMOKE: dict[str, Any] = {"widths": [16, 32, 64], "depths": [2, 4, 8], "width": 32, "depth": 4, "draws": 12}
-WIDE: dict[str, Any] = {"width": 128, "depth": 4}
+DEFAULT: dict[str, Any] = {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "width": 128, "depth": 4}
+PAPER = DEFAULT | {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 32, 64], "optimizers": ["all"]}
+
+BASE_WIDTH, BASE_DEPTH = 64, 2
+INPUT_WIDTH = 16
+
+# Base learning rates at which the first update moves the stream of the base model by about a tenth of itself.
+RATES = {
+    "sgd": 0.2,
+    "adamw": 0.002,
+    "lion": 0.002,
+    "sophia": 0.002,
+    "muon": 0.06,
+    "muon_kimi": 0.04,
+    "shampoo": 0.6,
+    "soap": 0.03,
+    "sso": 0.06,
+}
+# SOAP needs an epsilon, of which the paper gives no row: a turned basis has slots where the momentum is not small and
+# no squared gradient has come in yet. It stands beside singular values of gradients, Shampoo's beside their squares.
+SOAP_EPSILON = 0.002
+# Of a typical element (AdamW) or squared singular value (Shampoo) of the base model's gradients, a millionth or less.
+EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
+
+
+def hyperparameters(
+    optimizer: str, table: str, width: int, depth: int, *, rate: float | None = None, biases: bool = False
+) -> dict[str, dict[str, float]]:
+    """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1)."""
+    from meanfield.parameterizations import ROLES, WEIGHTS, transfer_hyperparameters
+
+    roles = ROLES if biases else WEIGHTS
+    multiplier = {"input": 1.0, "hidden": 1.0 / BASE_DEPTH, "output": 1.0 / BASE_WIDTH}
+    variance = {"input": 1.0 / INPUT_WIDTH, "hidden": 1.0 / BASE_WIDTH, "output": 1.0}
+    if biases:
+        multiplier |= {"input_bias": multiplier["input"], "hidden_bias": multiplier["hidden"]}
+        variance |= {"input_bias": 1.0, "hidden_bias": 1.0}
+    base: dict[str, Any] = {"block_multiplier": multiplier, "initial_variance": variance}
+    base |= {"learning_rate": RATES[optimizer] if rate is None else rate, **EPSILONS.get(optimizer, {})}
+    shared: dict[str, Any] = {"width": width, "depth": depth, "base_width": BASE_WIDTH, "base_depth": BASE_DEPTH}
+    shared |= {"block_depth": 1 if table == "one" else 2, "roles": roles}
+    shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
+    resolved = transfer_hyperparameters(optimizer, base_values=base, **shared)
+    if optimizer == "soap":
+        squares = transfer_hyperparameters("shampoo", base_values={"shampoo_epsilon": SOAP_EPSILON**2}, **shared)
+        for role in roles:
+            resolved[role]["soap_epsilon"] = squares[role]["shampoo_epsilon"] ** 0.5
+    return resolved
+
+
+def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int, **options: Any) -> BlockNet:
+    """The net whose multipliers and variances these hyperparameters give."""
+    from meanfield.nets import ROLES, BlockNet
+
+    multipliers, variances = (
+        tuple(by_role[role][name] for role in ROLES) for name in ("block_multiplier", "initial_variance")
+    )
+    if options.get("biases"):
+        options = options | {"bias_variance": by_role["hidden_bias"]["initial_variance"]}
+    shared: dict[str, Any] = {"input_width": INPUT_WIDTH, "multipliers": multipliers, "variances": variances}
+    return BlockNet(width=width, depth=depth, **(shared | options))
 
 
 def add_ladder_options(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +95,17 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
-def check_ladders(options: argparse.Namespace) -> None:
-    """Refuse ladders too short for a slope with a correction, and names that no table has; sort and expand."""
-    from meanfield.common import MOST_LAYERS, require_choice, require_count, require_counts
+def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
+    """What all numbers of a run depend on: the ladders, checked, in order and expanded, and the options named.
+
+    Refuses ladders too short for a slope with a correction, and names that no table has.
+    """
+    from meanfield.common import MOST_LAYERS, require_choice, require_count
     from meanfield.parameterizations import OPTIMIZERS
+    from sims.common.datasets import ladder
 
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
-        given = require_counts(f"--{name}", getattr(options, name), maximum=most, why="sizes of a ladder")
-        sizes = sorted(set(given))
-        if len(sizes) < 3:
-            raise ValueError(f"--{name} {sizes}: a slope with its correction needs three or more sizes")
+        sizes = ladder(f"--{name}", getattr(options, name), 3, "a slope with its correction", maximum=most)
         setattr(options, name, sizes)
     for name in ("width", "depth", "block_depth"):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
@@ -56,24 +117,20 @@ def check_ladders(options: argparse.Namespace) -> None:
         require_choice("--optimizers", optimizer, OPTIMIZERS)
     if options.rate is not None and not 0 < options.rate < float("inf"):
         raise ValueError(f"--rate {options.rate} must be positive and finite: it is a learning rate")
+    names = ("optimizers", "widths", "depths", "width", "depth", "block_depth", *own)
+    return {name: getattr(options, name) for name in names} | {"rate": options.rate or "by optimizer"}
 
 
-def ladder(options: argparse.Namespace, direction: str) -> list[tuple[int, int]]:
+def rungs(options: argparse.Namespace, direction: str) -> list[tuple[int, int]]:
     """(width, depth) of every net of one ladder."""
     if direction == "width":
         return [(width, options.depth) for width in options.widths]
     return [(options.width, depth) for depth in options.depths]
 
 
-def ladder_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What all numbers of a run depend on."""
-    names = ("optimizers", "widths", "depths", "width", "depth", "block_depth", "draws", "seed")
-    return {name: getattr(options, name) for name in names} | {"rate": options.rate or "by optimizer"}
-
-
-def attributes(values: dict[str, Any]) -> dict[str, Any]:
-    """The same, as a file can hold them."""
-    return {name: " ".join(map(str, one)) if isinstance(one, list) else one for name, one in values.items()}
+def worded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, as a file can hold them: lists as words."""
+    return {name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def training_run(
@@ -105,7 +162,7 @@ def require_rate(options: argparse.Namespace) -> None:
         return
     table = "one" if options.block_depth == 1 else "many"
     for optimizer, along in product(options.optimizers, DIRECTIONS):
-        width, depth = ladder(options, along)[0]
+        width, depth = rungs(options, along)[0]
         given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
         net = block_net(given, width, depth, block_depth=options.block_depth)
         measure = TrainedStreams(optimizer=optimizer, hyperparameters=given, momentum=False, steps=2)
@@ -133,20 +190,17 @@ def measure_ladders(
     import numpy as np
     import xarray as xr
 
-    from meanfield.execution import provenance, simulate_all
-
     require_rate(options)
     places = list(product(*axes.values()))
-    runs = {along: [run_of(*at, *size) for at in places for size in ladder(options, along)] for along in DIRECTIONS}
-    wanted = [run for along in DIRECTIONS for run in runs[along]]
-    measured = iter(simulate_all(wanted, workers=options.workers, store=results.pieces))
+    runs = {along: [run_of(*at, *size) for at in places for size in rungs(options, along)] for along in DIRECTIONS}
+    measured = iter(results.draw([run for along in DIRECTIONS for run in runs[along]]))
     parts, coords = {}, {name: list(values) for name, values in axes.items()}
     for along in DIRECTIONS:
         sizes = getattr(options, f"{along}s")
-        found = [read(next(measured), run.net) for run in runs[along]]
+        kept = [read(next(measured), run.net) for run in runs[along]]
         shape = (*(len(values) for values in axes.values()), len(sizes))
-        for name, first in found[0].items():
-            values = np.stack([one[name].values for one in found]).reshape(*shape, *first.shape)
+        for name, first in kept[0].items():
+            values = np.stack([one[name].values for one in kept]).reshape(*shape, *first.shape)
             parts[f"{name!s}_by_{along}"] = xr.DataArray(values, dims=(*axes, along, *first.dims), attrs=first.attrs)
-        coords |= {along: sizes, **{str(name): values.values for name, values in found[0].coords.items()}}
-    return xr.Dataset(parts, coords, {"provenance": provenance()})
+        coords |= {along: sizes, **{str(name): values.values for name, values in kept[0].coords.items()}}
+    return xr.Dataset(parts, coords)

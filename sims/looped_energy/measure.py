@@ -1,0 +1,109 @@
+"""Energies, correlations of increments and cross terms of loops and deep stacks, drawn together; theory beside."""
+
+import argparse
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import meanfield as mf
+from meanfield.common import MOST_LAYERS, Array, require_count
+from meanfield.execution import Run
+from meanfield.nets import TiedLoop
+from meanfield.simulation import ResidualEnergies
+from sims.common.datasets import Axes, attributes, ladder, over, seeded_run
+from sims.common.results import Results
+
+SHARED = ("width", "activation", "weight_variance")
+INCREMENTS = ("increment", "increment_other")
+MODELS = ("looped", "deep")
+SCALINGS = ("none", "sqrt", "linear")
+# The scaling of each model under which increments are correlated, and the steps.
+HEATMAPS = {"looped": "linear", "deep": "sqrt"}
+HEATMAP_LOOPS = 24
+# Widths over which the cross term is followed.
+CROSS_LOOPS = 16
+CROSS_WIDTHS = (64, 128, 256, 512)
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """The numbers of loops, how far theory goes, and the longest loop."""
+    loops = ladder("--loops", options.loops, 3, "a growth law", maximum=MOST_LAYERS, why="numbers of loops")
+    why = "theory goes at least as far as the draws"
+    require_count("--far", options.far, minimum=loops[-1], maximum=MOST_LAYERS, why=why)
+    return {"loops": loops, "far": options.far, "loop": _loop(options, loops[-1])}
+
+
+def _loop(
+    options: argparse.Namespace, depth: int, model: str = "looped", alpha: str = "linear", **more: Any
+) -> TiedLoop:
+    """One loop, or one deep stack, with the options' other numbers."""
+    return TiedLoop(depth=depth, alpha=alpha, tied=model == "looped", **(attributes(options, *SHARED) | more))
+
+
+def measure(options: argparse.Namespace, results: Results, loops: list[int], far: int, loop: TiedLoop) -> xr.Dataset:
+    """Everything that is drawn, in one go on one set of workers, with theory beside (NAME_mean_field)."""
+
+    def run(net: TiedLoop, label: str, **more: Any) -> Run:
+        return seeded_run(options, net, ResidualEnergies(**more), label)
+
+    axes: Axes = {"model": MODELS, "scaling": SCALINGS, "loops": loops}
+    runs = [
+        run(_loop(options, depth, model, scaling), f"{model}, {scaling}, {depth} loops")
+        for model, scaling, depth in product(*axes.values())
+    ]
+    pairs = [
+        run(_loop(options, HEATMAP_LOOPS, *at), f"{at[0]} correlations", correlations=True) for at in HEATMAPS.items()
+    ]
+    widths = [run(_loop(options, CROSS_LOOPS, width=width), f"width {width}") for width in CROSS_WIDTHS]
+    every = [*runs, *pairs, *widths]
+    measured = dict(zip(map(id, every), results.draw(every), strict=True))
+    nets: Axes = {"model": MODELS, "scaling": SCALINGS, "far_loops": [2**power for power in range(far.bit_length())]}
+    parts = [
+        over(axes, [_energies(run.net, measured[id(run)]) for run in runs]),
+        over(nets, [{"log_energy_far": _far(options, *at)} for at in product(*nets.values())]),
+        over({"model": MODELS}, [_heatmap(run.net, measured[id(run)]) for run in pairs], *INCREMENTS),
+        over({"cross_width": CROSS_WIDTHS}, [_cross_term(measured[id(run)], options.draws) for run in widths]),
+    ]
+    return xr.merge(parts).assign_attrs(attributes(options, *SHARED))
+
+
+def _energies(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Any]:
+    """ln H_L and C_L of one loop: drawn, with errors, and the mean field's logarithms."""
+    drawn, theory = measured.isel(step=-1), mf.predict(loop, level="mean_field").isel(step=-1)
+    return {
+        "log_energy": float(drawn["log_residual_energy"]),
+        "log_energy_stderr": float(drawn["log_residual_energy_stderr"]),
+        "log_energy_mean_field": float(theory["log_residual_energy"]),
+        "correlation_term": float(drawn["correlation_term"]),
+        "correlation_term_stderr": float(drawn["correlation_term_stderr"]),
+        "log_correlation_term_mean_field": float(theory["log_correlation_term"]),
+        "largest_share": float(drawn["residual_energy_largest_share"]),
+    }
+
+
+def _far(options: argparse.Namespace, model: str, scaling: str, depth: int) -> float:
+    """ln H_L of the mean field."""
+    return float(mf.predict(_loop(options, depth, model, scaling), level="mean_field")["log_residual_energy"][-1])
+
+
+def _heatmap(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Array]:
+    """Correlation of increments, <r_s, r_t> / (|r_s| |r_t|) in mean: drawn, its error, and the mean field's."""
+    name = "increment_correlation"
+    drawn, stderr = (measured[f"{name}{end}"].values for end in ("", "_stderr"))
+    theory = mf.predict(loop, level="mean_field", correlations=True)[name].values
+    return {name: drawn / _norms(drawn), f"{name}_stderr": stderr / _norms(drawn)} | {
+        f"{name}_mean_field": theory / _norms(theory)
+    }
+
+
+def _norms(products: Array) -> Array:
+    """|r_s| |r_t| from all <r_s, r_t>."""
+    return np.sqrt(np.outer(np.diagonal(products), np.diagonal(products)))
+
+
+def _cross_term(measured: xr.Dataset, draws: int) -> dict[str, float]:
+    """Standard deviation of one draw of B_L, with its error for a Gaussian."""
+    spread = float(measured["cross_term_stderr"][-1]) * float(np.sqrt(draws))
+    return {"cross_term_spread": spread, "cross_term_spread_stderr": spread / float(np.sqrt(2 * (draws - 1)))}

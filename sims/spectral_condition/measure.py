@@ -1,0 +1,35 @@
+"""Norms of weights, first updates and their products in nets of blocks, over both ladders."""
+
+import argparse
+from typing import Any
+
+import xarray as xr
+
+from meanfield.execution import Run
+from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
+from meanfield.simulation import FirstUpdates
+from meanfield.verification import products_of
+from sims.common.blocks import block_net, hyperparameters, measure_ladders, planned_ladders, worded
+from sims.common.results import Results
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """The ladders; with biases, all optimizers are those whose tables have biases."""
+    if options.biases and options.optimizers == ["all"]:
+        options.optimizers = [name for name in OPTIMIZERS if "hidden_bias" in hyperparameter_table(name, 2).roles]
+    return {"described": planned_ladders(options) | {"biases": int(options.biases)}}
+
+
+def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
+    """Products and alignments of every draw over both ladders."""
+    table = "one" if options.block_depth == 1 else "many"
+
+    def run_of(width: int, depth: int) -> Run:
+        shared = {"rate": options.rate, "biases": options.biases}
+        given = {name: hyperparameters(name, table, width, depth, **shared) for name in options.optimizers}
+        shape = {"block_depth": options.block_depth, "biases": options.biases}
+        net = block_net(given[options.optimizers[0]], width, depth, **shape)
+        return Run(net, FirstUpdates(hyperparameters=given), options.draws, options.seed)
+
+    dataset = measure_ladders(options, results, run_of, {}, products_of)
+    return dataset.assign_coords(optimizer=options.optimizers).assign_attrs(worded(described))
