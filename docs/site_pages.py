@@ -1,7 +1,7 @@
 """What `mkdocs build` adds to the pages of docs/: the files of the root, the library's table of contents, equations.
 
-README.md is the first page of the site; the page of the library lists what `meanfield/__init__.pyi` lists, in its order
-and under its comments. Equations become MathML, which browsers show without a script.
+README.md is the first page of the site. The page of the library lists what `meanfield/__init__.pyi` lists, in its order
+and under its comments, and every quantity of the registry. Equations become MathML, which browsers show without scripts.
 """
 
 import re
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
+
+import meanfield as mf
 
 ROOT = Path(__file__).parent.parent
 # Pages that the root holds, by their names on the site.
@@ -32,7 +34,7 @@ def on_page_markdown(markdown, page, **_):
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(source)}(#\S+)?\)", rf"]({name}\1)", markdown)
     if page.file.src_uri in PAGES:
         markdown = markdown.replace("](docs/", "](")
-    return markdown + library() if page.file.src_uri == "api.md" else markdown
+    return markdown + library() + quantities() if page.file.src_uri == "api.md" else markdown
 
 
 def library():
@@ -43,6 +45,20 @@ def library():
             lines.append(f"\n## {line.removeprefix('# ').removesuffix('.')}\n")
         elif named := re.match(r"from \.\S+ import (\w+) as", line):
             lines.append(f"::: meanfield.{named[1]}\n")
+    return "\n".join(lines)
+
+
+def quantities():
+    """The registry as a table: what a variable of a dataset means."""
+    lines = [
+        "\n## Every quantity of a dataset\n",
+        "| name | symbol | meaning | scaling | source |",
+        "|---|---|---|---|---|",
+    ]
+    for name, quantity in mf.QUANTITIES.items():
+        cells = (quantity.symbol, quantity.definition, quantity.scaling, quantity.source)
+        escaped = (re.sub(r"([|*<_~\[\]])", r"\\\1", cell) for cell in cells)
+        lines.append(f"| `{name}` | {' | '.join(escaped)} |")
     return "\n".join(lines)
 
 
