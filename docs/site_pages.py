@@ -1,7 +1,7 @@
 """What `mkdocs build` adds to the pages of docs/: the files of the root, the library's table of contents, equations.
 
 README.md is the first page of the site. The page of the library lists what `meanfield/__init__.pyi` lists, in its order
-and under its comments, and every quantity of the registry. Equations become MathML, which browsers show without scripts.
+and under its comments, and every quantity of the registry. Equations become MathML, which needs no script.
 """
 
 import re
