@@ -4,23 +4,29 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 import meanfield as mf
-import sims
 from figures._command import draw_all
 from meanfield.execution.team import Workers
+from meanfield.quantities.glossary import QUANTITIES
+from meanfield.simulation.maps import OPERATIONS
+from meanfield.theory.maps import TRANSPORTS
+from meanfield.verification import CLAIMS
+from sims import simulation as simulation_module
 from sims.common.command import check_command
 from sims.common.table import LINE
-from sims.learning_rate_scale.__main__ import COMMAND as learning_rate_scale
+from sims.learning_rate_scale import __main__ as learning_rate_scale
 from sims.sweep.plan import check_points, read_plan
 
 ROOT = Path(mf.__file__).parent.parent
 DOCUMENTS = {
-    str(path.relative_to(ROOT)): path.read_text() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+    str(path.relative_to(ROOT)): path.read_text() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
 }
 README = DOCUMENTS["README.md"]
 PYTHON = {name: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for name, text in DOCUMENTS.items()}
@@ -31,13 +37,15 @@ PLACEHOLDERS = {"sims.NAME": "sims.looped_update", "NAME": "looped_update"}
 PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
 
 
-@pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks])
+# But the tutorial, whose cells `tests/test_tutorial.py` runs.
+@pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks and name != "docs/tutorial.md"])
 def test_python_blocks_run_as_pasted(name, tmp_path, monkeypatch):
     """All blocks of a document one after the other, with nothing defined before them."""
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
-    for block in PYTHON[name]:
-        exec(compile(block, name, "exec"), names)
+    with patch.dict(QUANTITIES), patch.dict(OPERATIONS), patch.dict(TRANSPORTS):  # to which guides add their examples
+        for block in PYTHON[name]:
+            exec(compile(block, name, "exec"), names)
 
 
 def test_no_block_of_code_is_left_out():
@@ -67,7 +75,7 @@ def test_commands_are_accepted(command, tmp_path, monkeypatch):
 
 def _accepted(module, arguments):
     """Everything that a simulation refuses is refused before its work; without options some have nothing to do."""
-    simulation = sims.simulation(module.removeprefix("sims."))
+    simulation = simulation_module(module.removeprefix("sims."))
     if " ".join([module, *arguments]).startswith(PRINTS_ONLY):
         assert not arguments or simulation.main(arguments) == 0
     elif module == "sims.sweep":
@@ -79,16 +87,79 @@ def _accepted(module, arguments):
 
 
 def test_files_that_are_named_are_there():
-    named = re.findall(r"\b((?:benchmarks|docs|meanfield|tests)/[\w/]+\.\w+)", "\n".join(DOCUMENTS.values()))
-    assert named
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    """Files, folders and modules, wherever a document names them."""
+    words = "\n".join(DOCUMENTS.values())
+    named = set(re.findall(r"\b(?:benchmarks|docs|figures|meanfield|sims|tests)/[\w/.]*\w/?", words))
+    assert len(named) > 100
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+    modules = set(re.findall(r"\b(?:meanfield|sims|tests|figures)(?:\.\w+)+", words)) - {"sims.NAME"}
+    assert sorted(name for name in modules if not _is_there(name)) == []
+
+
+def _is_there(name):
+    """Whether it is a module, or a name that a module or a class in it has."""
+    place, *rest = name.split(".")
+    thing = import_module(place)
+    for word in rest:
+        place = f"{place}.{word}"
+        if not hasattr(thing, word) and find_spec(place) is None:
+            return False
+        thing = getattr(thing, word) if hasattr(thing, word) else import_module(place)
+    return True
+
+
+LINKS = sorted({(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)\s]+)\)", text)})
+
+
+@pytest.mark.parametrize(("name", "link"), [pair for pair in LINKS if not pair[1].startswith("https://")])
+def test_links_lead_somewhere(name, link):
+    """Links within the project: the file is there, and has the heading."""
+    target, _, anchor = link.partition("#")
+    path = (ROOT / name).parent / target if target else ROOT / name
+    assert path.exists()
+    assert not anchor or anchor in _anchors(path.read_text())
+
+
+def _anchors(text):
+    """Of the headings of a document, as both the site and its host make them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_links_to_the_web_are_few():
+    """To papers and to the documentation of tools, by their own addresses."""
+    hosts = {link.split("/")[2] for _, link in LINKS if link.startswith("https://")}
+    assert hosts <= {"arxiv.org", "openreview.net", "distributed.dask.org"}
+
+
+def test_papers_go_by_name_and_year():
+    """One line of the list of papers says which letter older datasets used."""
+    lettered = {name: re.findall(r"\bP[0-3]\b.*", text) for name, text in DOCUMENTS.items()}
+    assert len(lettered.pop("docs/papers.md")) == 1
+    assert {name: lines for name, lines in lettered.items() if lines} == {}
 
 
 def test_every_claim_stands_in_the_list_of_papers():
-    rows = re.findall(r"^\| ([ALS]\d.*?) \|.*\| `(\w+)\.py` \|$", DOCUMENTS["docs/papers.md"], re.MULTILINE)
+    rows = re.findall(r"^\| ([ALS]\d.*?) \|.*\| `([\w/]+\.py)` \|$", DOCUMENTS["docs/papers.md"], re.MULTILINE)
     listed = {name: file for names, file in rows for name in names.split(", ")}
-    files = (ROOT / "meanfield" / "verification" / "catalogue").glob("*.py")
-    assert listed == {name: path.stem for path in files for name in re.findall(r'id="(\w+)"', path.read_text())}
+    home = ROOT / "meanfield" / "verification"
+    files = {path.relative_to(home).as_posix(): path.read_text() for path in home.rglob("claims.py")}
+    stated = {name: file for file, text in files.items() for name in re.findall(r'id="(\w+)"', text)}
+    assert listed == stated
+    assert set(stated) == set(CLAIMS)
+
+
+def test_the_page_of_verdicts_is_the_recorded_one(tmp_path, capsys):
+    """As `python -m sims.claims --page docs/verdicts.md` writes it."""
+    written, page = tmp_path / "verdicts.md", DOCUMENTS["docs/verdicts.md"]
+    assert simulation_module("claims").main(["--page", str(written)]) == 0
+    assert str(written) in capsys.readouterr().out
+    assert page == written.read_text()
+    assert re.findall(r"^\| ([ALS]\d+) \|", page, re.MULTILINE) == list(CLAIMS)
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 120
 
 
 def test_the_commands_set_themselves_up():
@@ -104,10 +175,10 @@ def test_the_command_and_the_library_carry_one_rate(capsys):
     names = {}
     (block,) = (block for block in PYTHON["README.md"] if "explain_transfer" in block)
     exec(block, names)
-    rate = f"{names['found'].rate:.4g}"
+    rate = f"{names['transfer'].rate:.4g}"
     assert capsys.readouterr().out.startswith(f"{rate} by rule finite_depth\n")
     assert f"# {rate} by rule finite_depth" in block
-    assert f"which says {rate} for the net" in README
+    assert f"prints {rate}, with the reason" in README
     assert f"{rate}, by rule 'finite_depth'" in printed
 
 

@@ -2,7 +2,8 @@
 
 Runs the simulations that the claims rest on (a finished one is read, an interrupted one continued), judges each claim
 on their datasets, and writes the verdicts as a table, Markdown, JSON and one HTML page that holds the figures. The exit
-status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces.
+status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--page
+docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page.
 """
 
 import argparse
@@ -24,14 +25,20 @@ def add_options(parser: CommandParser) -> None:
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
     add("--record", action="store_true", help="make these verdicts the recorded ones of the preset")
+    add("--page", type=Path, metavar="FILE", help="write the preset's recorded verdicts as a page, and run nothing")
 
 
 def run(options: argparse.Namespace) -> int:
     """Simulate what is missing, judge, write, compare with the record."""
-    from meanfield.common import require_count
+    from meanfield.common import require_count, write_text_whole
     from sims.claims import record, report
+    from sims.claims.recorded_page import recorded_page
     from sims.claims.runs import RunOptions, chosen_claims, evidence, judged
 
+    if options.page is not None:
+        write_text_whole(options.page, recorded_page(options.preset))
+        print(f"written {options.page}")
+        return 0
     require_count("--seed", options.seed, minimum=0)
     claims = chosen_claims(options.only)
     folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}"

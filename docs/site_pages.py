@@ -1,0 +1,74 @@
+"""What `mkdocs build` adds to the pages of docs/: the files of the root, the library's table of contents, equations.
+
+README.md is the first page of the site. The page of the library lists what `meanfield/__init__.pyi` lists, in its order
+and under its comments, and every quantity of the registry. Equations become MathML, which needs no script.
+"""
+
+import re
+from html import unescape
+from pathlib import Path
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File
+
+import meanfield as mf
+
+ROOT = Path(__file__).parent.parent
+# Pages that the root holds, by their names on the site.
+PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+# LaTeX that the converter lacks, by what it knows.
+SPELLINGS = {r"\lbrace": r"\{", r"\rbrace": r"\}"}
+
+
+def on_files(files, config):
+    """Add the pages of the root."""
+    for page, source in PAGES.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown, page, **_):
+    """Turn links between the root and docs/ into links between pages, and write the page of the library."""
+    for name, source in PAGES.items():
+        markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(source)}(#\S+)?\)", rf"]({name}\1)", markdown)
+    if page.file.src_uri in PAGES:
+        markdown = markdown.replace("](docs/", "](")
+    return markdown + library() + quantities() if page.file.src_uri == "api.md" else markdown
+
+
+def library():
+    """A heading for every comment of the table of contents, and the docstring of every name."""
+    lines = []
+    for line in (ROOT / "meanfield" / "__init__.pyi").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            lines.append(f"\n## {line.removeprefix('# ').removesuffix('.')}\n")
+        elif named := re.match(r"from \.\S+ import (\w+) as", line):
+            lines.append(f"::: meanfield.{named[1]}\n")
+    return "\n".join(lines)
+
+
+def quantities():
+    """The registry as a table: what a variable of a dataset means."""
+    lines = [
+        "\n## Every quantity of a dataset\n",
+        "| name | symbol | meaning | scaling | source |",
+        "|---|---|---|---|---|",
+    ]
+    for name, quantity in mf.QUANTITIES.items():
+        cells = (quantity.symbol, quantity.definition, quantity.scaling, quantity.source)
+        escaped = (re.sub(r"([|*<_~\[\]])", r"\\\1", cell) for cell in cells)
+        lines.append(f"| `{name}` | {' | '.join(escaped)} |")
+    return "\n".join(lines)
+
+
+def on_page_content(html, **_):
+    """Set equations."""
+    return EQUATION.sub(_mathml, html)
+
+
+def _mathml(found):
+    latex = unescape(found[2])
+    for spelling, known in SPELLINGS.items():
+        latex = latex.replace(spelling, known)
+    return convert(latex, display="block" if found[1] == "div" else "inline")

@@ -1,0 +1,82 @@
+"""The recorded verdicts of a preset as one page of Markdown, docs/verdicts.md."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+
+from meanfield.verification import CLAIMS, Claim, Verdict
+from sims.claims.record import FOLDER
+
+# Subjects and papers, by the letter of the claims' names.
+PAPERS = {
+    "A": "Depth and the learning rate (Zhang et al. 2026, and Zhang et al. 2025 where it says the same)",
+    "L": "Networks that apply one layer over and over (Wang et al. 2026)",
+    "S": "Hyperparameters over width and depth (Zheng et al. 2026)",
+}
+
+HEAD = """\
+# Verdicts
+
+What the papers claim, and what this library found. `python -m sims.claims` runs every simulation that a claim rests on,
+judges all claims and writes a report with the numbers, the rival and the command behind each verdict.
+`python -m sims.claims --page docs/verdicts.md` writes this page from the recorded verdicts of the preset "{preset}"
+and runs nothing.
+
+- CONFIRMED: the claim lies inside its error band, and the band excludes the stated rival. The rival is what would be
+  true if the claim were false.
+- REFUTED: the claim lies outside its error band.
+- INCONCLUSIVE: the run cannot tell the claim from its rival.
+
+Together: {counts}.
+
+A claim with several parts is refuted as soon as one of them is. The last two columns say what holds instead of a
+refuted claim, and which simulations decide. [Papers](papers.md) has the titles, [findings](findings.md) the numbers.
+
+| symbol | meaning |
+|---|---|
+| L, l; K, k | depth and layer; residual blocks, and layers in the branch of a block |
+| n or N, C, M | width (units of a layer), channels or classes, coordinates of the output |
+| eta, eta\\* | learning rate; learning-rate scale, the rate at which the mean update energy is 1 |
+| S_l | update energy of layer l: the mean square of its change in one step |
+| B_l, A_l | label term and output term: the parts of S_l that labels and outputs cause |
+| T_h, Theta | overlap of two directions in the space of weights at layer h; tangent kernel |
+| q, sigma_y^2 | mean square of the activation's slope, 1/2 for ReLU; variance of the labels |
+| H_L, B_L, eps, alpha | residual energy of a loop and its cross term; factor eps = L^(-alpha) on every step |
+
+All symbols are defined in [theory](theory.md).
+"""
+
+COLUMNS = "| claim | statement | source | verdict | what holds instead | simulations |\n|---|---|---|---|---|---|"
+
+
+def recorded_page(preset: str) -> str:
+    """A table of claims for each paper, with the recorded verdict of every claim."""
+    recorded = json.loads((FOLDER / f"{preset}.json").read_text(encoding="utf-8"))
+    counts = Counter(recorded.values())
+    head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
+    return "\n".join([head, *(_table(letter, recorded) for letter in PAPERS)])
+
+
+def _table(letter: str, recorded: Mapping[str, str]) -> str:
+    rows = [_row(claim, recorded[claim.id]) for claim in CLAIMS.values() if claim.id.startswith(letter)]
+    return "\n".join([f"## {PAPERS[letter]}", "", COLUMNS, *rows, ""])
+
+
+def _row(claim: Claim, verdict: str) -> str:
+    instead = claim.replaced_by if verdict == Verdict.REFUTED else ""
+    simulations = ", ".join(dict.fromkeys(f"`{check.simulation}`" for check in claim.checks))
+    cells = (
+        claim.id,
+        *map(_escaped, (claim.statement, claim.source)),
+        f"**{verdict}**",
+        _escaped(instead),
+        simulations,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Without what Markdown would take for columns or emphasis."""
+    return text.replace("|", "\\|").replace("*", "\\*")
