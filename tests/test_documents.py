@@ -14,14 +14,14 @@ import pytest
 import meanfield as mf
 from figures._command import draw_all
 from meanfield.execution.team import Workers
-from meanfield.quantities.glossary import QUANTITIES
+from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.maps import OPERATIONS
 from meanfield.theory.maps import TRANSPORTS
 from meanfield.verification import CLAIMS
 from sims import simulation as simulation_module
 from sims.common.command import check_command
 from sims.common.table import LINE
-from sims.learning_rate_scale import __main__ as learning_rate_scale
+from sims.learning_rate_scale.__main__ import COMMAND as learning_rate_scale
 from sims.sweep.plan import check_points, read_plan
 
 ROOT = Path(mf.__file__).parent.parent
@@ -143,8 +143,8 @@ def test_every_claim_stands_in_the_list_of_papers():
     rows = re.findall(r"^\| ([ALS]\d.*?) \|.*\| `([\w/]+\.py)` \|$", DOCUMENTS["docs/papers.md"], re.MULTILINE)
     listed = {name: file for names, file in rows for name in names.split(", ")}
     home = ROOT / "meanfield" / "verification"
-    files = {path.relative_to(home).as_posix(): path.read_text() for path in home.rglob("claims.py")}
-    stated = {name: file for file, text in files.items() for name in re.findall(r'id="(\w+)"', text)}
+    files = {path.relative_to(home).as_posix(): path.read_text() for path in home.rglob("*.py")}
+    stated = {name: file for file, text in files.items() for name in re.findall(r'^ +id="(\w+)"', text, re.MULTILINE)}
     assert listed == stated
     assert set(stated) == set(CLAIMS)
 
