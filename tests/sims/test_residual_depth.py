@@ -64,7 +64,14 @@ def test_printed_report(tmp_path, capsys):
     arguments = ["--blocks", "2", "4", "--width", "160", "--draws", "4", "--far", "40", "--workers", "1"]
     assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
     printed = capsys.readouterr().out
-    for words in ("relu k=2 init", "falls as 2^-K", "m = 50, K = 50", "The ResNet of Zhang et al. 2026", "Verdicts", "run.png"):
+    for words in (
+        "relu k=2 init",
+        "falls as 2^-K",
+        "m = 50, K = 50",
+        "The ResNet of Zhang et al. 2026",
+        "Verdicts",
+        "run.png",
+    ):
         assert words in printed
 
 
