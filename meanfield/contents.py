@@ -1,11 +1,11 @@
 """Tables of contents: the names of a package, loaded on first use, as the stub beside its ``__init__`` lists them."""
 
+from __future__ import annotations
+
 import ast
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 
@@ -25,12 +25,4 @@ def contents(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[]
         home = import_module(homes[name])
         return getattr(home, name) if hasattr(home, name) else import_module(f"{homes[name]}.{name}")
 
-    class Room(ModuleType):
-        """A package whose modules, as Python binds them when they are imported, hide no name that the stub lists."""
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if not isinstance(value, ModuleType) or homes.get(name) != value.__name__:
-                super().__setattr__(name, value)
-
-    sys.modules[package].__class__ = Room
     return load, lambda: list(homes), list(homes)

@@ -1,7 +1,5 @@
 """A finished run is read back by the very same run alone: every option, and every line of code, is in its key."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from sims.looped_update.__main__ import COMMAND as looped_update
 from tests.sims.commands import finished_run
 
 # The module; its function of this name is what the room lists.
-provenance = import_module("meanfield.execution.provenance")
 # Simulations with a dataset of their own; `sweep` and `claims` gather those of others.
 NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
