@@ -198,7 +198,7 @@ def tangent_kernels(net, weights, inputs):
 
 
 def block_streams(net, weights, inputs):
-    """h_0 .. h_L, the outputs, and what every matrix reads, of a net of blocks as P1 writes it.
+    """h_0 .. h_L, the outputs, and what every matrix reads, of a net of blocks as Zheng et al. 2026 write it.
 
     Weights are given by name, inputs (d_0, B).
     """

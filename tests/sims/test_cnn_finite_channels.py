@@ -76,7 +76,7 @@ def test_a_dropped_offset_is_seen(finished):
 
 
 def test_slopes_as_printed_are_seen(finished):
-    """Negative control: scales that fall as P0 fitted them for 3, 4 and 5 taps."""
+    """Negative control: scales that fall as Zhang et al. 2026 fitted them for 3, 4 and 5 taps."""
     slopes = xr.DataArray([stencils.PRINTED.get(int(k), -1.5) for k in finished["taps"]], dims="stencil")
     printed = finished["depth"] ** slopes
     exact = {f"{stencils.SCALE}": printed, f"{stencils.SCALE}_stderr": 1e-3 * printed}

@@ -46,7 +46,7 @@ def test_swapped_paddings_are_refuted(finished):
 
 
 def test_a_true_constant_factor_is_not_refuted(finished):
-    """Scales under zero padding that are 1.5 times the circular ones at every depth, as P0 has it."""
+    """Scales under zero padding that are 1.5 times the circular ones at every depth, as Zhang et al. 2026 have it."""
     scale = finished[claims.LABEL_SCALE].copy()
     scale.loc[{"padding": "zero"}] = 1.5 * scale.sel(padding="circular").values
     finding = claims.judge_exponent(finished.assign({claims.LABEL_SCALE: scale}), place=0)

@@ -65,7 +65,7 @@ def test_flat_draws_are_not_refuted_as_standard(finished):
 
 
 def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
-    """P1 eq. 28 at k = 1: increments of positive mean add up, which 1/sqrt(L) does not hold down and 1/L does."""
+    """Eq. 28 at k = 1: increments of positive mean add up, which 1/sqrt(L) does not hold down and 1/L does."""
     sizes = ["--widths", "8", "12", "16", "--depths", "4", "8", "16", "32", "--width", "32", "--depth", "1"]
     arguments = ["--activation", "relu", "--block-depth", "1", "--tables", "one", "many", "--optimizers", "sgd"]
     run = finished_run(

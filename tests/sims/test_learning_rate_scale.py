@@ -1,5 +1,6 @@
 """The theory tables of the learning-rate scale, and the transfer of a tuned rate."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +30,7 @@ def test_tables(finished):
     for words in ("-1.394", "Zhang et al. 2026, table 6, audio  6 .. 18", "mlp exact", "less -3/2"):
         assert words in printed
     assert "  REFUTED       eta* of the label term is kappa L^(-3/2) at depths 3 .. 30" in printed
-    assert "  INCONCLUSIVE  P0 table 1, all nine" in printed
+    assert "  INCONCLUSIVE  Zhang et al. 2026, table 1, all nine" in printed
 
 
 def test_transfer_table_is_the_library_s_rule(finished):
@@ -87,12 +88,15 @@ def test_figure_shows_every_scale_with_its_fit(finished):
 
 
 def test_every_family_has_its_law_beside_the_papers(finished):
-    (table,) = (part for part in report.text(finished).split("\n\n") if part.startswith("Slopes of eta*(L) in theory"))
-    rows = {line[: line.index("  ", 20)].strip(): line.split() for line in table.splitlines()[3:]}
-    assert rows["residual init k=1"][-3:] == ["-1", "-3/2", "(P0)"]
-    assert rows["residual multiplier_sqrt k=1"][-5:] == ["0", "-3/2", "(P0),", "0", "(P1)"]
-    assert rows["looped sqrt"][-3:] == ["exponential", "-1/2", "(P2)"]
-    assert rows["deep linear"][-3:] == ["+1/2", "0", "(P2)"]
+    (table,) = (part for part in report.text(finished).split("\n\n") if re.search(r"law +papers", part.split("\n")[0]))
+    rows = {line[: line.index("  ", 20)].strip(): re.split(r"  +", line)[-2:] for line in table.splitlines()[2:]}
+    papers = {"residual init k=1": ["-1", "-3/2 (Zhang et al. 2026)"]}
+    papers["residual multiplier_sqrt k=1"] = ["0", "-3/2 (Zhang et al. 2026), 0 (Zheng et al. 2026)"]
+    papers |= {
+        "looped sqrt": ["exponential", "-1/2 (Wang et al. 2026)"],
+        "deep linear": ["+1/2", "0 (Wang et al. 2026)"],
+    }
+    assert {name: rows[name] for name in papers} == papers
 
 
 def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
@@ -142,12 +146,12 @@ def test_depths_are_dense_where_nets_are_trained_and_steps_are_small(deepest):
 @pytest.mark.parametrize(
     ("family", "words"),
     [
-        ("residual", ["power law L^(-1) 0.00075", "L^(-3/2) (P0) 0.000375"]),
+        ("residual", ["power law L^(-1) 0.00075", "L^(-3/2) (Zhang et al. 2026) 0.000375"]),
         ("residual multiplier_linear k=2", ["power law L^(+1) 0.012"]),
         ("residual none k=1", ["none holds: eta* is an exponential"]),
         ("residual cnn 1d", ["power law L^(-1)", "grid [32]"]),
         ("looped", ["power law L^(0) 0.003", "one update of isotropic signs"]),
-        ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2) (P2) 0.0015"]),
+        ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2) (Wang et al. 2026) 0.0015"]),
         ("deep linear", ["power law L^(+1/2) 0.006"]),
     ],
 )

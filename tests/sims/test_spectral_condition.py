@@ -1,4 +1,4 @@
-"""The command on P1's spectral conditions: verdicts, controls, files, refusals."""
+"""The command on the spectral conditions: verdicts, controls, files, refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The command on P1's assumptions of training: verdicts, controls, images, files, refusals."""
+"""The command on assumptions about training: verdicts, controls, images, files, refusals."""
 
 import sys
 
