@@ -15,8 +15,8 @@ label_term = B_l [layer]
     source: Zhang et al. 2026, eq. 19 (with its missing factor 1/M)
 output_term = A_l [layer]
     part of the update energy that the outputs drive: the change under the error column z_out
-    scaling: as the label term, times 1 + O(M L / n)
-    source: Zhang et al. 2026, eq. 20
+    scaling: as the label term, times 1 + O(M L / n); l^4 / 4 where outputs M are as many as channels n
+    source: Zhang et al. 2026, eq. 20; docs/theory.md sections 4, 18
 overlap_energy = F_l [layer]
     |Theta^(l)|_F^2 / n_l^2, the sum over pairs of parameters of their squared overlaps
     scaling: n l (2 l^2 + 1) / 12 for one site and ReLU
@@ -24,8 +24,7 @@ overlap_energy = F_l [layer]
 update_energy_by_site = S_l(p) [layer site]
     update energy at each site of the grid, sites row by row; its mean over sites is the update energy
     scaling: as the update energy; smaller within l^(1/2) sites of an edge under zero padding
-    source: Zhang et al. 2026, eq. 8, before its average over sites; docs/theory.md section 6
-    unpredicted: the mean field gives the label term by site alone
+    source: Zhang et al. 2026, eq. 8, before its average over sites; docs/theory.md sections 6, 18
 label_term_by_site = B_l(p) [layer site]
     label term at each site of the grid, sites row by row; its mean over sites is the label term
     scaling: as the label term; smaller within l^(1/2) sites of an edge under zero padding
@@ -33,8 +32,7 @@ label_term_by_site = B_l(p) [layer site]
 output_term_by_site = A_l(p) [layer site]
     output term at each site of the grid, sites row by row; its mean over sites is the output term
     scaling: as the output term; smaller within l^(1/2) sites of an edge under zero padding
-    source: Zhang et al. 2026, eq. 20, before its average over sites; docs/theory.md section 6
-    unpredicted: the mean field gives the label term by site alone
+    source: Zhang et al. 2026, eq. 20, before its average over sites; docs/theory.md section 18
 overlap_energy_relative_spread = sd(F_l) / E F_l [layer]
     standard deviation of one draw of the overlap energy over its mean; a relative error e takes (spread / e)^2 draws
     scaling: (l / n)^(1/2) for l much below n; far above 1 where rare draws make the mean

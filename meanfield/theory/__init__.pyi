@@ -29,4 +29,7 @@ from .mean_field.stream_overlaps import growth_since_birth as growth_since_birth
 from .mean_field.stream_overlaps import mean_overlap as mean_overlap
 from .maps.value_kernels import value_kernels as value_kernels
 from .mean_field.profiles import mean_field_profiles as mean_field_profiles
+from .outputs.output_term import output_profiles as output_profiles
+from .outputs.output_term import output_term as output_term
+from .outputs.output_term import output_term_refusal as output_term_refusal
 from .prediction import predict as predict

@@ -60,8 +60,11 @@ def predict(
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
         convolutional readout (and for fully-connected nets) ``label_term`` and ``label_learning_rate_scale``; with
-        log_NAME of each, finite at depths where the quantity itself overflows to infinity. Under a pooled readout
-        labels reach all sites alike and the label term does not reduce to the overlap energy, so it is left out. With
+        log_NAME of each, finite at depths where the quantity itself overflows to infinity. At level
+        "mean_field" plain ReLU and linear nets have ``output_term``, ``update_energy``, ``mean_update_energy`` and
+        ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
+        grids or without gates; they are left out where no float or memory holds them. Under a pooled readout labels
+        reach all sites alike and the label term does not reduce to the overlap energy, so it is left out. With
         ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, and, of fully-connected
         nets, ``output_term`` is added at leading order in outputs x depth / width, and what follows from it; under
         cross-entropy for one sample. The exact level adds ``output_term``, ``update_energy``, ``mean_update_energy``

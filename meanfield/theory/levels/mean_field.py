@@ -16,6 +16,7 @@ from meanfield.theory.levels.base import NetLevel, Options, log_mean, with_label
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.mean_field.outputs import correlated_term, label_covariance, output_error, output_term
 from meanfield.theory.mean_field.profiles import log_profiles, mean_field_profiles, require_floats
+from meanfield.theory.outputs.whole_update import whole_update
 
 
 class MeanFieldLevel(NetLevel):
@@ -43,6 +44,7 @@ class MeanFieldLevel(NetLevel):
         if options.inputs is None and (sentence := thin_input_warning(net)):
             warnings.warn(sentence, PremiseWarning, stacklevel=3)
         values = with_label_term(net, overlap, log_mean(profile))
+        values |= whole_update(net, options.inputs, profile, options.by_site)
         if options.by_site:
             values["label_term_by_site"] = np.exp(profile)
         return self.dataset(net, options, values)

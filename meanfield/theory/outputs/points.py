@@ -1,0 +1,183 @@
+"""Functions of two points of a batch, and the sums over points that the output term takes of them.
+
+A point is a sample and a site of its grid; N = samples x sites. `EveryPair` keeps N x N numbers and serves any input
+and padding. `Exchangeable` keeps three: on a circular grid the default input, white over sites and samples, makes
+all points alike, whatever the stencil, as the covariance at a displacement is made of that at the same displacement in
+the layer below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.common.arrays import Array
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
+from meanfield.theory.mean_field.shifts import sum_over_stencil
+
+
+class Points(Protocol):
+    """Two points p, r of a batch: arrays ``pairs`` of A(p, r); by point p: arrays ``values`` that multiply pairs."""
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        """A(p, p) and A(r, r) for every pair, broadcastable to pairs."""
+
+    def product(self, left: Array, right: Array) -> Array:
+        """sum_s left(p, s) right(s, r)."""
+
+    def contracted(self, left: Array, right: Array) -> Array:
+        """sum_r left(p, r) right(p, r), by point p."""
+
+    def diagonal(self, pairs: Array) -> Array:
+        """(1/k) sum_Delta A(p + Delta, r + Delta)."""
+
+    def pulled_back(self, pairs: Array) -> Array:
+        """(1/k) sum_Delta A(p - Delta, r - Delta)."""
+
+    def moved(self, values: Array) -> Array:
+        """(1/k) sum_Delta v(p + Delta)."""
+
+    def moved_back(self, values: Array) -> Array:
+        """(1/k) sum_Delta v(p - Delta)."""
+
+    def constant(self, value: float) -> Array:
+        """The same value at every point."""
+
+    def second(self, values: Array) -> Array:
+        """v(r) for every pair: values by the second point."""
+
+    def transpose(self, pairs: Array) -> Array:
+        """A(r, p)."""
+
+    def within_samples(self) -> Array:
+        """1 for points of one sample, else 0."""
+
+    def by_site(self, values: Array) -> Array:
+        """The mean of values over samples, broadcastable to sites."""
+
+
+@dataclass(frozen=True)
+class Exchangeable:
+    """Points of samples and sites that are all alike: pairs are arrays (3,), values (1,).
+
+    The three are A of a point with itself, with another point of its sample, and with one of another sample. Such
+    matrices share their eigenvectors: what sums to zero over a sample, what sums to zero over samples, and the rest.
+    """
+
+    inputs: int
+    sites: int
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        return pairs[:1], pairs[:1]
+
+    def product(self, left: Array, right: Array) -> Array:
+        return self._pairs(self._eigenvalues(left) * self._eigenvalues(right))
+
+    def quotient(self, left: Array, right: Array) -> Array:
+        """The left matrix times the inverse of the right one."""
+        return self._pairs(self._eigenvalues(left) / self._eigenvalues(right))
+
+    def contracted(self, left: Array, right: Array) -> Array:
+        return np.asarray(self.counts @ (left * right))[None]
+
+    def diagonal(self, pairs: Array) -> Array:
+        return pairs
+
+    pulled_back = moved = moved_back = second = transpose = by_site = diagonal
+
+    def constant(self, value: float) -> Array:
+        return np.array([value])
+
+    def within_samples(self) -> Array:
+        return np.array([1.0, 1.0, 0.0])
+
+    @property
+    def counts(self) -> Array:
+        """How many points are the same, in the same sample and in others."""
+        return np.array([1.0, self.sites - 1.0, (self.inputs - 1.0) * self.sites])
+
+    def _eigenvalues(self, pairs: Array) -> Array:
+        same, sample, other = pairs * self.counts
+        across = other / max(self.inputs - 1, 1)
+        return np.array([pairs[0] - pairs[1], same + sample - across, same + sample + other])
+
+    def _pairs(self, eigenvalues: Array) -> Array:
+        within, between, whole = eigenvalues
+        other = (whole - between) / (self.inputs * self.sites)
+        sample = (between - within) / self.sites + other
+        return np.array([within + sample, sample, other])
+
+
+@dataclass(frozen=True)
+class EveryPair:
+    """Points kept one by one: pairs are arrays (N, N), values (N, 1).
+
+    Where ``mirrored``, a mirror along any axis changes nothing, and products are taken for points in a corner alone.
+    """
+
+    architecture: Sequential
+    mirrored: bool = False
+
+    @property
+    def count(self) -> int:
+        return self.architecture.inputs * self.architecture.sites
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        here = np.diagonal(pairs)
+        return here[:, None], here[None]
+
+    def product(self, left: Array, right: Array) -> Array:
+        if not self.mirrored:
+            return np.asarray(left @ right)
+        net = self.architecture
+        corner = left.reshape(net.inputs, *net.grid, -1)[:, *(slice((length + 1) // 2) for length in net.grid)]
+        found = (corner.reshape(-1, len(left)) @ right).reshape(*corner.shape[:-1], net.inputs, *net.grid)
+        for axis, length in enumerate(net.grid, start=1):
+            first = found.take(range(length // 2), axis)
+            found = np.concatenate([found, np.flip(first, (axis, axis + 1 + len(net.grid)))], axis)
+        return found.reshape(left.shape)
+
+    def contracted(self, left: Array, right: Array) -> Array:
+        return np.vecdot(left, right)[:, None]
+
+    def diagonal(self, pairs: Array) -> Array:
+        net = self.architecture
+        by_site = pairs.reshape(net.inputs, net.sites, net.inputs, net.sites)
+        return sum_over_stencil(by_site, (0, 1), net.grid, net.kernel, net.padding).reshape(pairs.shape) / net.taps
+
+    def pulled_back(self, pairs: Array) -> Array:
+        """The stencil of opposite offsets is the same one on a grid that is read backwards."""
+        return self.diagonal(pairs[::-1, ::-1])[::-1, ::-1]
+
+    def moved(self, values: Array) -> Array:
+        return self._averaged(values, neighbours(*self._lattice))
+
+    def moved_back(self, values: Array) -> Array:
+        return self._averaged(values, reversed_neighbours(*self._lattice))
+
+    def constant(self, value: float) -> Array:
+        return np.full((self.count, 1), value)
+
+    def second(self, values: Array) -> Array:
+        return values.T
+
+    transpose = second
+
+    def within_samples(self) -> Array:
+        sites = self.architecture.sites
+        return np.asarray(np.kron(np.eye(self.architecture.inputs), np.ones((sites, sites))), dtype=np.float64)
+
+    def by_site(self, values: Array) -> Array:
+        return np.asarray(values.reshape(self.architecture.inputs, self.architecture.sites).mean(axis=0))
+
+    @property
+    def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+        return self.architecture.grid, self.architecture.kernel, self.architecture.padding
+
+    def _averaged(self, values: Array, table: np.ndarray) -> Array:
+        net = self.architecture
+        arriving = np.where(table == OUTSIDE, 0.0, values.reshape(net.inputs, net.sites)[:, table])
+        return (arriving.sum(axis=1) / net.taps).reshape(self.count, 1)

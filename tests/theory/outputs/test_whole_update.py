@@ -1,0 +1,71 @@
+"""What `predict` says of the whole update in mean field, and where it says nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.common import machine_memory
+from meanfield.theory.mean_field.pooled_labels import pooled_label_term
+from meanfield.theory.outputs.output_term import output_profiles, output_term
+
+NETS = {
+    "mlp": mf.MLP(depth=4, width=8, weight_variance=3.0, outputs=3),
+    "circular": mf.ConvNet(depth=3, channels=8, grid=(4,), weight_variance=1.3, readout="convolution"),
+    "zero": mf.ConvNet(depth=3, channels=(8, 5, 9), grid=(4,), padding="zero", head="fan_in", readout="convolution"),
+    "pooled": mf.ConvNet(depth=3, channels=8, grid=(2, 2), kernel=(1, 2), weight_variance=1.3, head="mup", inputs=2),
+}
+
+
+@pytest.mark.parametrize("net", NETS.values(), ids=NETS)
+def test_the_update_is_both_terms(net):
+    """The variance of weights is a factor here and goes through the recursion there."""
+    predicted = mf.predict(net, level="mean_field")
+    np.testing.assert_allclose(predicted.output_term, output_term(net), rtol=1e-12)
+    label = pooled_label_term(net) if net.is_pooled else predicted.label_term
+    update = predicted.output_term + label
+    np.testing.assert_allclose(predicted.update_energy, update, rtol=1e-12)
+    np.testing.assert_allclose(predicted.mean_update_energy, update.mean(), rtol=1e-12)
+    np.testing.assert_allclose(predicted.learning_rate_scale, float(update.mean()) ** -0.5, rtol=1e-12)
+    np.testing.assert_allclose(predicted.log_update_energy, np.log(update), rtol=1e-12)
+
+
+def test_by_site():
+    net = NETS["zero"]
+    predicted = mf.predict(net, level="mean_field", by_site=True)
+    np.testing.assert_allclose(predicted.output_term_by_site, output_profiles(net), rtol=1e-12)
+    whole = predicted.output_term_by_site + predicted.label_term_by_site
+    np.testing.assert_allclose(predicted.update_energy_by_site, whole, rtol=1e-12)
+    assert np.ptp(output_profiles(net), axis=1).min() > 0
+
+
+def test_logarithms_stay_finite_where_the_update_overflows():
+    predicted = mf.predict(replace(NETS["pooled"], depth=1200, weight_variance=5.0), level="mean_field")
+    assert np.isfinite(predicted.log_learning_rate_scale)
+    assert np.isinf(predicted.update_energy[-1])
+
+
+@pytest.mark.parametrize(
+    ("net", "why"),
+    [
+        (mf.ResidualConvNet(depth=2, channels=4, grid=(3,)), "whose gates remember"),
+        (mf.MLP(depth=2, width=4, activation="gelu"), "'relu' and 'linear'"),
+        (mf.ConvNet(depth=2, channels=4, grid=(3,), padding="zero"), "averages over four sites"),
+    ],
+)
+def test_what_does_not_close_is_refused_and_left_out(net, why):
+    with pytest.raises(ValueError, match=why):
+        output_term(net)
+    predicted = mf.predict(net, level="mean_field")
+    assert "overlap_energy" in predicted
+    assert not {"output_term", "update_energy", "learning_rate_scale"} & set(predicted.data_vars)
+
+
+def test_what_no_memory_holds_is_left_out(monkeypatch):
+    net = replace(NETS["zero"], depth=64, channels=4)
+    pairs = 8 * net.sites**2
+    monkeypatch.setattr(machine_memory.os, "sysconf", lambda name: 40 * pairs if name == "SC_PHYS_PAGES" else 1)
+    with pytest.raises(MemoryError, match="the output term over all pairs of sites"):
+        output_term(net)
+    assert "output_term" not in mf.predict(net, level="mean_field")
