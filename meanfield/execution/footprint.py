@@ -26,6 +26,6 @@ def memory(architecture: Net, *, weights: str = "auto", draws: int = 1) -> int:
 
     Source: docs/theory.md section 12 for lazy weights.
     """
-    require_net(architecture, loops=True)
+    require_net(architecture, units=True)
     count = require_count("draws", draws, why="how many networks are drawn")
     return default_measure(architecture, weights=weights).settled(architecture).bytes(architecture, count)

@@ -25,7 +25,7 @@ from meanfield.simulation.weights.gram_process import require_gram_process
 
 
 def simulate(
-    architecture: Sequential | TiedLoop,
+    architecture: Net,
     *,
     draws: int,
     seed: int,
@@ -88,7 +88,7 @@ def simulate(
 
     Source: P0 eqs. 7-9, 18-20; P2 eqs. 1, 2.
     """
-    require_net(architecture, loops=True)
+    require_net(architecture, units=True)
     own: dict[str, Any] = {"batch": batch, "loss": loss, "by_site": by_site, "backend": backend, "precision": precision}
     if architecture.readout_unit is None:
         _require_plain(own)

@@ -75,6 +75,13 @@ def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
                 yield number, place, one
 
 
+def channels_by_map(unit: Unit, below: int) -> Iterator[tuple[Map, int]]:
+    """Every map of a unit, with the channels of its input."""
+    for one in unit.maps:
+        yield one, below
+        below = one.channels_above(below)
+
+
 def _channels_above(unit: Unit, number: int, found: Sequence[int]) -> int:
     if not unit.branch:
         raise ValueError("its branch is empty; give it a map")
