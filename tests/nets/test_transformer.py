@@ -140,7 +140,7 @@ def test_values_of_other_types_are_refused(options, message):
 def test_what_normalisation_cannot_divide_by_is_refused_before_any_work():
     net, x = _net(inputs=2), np.random.default_rng(0).normal(size=(2, 8, 5))
     x[1, :, 3] = 0.3
-    with pytest.raises(ValueError, match="the same in all channels in sample 2 at site 4; .*'layer' divides"):
+    with pytest.raises(ValueError, match=r"the same in all channels in sample 2 at site 4; .*'layer' divides"):
         mf.simulate(net, draws=2, seed=0, inputs=x)
     zero = np.zeros((2, 8, 5))
     zero[0] = x[0]
