@@ -122,14 +122,13 @@ def block_nets(draw: st.DrawFn) -> BlockNet:
 
 @st.composite
 def transformers(draw: st.DrawFn) -> Transformer:
-    """Heads of an even size, for rotary positions, and 4 channels or more, for LayerNorm."""
-    heads = draw(st.integers(1, 3))
+    """Of few sizes, so that JAX compiles few; heads of an even one, for rotary positions."""
     return Transformer(
         depth=draw(st.integers(1, 2)),
-        width=heads * draw(st.sampled_from((2, 4) if heads > 1 else (4, 6))),
-        heads=heads,
-        tokens=draw(st.integers(1, 4)),
-        ffn=draw(st.sampled_from((0.5, 1, 4))),
+        width=8,
+        heads=draw(st.sampled_from((1, 2))),
+        tokens=draw(st.sampled_from((1, 3))),
+        ffn=draw(st.sampled_from((0.5, 4))),
         norm=draw(st.sampled_from(NORMS)),
         normalisation=draw(st.sampled_from(NORMALISATIONS)),
         attention_scale=draw(st.sampled_from(ATTENTION_SCALES)),
@@ -138,10 +137,10 @@ def transformers(draw: st.DrawFn) -> Transformer:
         rotary=draw(st.booleans()),
         scaling=draw(st.sampled_from(SCALINGS)),
         tied=draw(st.booleans()),
-        outputs=draw(st.integers(1, 3)),
+        outputs=3,
         head=draw(st.sampled_from(HEADS)),
         readout=draw(st.sampled_from(tuple(TOKENS_READ))),
-        inputs=draw(st.integers(1, 2)),
+        inputs=2,
     )
 
 

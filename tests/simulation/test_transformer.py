@@ -163,7 +163,7 @@ def test_one_step_of_every_option_is_that_of_automatic_differentiation(options):
     _assert_alike(_net(**options), 0)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(transformers(), st.integers(0, 2**31))
 def test_one_step_of_any_transformer_is_that_of_automatic_differentiation(net, seed):
     _assert_alike(net, seed)
