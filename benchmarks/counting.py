@@ -13,10 +13,11 @@ from meanfield.simulation.weights.matrices import Dense, NormalSource
 
 @dataclass
 class Count:
-    """Normals drawn for weights, and operations of the products with weights, dense or lazily revealed."""
+    """Normals drawn for weights, operations of the products with dense weights, and those that lazy ones answer by."""
 
     numbers: int = 0
     operations: float = 0.0
+    revealed: float = 0.0
 
 
 def counted(work: Callable[[], object]) -> Count:
@@ -44,7 +45,7 @@ def counted(work: Callable[[], object]) -> Count:
     def answer_counted(queries: Any, basis: Any, images: Any, known: int, other_known: int, *others: Any) -> None:
         draws, asked, size = queries.shape
         width = images.shape[2]
-        count.operations += 2.0 * draws * asked * _of_a_query(asked, size, width, known, other_known)
+        count.revealed += 2.0 * draws * asked * _of_a_query(asked, size, width, known, other_known)
         answered(queries, basis, images, known, other_known, *others)
 
     with (

@@ -153,7 +153,7 @@ def test_lazy_draw_of_a_transformer(race: Race, sizes: Sizes) -> None:
     count = counted(work)
     race(
         work,
-        [random_numbers(count.numbers), products(count.operations + products_of_values(net))],
+        [random_numbers(count.numbers), products(count.revealed + products_of_values(net))],
         group=DRAWS,
         what="lazy draw of a Transformer",
         size=f"n = {width}, 8 heads, 16 tokens, {depth} blocks; 1 together",
