@@ -161,7 +161,7 @@ def test_one_step_of_every_option_is_that_of_automatic_differentiation(options):
     _assert_alike(_net(**options), 0)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(transformers(), st.integers(0, 2**31))
 def test_one_step_of_any_transformer_is_that_of_automatic_differentiation(net, seed):
     _assert_alike(net, seed)
@@ -393,7 +393,7 @@ def test_label_and_output_terms_are_the_energies_of_one_step(options):
     assert found["output_error"][0, 0] == pytest.approx((np.square(labels).sum() + np.square(output).sum()) / 2)
 
 
-DRAWS = 3000
+DRAWS = 2000
 # More units than those up to which the tangent kernel itself is drawn.
 LARGE = {"width": 15, "heads": 3, "inputs": 3}
 LAWS = {
@@ -416,13 +416,13 @@ def _smallest_p(one, other):
 def test_lazily_revealed_weights_have_the_law_of_dense_ones(options):
     """Two-sample tests of every energy's logarithm; the control says what they would see.
 
-    At the suite's level, 5e-10, samples of 3000 tell distributions that differ by 0.086 anywhere, such as Gaussians
-    apart by a quarter of their deviation.
+    At the suite's level, 5e-10, samples of 2000 tell distributions that differ by 0.106 anywhere, such as Gaussians
+    apart by three tenths of their deviation.
     """
     net = _net(**LARGE | options)
     dense, lazy = _energies(net, "dense"), _energies(net, "lazy")
     assert _smallest_p(dense, lazy) > 1e-6 / COMPARISONS
-    shifted = dense + 0.25 * dense.std(axis=0)
+    shifted = dense + 0.35 * dense.std(axis=0)
     assert _smallest_p(lazy, shifted) < 1e-6 / COMPARISONS
 
 
