@@ -21,6 +21,7 @@ from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
 from meanfield.nets.inputs.batches import PLAIN, Batch
 from meanfield.nets.inputs.given import checked_inputs
+from meanfield.nets.net import Net
 from meanfield.quantities.datasets import predicted_dataset
 from meanfield.theory.batch_prediction import batch_values
 from meanfield.theory.exact.closure import GATES
@@ -101,13 +102,13 @@ def predict(
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
-    require_net(architecture, units=True)
-    if not isinstance(architecture, Sequential | Loop):
+    if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
         raise ValueError(
             f"level for {type(architecture).__name__} is {level!r}; there is none yet: the second moment of the "
             "tangent kernel between channels, from which update energies follow, is not known behind attention, "
             "normalisation and gates; simulate this net instead"
         )
+    require_net(architecture, loops=True)
     asked = {"spread": spread, "correlations": correlations, "by_site": by_site}
     for name, value in asked.items():
         require_flag(name, value)
