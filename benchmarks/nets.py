@@ -8,6 +8,7 @@ from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.families.transformer import Transformer
 from meanfield.simulation.cost import draw_operations
 
 # Vectors that each step of a loop multiplies by its matrix from the right and from the left.
@@ -31,6 +32,18 @@ def dense_demands(net: Sequential, draws: int = 1) -> list[Demand]:
     """The numbers of all matrices, and the products of the three passes."""
     numbers = draws * sum(map(prod, net.weight_shapes))
     return [random_numbers(numbers), products(draws * draw_operations(net))]
+
+
+def products_of_values(net: Transformer) -> float:
+    """Operations of the products of values with values: of features among themselves and with errors, and attention.
+
+    For two columns of errors; an update is U (X^T X), of 2 n T^2 operations for every matrix's rows and columns.
+    """
+    square, columns = 2.0 * net.tokens**2, 2
+    rows = sum(shape[0] for shape in net.weight_shapes[:-1])
+    features = 3 * net.width + net.hidden_units  # what q, k, v, what W_o, what W_1 and what W_2 are given
+    attention = net.width * (2 + 8 * columns)
+    return square * (columns * rows + net.depth * (features + attention))
 
 
 def _known_vectors(loop: TiedLoop, right: int, left: int) -> float:

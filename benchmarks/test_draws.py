@@ -7,7 +7,15 @@ import pytest
 
 from benchmarks.counting import counted
 from benchmarks.limits import Demand, gram_variates, products, random_numbers, random_numbers_by_numpy
-from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, dense_demands, described, loop_demands, the_mlp
+from benchmarks.nets import (
+    ENERGY_SIDES,
+    UPDATE_SIDES,
+    dense_demands,
+    described,
+    loop_demands,
+    products_of_values,
+    the_mlp,
+)
 from benchmarks.race import Race, Sizes
 from meanfield.common.machine_memory import require_bytes
 from meanfield.common.seeds import stream
@@ -15,6 +23,7 @@ from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.families.transformer import Transformer
 from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
 from meanfield.simulation.inputs import draw_inputs
@@ -128,6 +137,26 @@ def test_lazy_draw_on_a_small_grid(
 ) -> None:
     channels = factor * sizes("width", 1024, 256)
     _draw(race, ConvNet(depth=8, channels=channels, grid=grid, kernel=kernel, readout="convolution"), "lazy", most=4)
+
+
+def test_lazy_draw_of_a_transformer(race: Race, sizes: Sizes) -> None:
+    """Beside its random numbers and the products that they meet, those with known columns and of attention included."""
+    width, depth = sizes("width", 1024, 64), sizes("blocks", 32, 2)
+    net = Transformer(depth=depth, width=width, heads=8, tokens=16)
+
+    def work() -> None:
+        draw_energies(net, 0, range(1), weights="lazy")
+
+    count = counted(work)
+    race(
+        work,
+        [random_numbers(count.numbers), products(count.revealed + products_of_values(net))],
+        group=DRAWS,
+        what="lazy draw of a Transformer",
+        size=f"n = {width}, 8 heads, 16 tokens, {depth} blocks; 1 together",
+        amount=1,
+        unit="draws",
+    )
 
 
 def test_dense_draw_on_a_small_grid(race: Race, sizes: Sizes) -> None:

@@ -6,6 +6,7 @@ from .nets.families.conv_net import ConvNet as ConvNet
 from .nets.families.residual import ResidualMLP as ResidualMLP
 from .nets.families.residual import ResidualConvNet as ResidualConvNet
 from .nets.families.tied_loop import TiedLoop as TiedLoop
+from .nets.families.transformer import Transformer as Transformer
 from .nets.families.block_net import BlockNet as BlockNet
 from .nets.chain import Chain as Chain
 from .nets.inputs.batches import Batch as Batch

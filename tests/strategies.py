@@ -12,6 +12,8 @@ from meanfield.nets.families.layered import HEADS, READOUTS
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.residual import SCALINGS, ResidualConvNet, ResidualMLP
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.families.transformer import NORMS, Transformer
+from meanfield.nets.families.transformer import READOUTS as TOKENS_READ
 from meanfield.nets.lattice import PADDINGS
 from meanfield.nets.maps import (
     ATTENTION_SCALES,
@@ -118,6 +120,30 @@ def block_nets(draw: st.DrawFn) -> BlockNet:
     )
 
 
+@st.composite
+def transformers(draw: st.DrawFn) -> Transformer:
+    """Of few sizes, so that JAX compiles few; heads of an even one, for rotary positions."""
+    return Transformer(
+        depth=draw(st.integers(1, 2)),
+        width=8,
+        heads=draw(st.sampled_from((1, 2))),
+        tokens=draw(st.sampled_from((1, 3))),
+        ffn=draw(st.sampled_from((0.5, 4))),
+        norm=draw(st.sampled_from(NORMS)),
+        normalisation=draw(st.sampled_from(NORMALISATIONS)),
+        attention_scale=draw(st.sampled_from(ATTENTION_SCALES)),
+        causal=draw(st.booleans()),
+        activation=draw(st.one_of(activations, st.just("swiglu"))),
+        rotary=draw(st.booleans()),
+        scaling=draw(st.sampled_from(SCALINGS)),
+        tied=draw(st.booleans()),
+        outputs=3,
+        head=draw(st.sampled_from(HEADS)),
+        readout=draw(st.sampled_from(tuple(TOKENS_READ))),
+        inputs=2,
+    )
+
+
 BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised")
 
 
@@ -167,7 +193,7 @@ def chains(draw: st.DrawFn) -> Chain:
 
 def nets() -> st.SearchStrategy:
     """Any small net: of any family, or of units at random."""
-    return st.one_of(architectures(), loops(), block_nets(), chains())
+    return st.one_of(architectures(), loops(), block_nets(), chains(), transformers())
 
 
 def architectures() -> st.SearchStrategy:

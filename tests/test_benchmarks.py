@@ -32,8 +32,10 @@ def test_random_numbers_of_lazy_and_dense_draws_are_all_counted():
     # A column forward, two back and two along, per layer; nothing is carried below the first.
     assert lazy.numbers == 2 * (512 + 2 * 5 * 512 + net.outputs + 2 * 512)
     assert lazy.operations == 0
+    assert lazy.revealed > 0
     weights = 3 * 512**2 + net.outputs * 512
     assert dense.numbers == 2 * weights
+    assert dense.revealed == 0
     assert dense.operations == 2 * 2 * (512**2 + 2 * 5 * 512**2 + 3 * net.outputs * 512)
 
 

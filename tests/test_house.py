@@ -162,7 +162,7 @@ def _numbers(text):
     return {int(number) for number in re.findall(r"\d+", text)}
 
 
-FAMILIES = {"MLP", "ConvNet", "ResidualMLP", "ResidualConvNet", "TiedLoop", "BlockNet"}
+FAMILIES = {"MLP", "ConvNet", "ResidualMLP", "ResidualConvNet", "TiedLoop", "BlockNet", "Transformer"}
 
 
 ROADS = [path for path in MODULES if path.relative_to(ROOT).parts[1] in ("simulation", "theory")]

@@ -141,8 +141,12 @@ class Normalisation(Weightless):
 
     def channels_above(self, below: int) -> int:
         require_choice("normalisation", self.kind, NORMALISATIONS)
-        if below < 2:
-            raise ValueError(f"normalisation over {below} channel leaves its sign at most; give 2 or more")
+        least = {"layer": 3, "rms": 2}[self.kind]
+        if below < least:
+            raise ValueError(
+                f"normalisation {self.kind!r} over {below} channel(s) leaves signs at most, which no step moves; give "
+                f"{least} channels or more"
+            )
         return below
 
 

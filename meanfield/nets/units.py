@@ -72,6 +72,13 @@ def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
                 yield number, place, holder
 
 
+def channels_by_map(unit: Unit, below: int) -> Iterator[tuple[Map, int]]:
+    """Every map of a unit, with the channels of its input."""
+    for part in unit.maps:
+        yield part, below
+        below = part.channels_above(below)
+
+
 def _channels_above(unit: Unit, number: int, below: Sequence[int]) -> int:
     if not unit.branch:
         raise ValueError("its branch is empty; give it a map")

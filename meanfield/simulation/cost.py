@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -9,10 +10,11 @@ from math import prod
 from numpy import dtype
 
 from meanfield.common.machine_memory import NUMBER_BYTES
-from meanfield.nets.maps import Linear
+from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Net
-from meanfield.nets.units import uses
+from meanfield.nets.units import channels_by_map, named_weights, uses
 from meanfield.simulation.kernels.reveal import TOGETHER
+from meanfield.simulation.maps import operation_of
 from meanfield.simulation.measures.base import Cost
 from meanfield.simulation.measures.overlap_methods import overlap_method
 from meanfield.simulation.weights.gram_process import NUMBERS_PER_LAYER, has_gram_process
@@ -60,7 +62,7 @@ def chosen_weights(net: Net, weights: str, gram: bool = False) -> str:
         return "dense"
     if gram and has_gram_process(net):
         return "gram"
-    elements = sum(one.above * one.fan_in for one in _products(net))
+    elements = sum(prod(weight.shape) for weight in named_weights(net.units).values())
     return "lazy" if _lazy_effort(net) < elements else "dense"
 
 
@@ -76,11 +78,11 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     held = sum(prod(shape) for shape in net.weight_shapes)
     if weights == "lazy":
         held = _lazy_numbers_held(net)
-    kept = (net.first_channels + sum(one.above for one in products)) * places * (1 + columns)
+    kept = (_kept_by_maps(net) + columns * (net.first_channels + sum(one.above for one in products))) * places
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
     working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
-    working += 2 * widest * columns * places
+    working += (2 * widest + 3 * max(_own_kept(net))) * columns * places
     if gram > explicit:
         working += widest * columns * widest * taps
     if weights == "lazy" and columns * places >= TOGETHER:
@@ -97,22 +99,61 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
 
 @dataclass(frozen=True)
 class Product:
-    """One use of weights: W patches, (above, below x taps) by (below x taps, places)."""
+    """One use of weights: W patches, (above, below x taps) by (below x taps, places).
 
+    ``stacked`` weights lie side by side; ``gated`` says whether a pointwise map stands right below.
+    """
+
+    weights: tuple[Weight, ...]
     below: int
     above: int
     taps: int
+    stacked: int
+    gated: bool
 
     @property
     def fan_in(self) -> int:
         return self.below * self.taps
 
+    @property
+    def asked_below(self) -> int:
+        """Elements below, once for each of the weights side by side: they are asked from the left one by one."""
+        return self.fan_in * self.stacked
+
 
 def _products(net: Net) -> list[Product]:
     """Those of the depth units, from the input up."""
-    linear = (one for _, _, one in uses(net.units) if isinstance(one, Linear))
-    sizes = ((one.weights[0], sum(weight.shape[0] for weight in one.weights), one.taps) for one in linear)
-    return [Product(first.shape[1] * first.groups, above, taps) for first, above, taps in sizes]
+    found = []
+    for unit, place, one in uses(net.units):
+        if isinstance(one, Linear):
+            of, above = one.weights, sum(weight.shape[0] for weight in one.weights)
+            gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
+            found.append(Product(of, of[0].shape[1] * of[0].groups, above, one.taps, len(of), gated))
+    return found
+
+
+def _kept_by_maps(net: Net) -> int:
+    """Numbers per sample and site of the values that maps are given, the last value, and what maps keep besides."""
+    given, remade = net.value_channels[-1], False
+    for unit, below in zip(net.units, net.value_channels, strict=False):
+        for one, channels in channels_by_map(unit, below):
+            given += 0 if remade else channels
+            remade = operation_of(one).remade
+    return given + sum(_own_kept(net))
+
+
+def _own_kept(net: Net) -> list[int]:
+    """Numbers per sample and site that every map of the depth units keeps besides its input."""
+    pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
+    return [operation_of(one).kept(one, channels, net.sites) for one, channels in pairs]
+
+
+def _own_products(net: Net) -> float:
+    """Operations of the products of values with values in one draw, such as those of attention."""
+    pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
+    counts = [operation_of(one).products(one, channels, net.sites) for one, channels in pairs]
+    columns = overlap_method(net).columns
+    return float(net.places * sum(up + columns * column for up, column in counts))
 
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
@@ -131,23 +172,29 @@ def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
 def _lazy_numbers_held(net: Net) -> int:
     """What lazily revealed matrices keep between the passes, and the tangent's additions to the one at work.
 
-    Every column is kept with its image, and answers from the left to the errors before they are gathered from patches.
-    The tangent of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave
-    their columns on both sides.
+    Every column is kept with its image, and answers that are not themselves a value or an error: those to the errors,
+    but where a gate turns them into the error below, and those to values where they are put side by side. The tangent
+    of the errors lets a matrix go when it has asked its last question; those of probes and of tied weights do not, and
+    leave their columns, which move to new memory when others join them.
     """
     places = net.places
     errors = overlap_method(net).columns * places
-    held = [0]
+    held, added = 0, defaultdict[tuple[Weight, ...], int](int)
     for (right, left), product in _matrices(net):
-        answers = min(left, errors) * product.fan_in if product.taps > 1 else 0
-        probed = max(0, right - places - errors)
-        held.append((places + probed + left) * (product.above + product.fan_in) + answers)
-    return sum(held) + 2 * max(held)
+        tied = net.use_counts[product.weights[0].name] > 1
+        stay = right if tied else right - min(errors, right - places)
+        size = product.above + product.asked_below
+        answers = min(left, errors) * product.asked_below
+        gathered = answers if product.taps > 1 else 0
+        joined = places * product.above + answers if product.stacked > 1 else 0 if product.gated else answers
+        held += (stay + left) * size + max(gathered, joined)
+        added[product.weights] += right * size if tied else 2 * ((stay + left) * size + gathered)
+    return held + max(added.values(), default=0)
 
 
 def _lazy_effort(net: Net) -> float:
     """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
-    return LAZY_EFFORT * sum(right * one.above + left * one.fan_in for (right, left), one in _matrices(net))
+    return LAZY_EFFORT * sum(right * one.above + left * one.asked_below for (right, left), one in _matrices(net))
 
 
 def draw_operations(net: Net, weights: str = "dense") -> float:
@@ -158,10 +205,11 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     if weights == "gram":
         return GRAM_OPERATIONS * len(net.units)
     if weights == "lazy":
-        return OPERATIONS_PER_NUMBER * _lazy_effort(net)
+        return OPERATIONS_PER_NUMBER * _lazy_effort(net) + _own_products(net)
     first, *others = _products(net)
     places, columns = net.places, overlap_method(net).columns
     passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
+    passes += _own_products(net)
     method = overlap_method(net).name
     if method == "dense":
         return passes + sum(_kernel_operations(one, places) for one in others)

@@ -20,7 +20,7 @@ OCTAVES = 60
 def draw_inputs(
     net: Net, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
 ) -> Array:
-    """Fresh inputs (D, C_0, B, S): white Gaussian; for fully-connected nets scaled so that z^(1) has variance 1.
+    """Fresh inputs (D, C_0, B, S): white Gaussian, or scaled as the net's law says.
 
     Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share,
     drawn from ``shared``.
@@ -32,6 +32,8 @@ def draw_inputs(
         inputs = np.sqrt(1 - correlation) * inputs + np.sqrt(correlation) * common
     if net.input_law == "normalised":
         inputs = _normalised(cast(Sequential, net), inputs)
+    elif net.input_law == "sphere":
+        inputs /= np.sqrt(np.square(inputs).mean(axis=1, keepdims=True))
     return inputs
 
 

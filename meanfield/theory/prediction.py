@@ -14,6 +14,7 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.inputs.batches import Batch
 from meanfield.nets.inputs.given import checked_inputs
+from meanfield.nets.net import Net
 from meanfield.theory.levels.base import Level, Options
 from meanfield.theory.levels.exact import ExactLevel
 from meanfield.theory.levels.law import LawLevel
@@ -83,6 +84,12 @@ def predict(
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
+    if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
+        raise ValueError(
+            f"level for {type(architecture).__name__} is {level!r}; there is none yet: the second moment of the "
+            "tangent kernel between channels, from which update energies follow, is not known behind attention, "
+            "normalisation and gates; simulate this net instead"
+        )
     require_net(architecture, loops=True)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)

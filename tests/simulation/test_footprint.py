@@ -80,6 +80,18 @@ CASES = {
         "lazy",
         1,
     ),
+    "transformer, lazy": (
+        "mf.Transformer(depth=1, width=64, heads=4, tokens=8)",
+        "mf.Transformer(depth=8, width=1024, heads=8, tokens=16)",
+        "lazy",
+        1,
+    ),
+    "transformer, dense, many tokens": (
+        "mf.Transformer(depth=1, width=64, heads=4, tokens=8)",
+        "mf.Transformer(depth=4, width=64, heads=8, tokens=256)",
+        "dense",
+        1,
+    ),
     "loop, lazy": ("mf.TiedLoop(depth=2, width=20)", "mf.TiedLoop(depth=64, width=30_000)", "lazy", 1),
 }
 TOLERANCE = 0.2

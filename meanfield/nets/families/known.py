@@ -7,6 +7,7 @@ from meanfield.nets.families.loop import Loop
 from meanfield.nets.net import Net
 
 NETS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
+NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
 
 
 def require_net(architecture: Any, *, loops: bool = False, units: bool = False) -> None:
@@ -15,7 +16,7 @@ def require_net(architecture: Any, *, loops: bool = False, units: bool = False) 
         return
     kind = architecture if isinstance(architecture, type) else type(architecture)
     what = f"the class {kind.__name__}" if kind is architecture else f"of type {kind.__module__}.{kind.__qualname__}"
-    served = f"{NETS}{', or a TiedLoop' if loops or units else ''}"
+    served = f"{NETS_OF_UNITS if units else NETS}{', or a TiedLoop' if loops or units else ''}"
     raise TypeError(
         f"architecture is {what}; give {served} of this library, which says a net's sizes and no more, such as "
         "meanfield.MLP(depth=8, width=512)"

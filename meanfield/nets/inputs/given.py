@@ -6,11 +6,14 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
+from meanfield.nets.maps import Normalisation
 from meanfield.nets.net import Net
 
 # Bounds on the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and
 # their squares are summed over draws.
 LARGEST, SMALLEST = 1e20, 1e-20
+# Deviations from the mean over channels, relative to the values, below which they are rounding.
+RELATIVE_SPREAD = 1e-14
 
 
 def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
@@ -32,6 +35,7 @@ def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
             "infinite; give others"
         )
     _require_size(seen, where)
+    require_spread(architecture, batch)
     return batch
 
 
@@ -45,6 +49,23 @@ def checked_start(net: Net, inputs: ArrayLike | None) -> Array | None:
         raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
     _require_size(start, "")
     return start
+
+
+def require_spread(net: Net, batch: Array) -> None:
+    """Raise ValueError where the net's first map divides by the size of a sample at a site, and that is 0."""
+    first = net.units[0].maps[0]
+    if not isinstance(first, Normalisation) or first.epsilon:
+        return
+    centred = batch - batch.mean(axis=1, keepdims=True) if first.kind == "layer" else batch
+    spread, size = (np.square(values).mean(axis=1) for values in (centred, batch))
+    bad = spread <= (RELATIVE_SPREAD**2 * size if first.kind == "layer" else 0)
+    if bad.any():
+        sample, *site = np.argwhere(bad)[0]
+        raise ValueError(
+            f"inputs are {'the same in all channels' if first.kind == 'layer' else '0'} in sample {sample + 1} at site "
+            f"{', '.join(str(at + 1) for at in site) or 1}; normalisation {first.kind!r} divides by their "
+            f"{'standard deviation' if first.kind == 'layer' else 'root mean square'} there: give other inputs"
+        )
 
 
 def _require_size(values: Array, where: str) -> None:

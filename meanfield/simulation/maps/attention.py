@@ -17,6 +17,13 @@ class AttentionOperation(Operation):
     A change of the logits a changes P by P (da - sum_j P da); backwards likewise, as softmax has a symmetric Jacobian.
     """
 
+    def kept(self, spec: Attention, below: int, sites: int) -> int:
+        return spec.heads * sites + (2 * below // 3 if spec.rotary else 0)
+
+    def products(self, spec: Attention, below: int, sites: int) -> tuple[int, int]:
+        once = 2 * (below // 3) * sites
+        return 2 * once, 8 * once
+
     def forward(self, spec: Attention, values: Any, setting: Setting) -> tuple[Any, tuple[Any, ...]]:
         queries, keys, items = _heads(spec, values, setting)
         logits = _scale(spec, queries) * setting.arrays.einsum("dhcbi,dhcbj->dhbij", queries, keys)
@@ -30,7 +37,7 @@ class AttentionOperation(Operation):
         queries, keys, items, shares = kept
         einsum, columns = setting.arrays.einsum, _columns(spec, setting.by_sample(errors))
         of_logits = _through_softmax(shares, einsum("dhcrbi,dhcbj->dhrbij", columns, items), setting)
-        of_logits = _scale(spec, queries) * of_logits
+        of_logits *= _scale(spec, queries)
         back = [
             _turned(spec, einsum("dhrbij,dhcbj->dhcrbi", of_logits, keys), setting, -1),
             _turned(spec, einsum("dhrbij,dhcbi->dhcrbj", of_logits, queries), setting, -1),
@@ -45,8 +52,10 @@ class AttentionOperation(Operation):
         thirds = _thirds(setting.by_sample(moved))
         dq, dk = (_turned(spec, _columns(spec, part), setting, 1) for part in thirds[:2])
         dv = _columns(spec, thirds[2])
-        d_logits = einsum("dhcrbi,dhcbj->dhrbij", dq, keys) + einsum("dhcbi,dhcrbj->dhrbij", queries, dk)
-        d_shares = _through_softmax(shares, _scale(spec, queries) * d_logits, setting)
+        d_logits = einsum("dhcrbi,dhcbj->dhrbij", dq, keys)
+        d_logits += einsum("dhcbi,dhcrbj->dhrbij", queries, dk)
+        d_logits *= _scale(spec, queries)
+        d_shares = _through_softmax(shares, d_logits, setting)
         out = einsum("dhrbij,dhcbj->dhcrbi", d_shares, items) + einsum("dhbij,dhcrbj->dhcrbi", shares, dv)
         return out.reshape(len(moved), -1, *moved.shape[2:])
 
@@ -74,9 +83,10 @@ def _scale(spec: Attention, queries: Any) -> float:
 
 
 def _through_softmax(shares: Any, change: Any, setting: Setting) -> Any:
-    """P (da - sum_j P da) for changes (D, heads, r, B, i, j)."""
-    weighted = shares[:, :, None] * change
-    return weighted - shares[:, :, None] * weighted.sum(axis=-1)[..., None]
+    """P (da - sum_j P da) for changes (D, heads, r, B, i, j), which are written to."""
+    change *= shares[:, :, None]
+    change -= shares[:, :, None] * change.sum(axis=-1)[..., None]
+    return change
 
 
 def _turned(spec: Attention, parts: Any, setting: Setting, direction: int) -> Any:

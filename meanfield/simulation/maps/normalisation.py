@@ -17,10 +17,19 @@ class NormalisationOperation(Operation):
     def degree(self, spec: Normalisation) -> int | None:
         return None if spec.epsilon else 0
 
+    def kept(self, spec: Normalisation, below: int, sites: int) -> int:
+        return 1
+
     def forward(self, spec: Normalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
         xp = setting.arrays.xp
         centred = values - _mean(values) if spec.kind == "layer" else values
-        inverse = 1 / xp.sqrt(_mean(centred * centred) + spec.epsilon)
+        square = _mean(centred * centred) + spec.epsilon
+        if setting.arrays.normals is None and not square.all():  # a device is not asked, as it would have to wait
+            raise ValueError(
+                f"normalisation {spec.kind!r} divides by the size of values, which is 0 at some sample and site of "
+                "some draw; give other inputs (or weights)"
+            )
+        inverse = 1 / xp.sqrt(square)
         normalised = centred * inverse
         return normalised, (normalised, inverse)
 

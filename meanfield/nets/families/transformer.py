@@ -1,0 +1,234 @@
+"""Transformers: D blocks of attention and a feed-forward net on a stream of tokens (Zhang et al. 2026, section 3.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from meanfield.common.gaussian_averages import mean_square
+from meanfield.common.validation import (
+    MOST_LAYERS,
+    require_choice,
+    require_count,
+    require_flag,
+    require_positive,
+    settle,
+)
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.families.layered import HEADS
+from meanfield.nets.families.residual import SCALINGS
+from meanfield.nets.maps import (
+    ATTENTION_SCALES,
+    NORMALISATIONS,
+    Attention,
+    Gate,
+    Linear,
+    Map,
+    Normalisation,
+    Pointwise,
+    Pooling,
+    Weight,
+)
+from meanfield.nets.net import Net
+from meanfield.nets.units import Unit
+
+NORMS = ("pre", "post")
+# Which tokens the readout sees, and what pooling is called that takes them.
+READOUTS = {"pooled": "mean", "last": "last"}
+SWIGLU = "swiglu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformer(Net):
+    """Transformer: D blocks of self-attention and a feed-forward net on a stream of tokens, and a linear readout.
+
+    Every block is two depth units, which add a branch f to the stream z of every token t,
+
+        pre-norm    z <- z + a f(norm(z))            post-norm    z <- norm(z + a f(z))
+        attention   f(u)_t = W_o [sum_t' P^h_tt' v^h_t']_h,   P^h_tt' = softmax over t' of q^h_t . k^h_t' / size^p
+                    q, k, v = W_q u, W_k u, W_v u;  head h owns their channels h size .. (h + 1) size - 1
+        FFN         f(u)_t = W_2 sigma(W_1 u_t);   "swiglu": W_2 [silu(W_1 u_t) * (W_3 u_t)]
+
+    and the output is W [norm](z), averaged over tokens or of the last one, normalised in pre-norm nets. ``norm`` takes
+    every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean square ("rms"),
+    without parameters and with epsilon = 0 in either precision (tokens of variance 1 are far above float32's rounding).
+    Inputs (inputs, width, tokens) are the embedded tokens, outputs are (inputs, outputs); all is dimensionless.
+
+    Weights in order: W_q, W_k, W_v, W_o, W_1, W_2 ("swiglu": W_1, W_3, W_2) block by block, or once if tied, each of
+    shape (out, in); then the readout's. An element has variance 1/fan_in, one of W_2 1/(q fan_in), q the gain
+    E[sigma'(G)^2] of the activation, so that the FFN's branch of a token of variance 1 has variance 1 ("relu",
+    "linear"; "gelu" 0.93); of "swiglu" q = E[silu(G)^2] = 0.356, which gives variance 1 too.
+
+    Args:
+        depth: blocks D, at least 1. Datasets have ``layer`` = 1 .. 2 D, the stream after each residual addition
+            (post-norm: after its norm): odd layers behind attention, even ones behind the FFN.
+        width: n, channels of a token.
+        heads: of attention, each of size n / heads.
+        tokens: T of a sample.
+        ffn: hidden units of the FFN over the width, any positive number; n times it is rounded to a whole number.
+        norm: "pre" or "post".
+        normalisation: "layer" or "rms".
+        attention_scale: "inverse_sqrt", p = 1/2, or "inverse", p = 1.
+        causal: whether tokens attend only to those before them and to themselves.
+        activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or the gated "swiglu".
+        rotary: whether positions turn channels (i, i + size/2) of queries and keys at token t by t 10000^(-2 i / size).
+            Without it, and without a causal mask, nothing depends on the order of tokens.
+        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); or "init", a = 1
+            and the variance of every weight of a branch divided by 2 D.
+        tied: whether all blocks share their weights (a looped Transformer).
+        outputs: M.
+        head: variance of the readout's weights, "he" (1/(q n), the q of the FFN), "fan_in" (1/n) or "mup" (1/n^2).
+        readout: "pooled", the mean over tokens, or "last", the last token.
+        inputs: samples in the batch; drawn white Gaussian of unit variance over channels and tokens.
+
+    Raises:
+        TypeError, ValueError: a count that is not whole or below 1, an unknown name, heads that do not divide the
+            width, pairs of channels that a head of odd size does not have (rotary), a width at which normalisation
+            leaves no more than signs (1 for "rms", 1 and 2 for "layer"), or a hidden layer without units.
+
+    Source: Zhang et al. 2026, section 3.5 and appendix D.
+    """
+
+    depth: int
+    width: int
+    heads: int = 1
+    tokens: int
+    ffn: float = 4
+    norm: str = "pre"
+    normalisation: str = "layer"
+    attention_scale: str = "inverse_sqrt"
+    causal: bool = False
+    activation: str = "relu"
+    rotary: bool = False
+    scaling: str = "none"
+    tied: bool = False
+    outputs: int = 10
+    head: str = "he"
+    readout: str = "pooled"
+    inputs: int = 1
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            depth=require_count("depth", self.depth, maximum=MOST_LAYERS // 2, why="depth counts the blocks"),
+            width=require_count("width", self.width, why="channels of a token"),
+            heads=require_count("heads", self.heads, why="heads of attention"),
+            tokens=require_count("tokens", self.tokens, why="tokens of a sample"),
+            ffn=require_positive("ffn", self.ffn, why="it is the hidden units of the FFN over the width"),
+            outputs=require_count("outputs", self.outputs, why="coordinates of the readout"),
+            inputs=require_count("inputs", self.inputs, why="samples in the batch"),
+            causal=require_flag("causal", self.causal, why="whether tokens attend to earlier ones alone"),
+            rotary=require_flag("rotary", self.rotary, why="whether queries and keys are turned by their position"),
+            tied=require_flag("tied", self.tied, why="one set of weights, or one for every block"),
+        )
+        for name, choices in (
+            ("norm", NORMS),
+            ("normalisation", NORMALISATIONS),
+            ("attention_scale", ATTENTION_SCALES),
+            ("activation", (*ACTIVATIONS, SWIGLU)),
+            ("scaling", SCALINGS),
+            ("head", HEADS),
+            ("readout", READOUTS),
+        ):
+            require_choice(name, getattr(self, name), choices)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """Heads that share the width evenly, pairs for rotary positions, a hidden layer, and something to normalise."""
+        if self.width % self.heads:
+            fitting = ", ".join(str(heads) for heads in range(1, min(self.width, 64) + 1) if self.width % heads == 0)
+            raise ValueError(
+                f"heads is {self.heads} at width {self.width}; every head owns width/heads channels, so heads must "
+                f"divide the width: choose one of {fitting}, or another width"
+            )
+        if self.rotary and self.head_size % 2:
+            raise ValueError(
+                f"rotary positions turn pairs of channels, and a head of width {self.width} / {self.heads} heads has "
+                f"{self.head_size}: choose width and heads such that it is even, or rotary=False"
+            )
+        if self.hidden_units < 1:
+            raise ValueError(
+                f"ffn is {self.ffn:g} at width {self.width}, which leaves the FFN no hidden unit: give at least "
+                f"{1 / self.width:g}"
+            )
+        Normalisation(self.normalisation).channels_above(self.width)
+
+    @property
+    def head_size(self) -> int:
+        """Channels of a head's queries, keys and values."""
+        return self.width // self.heads
+
+    @property
+    def hidden_units(self) -> int:
+        """Of the FFN."""
+        return round(self.ffn * self.width)
+
+    @property
+    def grid(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Tokens are the sites of a sample."""
+        return (self.tokens,)
+
+    @property
+    def first_channels(self) -> int:  # type: ignore[override]
+        return self.width
+
+    @property
+    def multiplier(self) -> float:
+        """a, the factor on a branch."""
+        additions = 2 * self.depth
+        return {"multiplier_sqrt": additions**-0.5, "multiplier_linear": 1 / additions}.get(self.scaling, 1.0)
+
+    @cached_property
+    def hidden_gain(self) -> float:
+        """q, by which variances behind the FFN's activation are divided."""
+        if self.activation == SWIGLU:
+            return mean_square(ACTIVATIONS["silu"].function, 1.0)
+        return ACTIVATIONS[self.activation].gain
+
+    @property
+    def head_variance(self) -> float:
+        """Variance of the readout's weights."""
+        return {"he": 1 / self.hidden_gain / self.width, "fan_in": 1 / self.width, "mup": self.width**-2}[self.head]
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
+        """Attention and FFN, block after block: weights Wq_3 .. W2_3 of block 3, or Wq .. W2 of all that are tied."""
+        labels = [""] if self.tied else [f"_{block}" for block in range(1, self.depth + 1)]
+        branches = [branch for label in labels for branch in (self._attention(label), self._ffn(label))]
+        before, after = (self._normalised, ()) if self.norm == "pre" else ((), self._normalised)
+        return tuple(
+            Unit((*before, *branches[place % len(branches)]), place, self.multiplier, after)
+            for place in range(2 * self.depth)
+        )
+
+    @cached_property
+    def readout_unit(self) -> Unit:  # type: ignore[override]
+        """[norm,] mean over tokens or the last one, and a linear map."""
+        before = self._normalised if self.norm == "pre" else ()
+        weight = Weight("readout", (self.outputs, self.width), self.head_variance)
+        return Unit((*before, Pooling(READOUTS[self.readout]), Linear((weight,))))
+
+    def role_of(self, weight: str) -> str:
+        """ "hidden" or "output": tokens come embedded, so that the first block is like all others."""
+        return "output" if weight in {one.name for one in self.readout_unit.maps[-1].weights} else "hidden"
+
+    @property
+    def _normalised(self) -> tuple[Map, ...]:
+        return (Normalisation(self.normalisation),)
+
+    def _attention(self, label: str) -> tuple[Map, ...]:
+        square = (self.width, self.width)
+        looks = Attention(self.heads, self.attention_scale, self.causal, self.rotary)
+        stacked = Linear(tuple(self._weight(f"W{name}{label}", square) for name in "qkv"))
+        return stacked, looks, Linear((self._weight(f"Wo{label}", square),))
+
+    def _ffn(self, label: str) -> tuple[Map, ...]:
+        up, down = (self.hidden_units, self.width), (self.width, self.hidden_units)
+        gated = self.activation == SWIGLU
+        lifted = Linear(tuple(self._weight(f"W{name}{label}", up) for name in ("13" if gated else "1")))
+        activated = Gate("silu") if gated else Pointwise(self.activation)
+        return lifted, activated, Linear((self._weight(f"W2{label}", down, self.hidden_gain),))
+
+    def _weight(self, name: str, shape: tuple[int, int], gain: float = 1.0) -> Weight:
+        shared = 2 * self.depth if self.scaling == "init" else 1
+        return Weight(name, shape, 1 / (gain * shape[1] * shared))
