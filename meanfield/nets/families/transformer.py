@@ -49,7 +49,7 @@ class Transformer(Net):
                     q, k, v = W_q u, W_k u, W_v u;  head h owns their channels h size .. (h + 1) size - 1
         FFN         f(u)_t = W_2 sigma(W_1 u_t);   "swiglu": W_2 [silu(W_1 u_t) * (W_3 u_t)]
 
-    and the output is W [norm](z), averaged over tokens or of the last one, normalised in pre-norm nets. ``norm`` takes
+    and the output is W z, averaged over tokens or of the last one; pre-norm nets normalise z first. ``norm`` takes
     every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean square ("rms"),
     without parameters and with epsilon = 0 in either precision (tokens of variance 1 are far above float32's rounding).
     Inputs (inputs, width, tokens) are the embedded tokens, outputs are (inputs, outputs); all is dimensionless.
