@@ -52,8 +52,8 @@ def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypa
         "l/n = 0.125",
         "A/B at the last layer, 64 draws of nets of width 256",
         "not converged",
-        "REFUTED       finite channels correct F by O(1/n)",
-        "REFUTED       output term is negligible",
+        "REFUTED       Finite channels correct F by O(1/n)",
+        "REFUTED       Output term is negligible",
         "run.png",
     ):
         assert words in printed

@@ -1,5 +1,8 @@
 """Mean field against exact draws, in standard errors, with the allowance for finite width; and what must fail."""
 
+from dataclasses import replace
+from functools import cached_property
+
 import numpy as np
 import pytest
 
@@ -118,10 +121,9 @@ def test_smooth_nets_extrapolate_to_the_mean_field(nets):
 class _Miscalibrated(mf.ConvNet):
     """Hidden weights with a variance 5 % too large."""
 
-    @property
-    def weight_variances(self):
-        *hidden, head = super().weight_variances
-        return [*(1.05 * s for s in hidden), head]
+    @cached_property
+    def hidden_weights(self):
+        return [replace(weight, variance=1.05 * weight.variance) for weight in super().hidden_weights]
 
 
 def test_a_weight_variance_off_by_five_percent_is_seen():
