@@ -17,6 +17,8 @@ from meanfield.theory.exact.plain import ExactTerms, exact_terms_by_depth, overl
 from meanfield.theory.laws.plain import single_site_overlap, sum_of_minima
 
 ENERGIES = ("update_energy", "label_term", "output_term", "overlap_energy")
+# A scan has these at finite width alone; of one net, `predict` has them in the limit of many channels, too.
+EXACT_ALONE = ("update_energy", "output_term")
 LAYERS = ("last", "mean")
 
 # Ratio of the two depths between which a local slope is taken.
@@ -29,7 +31,7 @@ def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
     Returns:
         ``log_energy`` (energy, layers, net_depth): exact; energy names a registry quantity, layers is "last" or "mean".
         ``log_energy_mean_field`` and ``log_energy_law``: the same of the limit of many channels and of the papers' sum
-        of minima set at layer 1; missing for the output term and for the whole, which they leave out.
+        of minima set at layer 1; missing for the energies of ``EXACT_ALONE``.
 
     Source: docs/theory.md sections 3, 4, 6; Zhang et al. 2026, eqs. 9, 22, 23.
     """

@@ -21,7 +21,7 @@ def test_energies_are_those_of_each_net(activation, level):
         found = mf.predict(mf.MLP(depth=depth, width=24, outputs=3, activation=activation, head="fan_in"), level=level)
         for name in depth_scan.ENERGIES:
             at = column.sel(net_depth=depth, energy=name)
-            if name in found:
+            if name in found and (level == "exact" or name not in depth_scan.EXACT_ALONE):
                 values = found[name].values
                 assert np.exp(at.sel(layers="last")) == pytest.approx(values[-1], rel=1e-10)
                 assert np.exp(at.sel(layers="mean")) == pytest.approx(values.mean(), rel=1e-10)
