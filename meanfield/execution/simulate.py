@@ -142,7 +142,7 @@ def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, op
     if options:
         named = ", ".join(map(repr, options))
         raise TypeError(f"simulate has no option {named} where a measure is given; give its options to the measure")
-    measures = list(measure) if isinstance(measure, Iterable) else [measure]
+    measures = list(measure) if isinstance(measure, Iterable) and not isinstance(measure, str) else [measure]
     for wanted in measures:
         if not isinstance(wanted, Measure):
             raise TypeError(f"measure is {wanted!r}; give measures, such as meanfield.Energies(), or a list of them")

@@ -72,6 +72,7 @@ def test_memory_is_that_of_the_measure_that_needs_most():
         (NET, {"measure": [mf.Energies(), mf.Energies()]}, ValueError, "each of another class"),
         (NET, {"measure": mf.Energies}, TypeError, r"give measures, such as meanfield.Energies\(\)"),
         (NET, {"measure": mf.Energies(), "weights": "lazy"}, TypeError, "no option 'weights' where a measure is given"),
+        (NET, {"measure": "energies"}, TypeError, "measure is 'energies'; give measures"),
         (NET, {"weight": "lazy"}, TypeError, "no option 'weight'; Energies has inputs, weights"),
         (NET, {"measure": mf.ResidualEnergies()}, ValueError, "this net has a readout"),
         (LOOP, {"measure": OVERLAPS}, TypeError, "TiedLoop; give an MLP"),

@@ -14,7 +14,7 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
 from meanfield.theory.levels.base import NetLevel, Options, log_mean, with_label_term
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
-from meanfield.theory.mean_field.outputs import correlated_term, label_covariance, output_error, output_term
+from meanfield.theory.mean_field.outputs import correlated_term, few_outputs_term, label_covariance, output_error
 from meanfield.theory.mean_field.profiles import log_profiles, mean_field_profiles, require_floats
 from meanfield.theory.outputs.whole_update import whole_update
 
@@ -58,7 +58,7 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
         overlap, profile = mean_field_profiles(net, inputs, correlation=rho)
     label = profile.mean(axis=1)
     require_floats(net, overlap, label)
-    output = output_term(net, inputs, label, rho, loss)
+    output = few_outputs_term(net, inputs, label, rho, loss)
     if loss == "cross_entropy":
         label = (net.outputs - 1) * label
     elif not batch.has_plain_labels:

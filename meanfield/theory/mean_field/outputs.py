@@ -73,7 +73,9 @@ def output_error(net: Sequential, inputs: ArrayLike | None, batch: Batch, loss: 
     return np.asarray(classes * own.mean())
 
 
-def output_term(net: Sequential, inputs: ArrayLike | None, label: Array, correlation: float, loss: str) -> Array | None:
+def few_outputs_term(
+    net: Sequential, inputs: ArrayLike | None, label: Array, correlation: float, loss: str
+) -> Array | None:
     """A_1 .. A_L at leading order in M L / n: outputs act as labels of their covariance; None beyond one site.
 
     ``label`` is the plain label term, which a single sample's is proportional to.
