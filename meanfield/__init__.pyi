@@ -20,7 +20,9 @@ from .simulation.one_step import one_step as one_step
 # Measures: what is read off a draw.
 from .simulation.measures.energies import Energies as Energies
 from .simulation.measures.pair_overlaps import PairOverlaps as PairOverlaps
-from .simulation.measures.activation_statistics import ActivationStatistics as ActivationStatistics
+from .simulation.measures.propagation.activation_statistics import ActivationStatistics as ActivationStatistics
+from .simulation.measures.propagation.tangent_propagation import TangentPropagation as TangentPropagation
+from .simulation.measures.propagation.token_statistics import TokenStatistics as TokenStatistics
 from .simulation.measures.residual_energy import ResidualEnergies as ResidualEnergies
 from .simulation.measures.stream_update import StreamUpdates as StreamUpdates
 
