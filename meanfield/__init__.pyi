@@ -10,6 +10,7 @@ from .nets.families.transformer import Transformer as Transformer
 from .nets.families.block_net import BlockNet as BlockNet
 from .nets.chain import Chain as Chain
 from .nets.inputs.batches import Batch as Batch
+from .nets.inputs.patches import patch_tokens as patch_tokens
 from .nets.lattice import boundary_fraction as boundary_fraction
 
 # Quantities, and one step of a given net.
