@@ -33,7 +33,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_text_whole(path: Path, text: str) -> None:
     """Write a text file as `write_whole` does."""
-    write_whole(path, lambda whole: whole.write_text(text, encoding="utf-8"))
+    write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
 
 def require_file(path: Path) -> None:

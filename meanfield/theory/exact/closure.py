@@ -115,15 +115,15 @@ def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recurs
     Raises:
         ValueError: as for `derive`.
     """
-    known = _parsed(moments)
+    closed = _parsed(moments)
     rows: list[list[dict[int, Polynomial]]] = [[] for _ in units]
-    for current in known:
+    for current in closed:
         for unit, unit_rows in zip(units, rows, strict=True):
             row = unit.through(current)
-            known += [moment for moment in row if moment not in known]
-            unit_rows.append({known.index(moment): polynomial for moment, polynomial in row.items()})
+            closed += [moment for moment in row if moment not in closed]
+            unit_rows.append({closed.index(moment): polynomial for moment, polynomial in row.items()})
     return tuple(
-        Recursion(tuple(known), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
+        Recursion(tuple(closed), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
         for unit, unit_rows in zip(units, rows, strict=True)
     )
 
