@@ -1,5 +1,6 @@
 """What the documents show runs as pasted: Python blocks whole, commands as far as their checks before any work."""
 
+import ast
 import re
 import shlex
 import subprocess
@@ -185,3 +186,27 @@ def test_the_command_and_the_library_carry_one_rate(capsys):
 def test_pasted_reports_are_as_short_as_printed_ones():
     (report,) = re.findall(r"^```\n(Question: .*?)^```", DOCUMENTS["docs/findings.md"], re.DOTALL | re.MULTILINE)
     assert max(map(len, report.splitlines())) <= LINE
+
+
+# Sections of entries that begin with names; their other lines are indented further, or the site takes them for entries.
+ENTRIES = re.compile(r"^(?:Args|Attributes|Raises|Warns):\n((?: {4}.*\n?)+)", re.MULTILINE)
+ENTRY = re.compile(r"    (?: |\w+(?:, \w+)*:(?: |$))")
+SECOND_ERROR = re.compile(r"\. \w+(?:Error|Warning)(?:, \w+Error)*: ")
+
+
+def _lost(docstring):
+    """Lines of entries that the site would drop or misread: no names begin them, or the entry of a second error."""
+    lines = [line for section in ENTRIES.findall(docstring) for line in section.splitlines()]
+    return [line for line in lines if not ENTRY.match(line) or SECOND_ERROR.search(line)]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "meanfield").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_entry_of_a_docstring_is_lost_on_the_site(path):
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert [line for node in nodes for line in _lost(ast.get_docstring(node) or "")] == []
+
+
+def test_entries_that_the_site_loses_are_found():
+    assert _lost("It is so.\n\nRaises:\n    ValueError: a width\n    of zero.\n") == ["    of zero."]
+    assert _lost("It is so.\n\nRaises:\n    ValueError: zero. MemoryError: too much.\n") != []
+    assert _lost("It is so.\n\nArgs:\n    width, depth: counts,\n        in all.\n    rule:\n        any.\n") == []

@@ -66,8 +66,9 @@ def simulate(
 
     Raises:
         TypeError, ValueError: not a net, a net that a measure does not serve, bad counts, options or inputs.
-        MemoryError: more than the machine has. ModuleNotFoundError, OSError: a backend without its library or its
-        device. All before any work. OverflowError: the numbers of a draw leave the range of floats.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device; like all above, before any work.
+        OverflowError: the numbers of a draw leave the range of floats.
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
     """

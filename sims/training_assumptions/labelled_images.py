@@ -23,7 +23,8 @@ def two_classes(
     So every even number of first columns has as many of one class as of the other.
 
     Raises:
-        ModuleNotFoundError: no scikit-learn. ValueError: files that do not fit, or too few images of a class.
+        ModuleNotFoundError: no scikit-learn.
+        ValueError: files that do not fit, or too few images of a class.
     """
     images, names = _digits() if source == DIGITS else _files(source, labels, grid)
     if classes[0] == classes[1]:

@@ -124,7 +124,7 @@ def test_quantiles_of_draws_are_within_their_errors():
     """Of log-normal values: each quantile within its error, which is that of 200 repeats; and not 15 % off."""
     rng, shares = np.random.default_rng(0), np.array([0.1, 0.5, 0.9])
     found = [quantiles(np.exp(rng.normal(size=(400, 2))), shares) for _ in range(200)]
-    values, errors = (np.array([getattr(one, name) for one in found]) for name in ("value", "stderr"))
+    values, errors = (np.array([getattr(quantile, name) for quantile in found]) for name in ("value", "stderr"))
     truth = np.exp(ndtri(shares))[:, None]
     spread = values.std(axis=0)
     np.testing.assert_allclose(errors.mean(axis=0), spread, rtol=0.2)

@@ -106,8 +106,8 @@ def test_large_variances_approach_relu():
 
 
 def test_a_kink_and_a_huge_variance_are_refused():
-    one = np.ones(1)
+    ones = np.ones(1)
     with pytest.raises(ArithmeticError, match="not smooth"):
-        pair_average(activation_named("relu").function, one, one, one)
+        pair_average(activation_named("relu").function, ones, ones, ones)
     with pytest.raises(ValueError, match=r"reach variance 2e\+03; .* lower what makes them grow"):
-        activation_named("gelu").product(2 * LARGEST_VARIANCE * one, one, one)
+        activation_named("gelu").product(2 * LARGEST_VARIANCE * ones, ones, ones)

@@ -22,9 +22,9 @@ def test_workers_change_nothing():
         Run(NET, UpdateOrders(**SPLIT), 2, 1),
     ]
     alone, together = (simulate_all(runs, workers=workers) for workers in (1, 2))
-    for one, other in zip(alone, together, strict=True):
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name])
+    for whole_run, cut_run in zip(alone, together, strict=True):
+        for name in whole_run:
+            np.testing.assert_array_equal(whole_run[name], cut_run[name])
 
 
 def test_measures_agree_with_each_other():

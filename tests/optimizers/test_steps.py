@@ -78,8 +78,8 @@ def test_muon_orthogonalises_nesterov_momentum(shape):
         kept = s > 1e-9 * s[0]
         np.testing.assert_allclose(found, u[:, kept] @ v[kept], atol=1e-7)
     size = 0.2 * np.sqrt(max(shape))
-    for one, other in zip(run(OPTIMIZERS["muon"], shape), run(OPTIMIZERS["muon_kimi"], shape), strict=True):
-        np.testing.assert_allclose(size * one, other)
+    for direction, kimi in zip(run(OPTIMIZERS["muon"], shape), run(OPTIMIZERS["muon_kimi"], shape), strict=True):
+        np.testing.assert_allclose(size * direction, kimi)
 
 
 @pytest.mark.parametrize("optimizer", [AdamW(), Lion(), Sophia(), Shampoo()])

@@ -26,7 +26,7 @@ def test_verdicts(finished):
     assert claims.judge_energies(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_scales(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_asymptote(finished).verdict is Verdict.REFUTED
-    assert len([one for one in claims.findings(finished) if "band" in one.evidence]) == len(claims.JUDGES)
+    assert len([finding for finding in claims.findings(finished) if "band" in finding.evidence]) == len(claims.JUDGES)
 
 
 def test_slopes_of_relu_in_place_of_gelu_refute_nothing(finished):

@@ -38,7 +38,7 @@ def test_slopes_of_another_scaling_are_refuted(finished):
     """Negative control: initialisation and multiplier exchanged, in theory alone."""
     name = "log_label_learning_rate_scale_theory"
     scaling = {"init": "multiplier_sqrt", "multiplier_sqrt": "init"}
-    order = [scaling.get(one, one) for one in map(str, finished["scaling"].values)]
+    order = [scaling.get(name, name) for name in map(str, finished["scaling"].values)]
     swapped = finished[name].sel(scaling=order).assign_coords(scaling=finished["scaling"])
     assert claims.judge_theory(finished.assign({name: swapped})).verdict is Verdict.REFUTED
 

@@ -83,7 +83,7 @@ def test_orders_add_up_to_the_change(seed, block_depth, depth, biases, size):
     moves = drawn_weights(net, seed, range(2, 4))
     after = {name: before[name] + size * moves[name] for name in before}
     first, orders = split_by_order(net, before, after, data.inputs)
-    streams = [streams_of(net, one, data) for one in (before, after)]
+    streams = [streams_of(net, weights, data) for weights in (before, after)]
     changes = [new - old for old, new in zip(*streams, strict=True)]
     np.testing.assert_allclose(first, changes[0], atol=1e-12)
     scale = np.abs(streams).max() + max(np.abs(term).max() for terms in orders for term in terms)
@@ -100,9 +100,9 @@ def test_orders_are_powers_of_the_update():
     for size in (0.1, 0.2, 0.4):
         moved = {name: old + size * moves[name] * name.startswith("W1.") for name, old in before.items()}
         found.append(split_by_order(net, before, moved, data.inputs)[1][0])
-    for one, other in pairwise(found):
+    for single, doubled in pairwise(found):
         for order in range(4):
-            np.testing.assert_allclose(other[order], 2.0**order * one[order], atol=1e-13)
+            np.testing.assert_allclose(doubled[order], 2.0**order * single[order], atol=1e-13)
 
 
 @pytest.mark.parametrize(

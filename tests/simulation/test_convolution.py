@@ -58,10 +58,10 @@ def same(found, expected, precision):
 def test_sums_are_the_naive_ones(lattice, padding, precision):
     (grid, kernel, dilation), (draws, below, above, rows) = lattice, (2, 3, 4, 2)
     weights, values, errors, table, back = given(lattice, padding, (draws, below, above, rows), precision)
-    up, down, moved = (np.zeros(one.shape) for one in (errors, values, weights))
+    up, down, moved = (np.zeros(array.shape) for array in (errors, values, weights))
     for d, r in np.ndindex(draws, rows):
         w = weights[d].reshape(above, below, *kernel)
-        x, u = (one[d, :, r].reshape(-1, *grid) for one in (values, errors))
+        x, u = (array[d, :, r].reshape(-1, *grid) for array in (values, errors))
         up[d, :, r] = naive.stencil(w, x, padding, dilation).reshape(above, -1)
         down[d, :, r] = naive.stencil_transpose(w, u, padding, dilation).reshape(below, -1)
         moved[d] += naive.stencil_gradient(u, x, kernel, padding, dilation).reshape(above, -1)

@@ -28,8 +28,8 @@ STEP = 1e-6
 def test_overlaps_are_those_of_finite_differences(net):
     found = pair_overlaps.PairOverlaps(pairs=PAIRS, weights="dense").draw(net, 5, range(1))["overlap"][0]
     weights = [
-        one.matrix[0].reshape(shape)
-        for one, shape in zip(
+        weight.matrix[0].reshape(shape)
+        for weight, shape in zip(
             draw_weights(net, [stream(5, "weights", 0)], "dense").values(), net.weight_shapes, strict=True
         )
     ]

@@ -37,14 +37,16 @@ def norm(matrix):
 def sample_moves(weights, sample):
     """-eta grad of one sample's own loss, of every matrix."""
     data = given_data(NET, INPUTS[:, [sample]].T, LABELS[[sample]], Logistic())
-    state = forward(NET, given_weights(NET, {name: one[None] for name, one in weights.items()}), data.inputs)
+    state = forward(NET, given_weights(NET, {name: weight[None] for name, weight in weights.items()}), data.inputs)
     slopes = gradients(state, Logistic().slope(state.output, data.targets, NUMPY))
-    return {name: -RATES[NET.role_of(name)]["learning_rate"] * dense(one.slope)[0] for name, one in slopes.items()}
+    return {
+        name: -RATES[NET.role_of(name)]["learning_rate"] * dense(weight.slope)[0] for name, weight in slopes.items()
+    }
 
 
 def by_hand(draw):
     """Weights before and after steps 1, 2, 3, and every sample's own moves."""
-    now = {name: one[0] for name, one in drawn_weights(NET, 0, range(draw, draw + 1)).items()}
+    now = {name: weight[0] for name, weight in drawn_weights(NET, 0, range(draw, draw + 1)).items()}
     found = []
     for _ in range(3):
         own = [sample_moves(now, sample) for sample in range(4)]
@@ -65,13 +67,14 @@ def test_every_ratio_is_its_definition(draw, place):
     found = {name: values[draw, place] for name, values in drawn().items()}
     steps = by_hand(draw)
     start, (before, after, own) = steps[0][0], steps[2 * place]
-    (seen, output, read), (then, *_), (first, *_) = (block_streams(NET, one, INPUTS) for one in (before, after, start))
+    looks = (block_streams(NET, weights, INPUTS) for weights in (before, after, start))
+    (seen, output, read), (then, *_), (first, *_) = looks
     moves = {name: after[name] - before[name] for name in before}
     triples = [(start[name], before[name], after[name]) for name in before]
     weights = [norm(new) / (norm(old) + norm(new - old)) for _, old, new in triples]
     travels = [norm(new) / (norm(old) + norm(new - old)) for old, _, new in triples]
     given = [before[name] @ read[name] for name in before if name != "readout"]
-    kept = [np.linalg.norm(np.maximum(one, 0), axis=0) / np.linalg.norm(one, axis=0) for one in given]
+    kept = [np.linalg.norm(np.maximum(values, 0), axis=0) / np.linalg.norm(values, axis=0) for values in given]
     samples = [
         [
             np.linalg.norm(own[i][name] @ z[:, i]) / (4 * np.linalg.norm(moves[name] @ z[:, i]))

@@ -128,7 +128,7 @@ def test_the_split_adds_up_on_every_stream(net, kind):
 def test_draws_of_a_stream_do_not_depend_on_their_company(net, kind, update):
     together = draw_stream_updates(net, 9, range(4), update=update, weights=kind)["stream_update_energy"]
     alone = [draw_stream_updates(net, 9, range(i, i + 1), update=update, weights=kind) for i in range(4)]
-    np.testing.assert_allclose(together, np.concatenate([one["stream_update_energy"] for one in alone]), rtol=1e-7)
+    np.testing.assert_allclose(together, np.concatenate([part["stream_update_energy"] for part in alone]), rtol=1e-7)
     assert (together > 0).all()
 
 
@@ -165,7 +165,7 @@ def test_what_is_no_residual_stream_is_refused(net, message):
 def test_the_cost_of_a_loop_counts_what_its_draws_hold(tied):
     """By hand: the matrices, or the known vectors, of the weights that live at once."""
     loop = mf.TiedLoop(depth=10, width=100, tied=tied)
-    walked, updated = (one.stream_cost(loop) for one in (ResidualEnergies(), StreamUpdates(update="gradient")))
+    walked, updated = (measure.stream_cost(loop) for measure in (ResidualEnergies(), StreamUpdates(update="gradient")))
     assert walked.draw_bytes("dense") == 8 * (100**2 + 10 * 100)
     known = 10 * 200 if tied else 200
     assert walked.draw_bytes("lazy") == 8 * (known + 10 * 100 + 10 * 100)

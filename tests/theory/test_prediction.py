@@ -27,14 +27,14 @@ PLAIN = {"depth": 5, "activation": "relu", "outputs": 3}
 )
 def test_the_variance_of_weights_is_a_matter_of_powers(net, inputs, weight_variance, head):
     """Against the recursion itself, which carries the variance from layer to layer."""
-    one = net(**PLAIN, weight_variance=weight_variance, head=head)
-    given = np.random.default_rng(0).normal(size=one.input_shape) if inputs else None
-    found = mf.predict(one, level="mean_field", inputs=given)
-    overlap, profile = mean_field_profiles(one, given)
+    varied = net(**PLAIN, weight_variance=weight_variance, head=head)
+    given = np.random.default_rng(0).normal(size=varied.input_shape) if inputs else None
+    found = mf.predict(varied, level="mean_field", inputs=given)
+    overlap, profile = mean_field_profiles(varied, given)
     label = profile.mean(axis=1)
     np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-12)
     np.testing.assert_allclose(found.log_overlap_energy, np.log(overlap), rtol=1e-12, atol=1e-12)
-    if not one.is_pooled:
+    if not varied.is_pooled:
         np.testing.assert_allclose(found.label_term, label, rtol=1e-12)
         np.testing.assert_allclose(found.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-12)
 

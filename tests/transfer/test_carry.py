@@ -68,7 +68,7 @@ PAIRS = {
 def test_pooled_nets_carry_what_draws_show(nets):
     """Drawn scales of the label term, finite channels granted; the overlap energy in its place, as before, fails."""
     found = [mf.simulate(net, draws=DRAWS, seed=seed) for seed, net in enumerate(nets)]
-    logs = [math.log(one["label_learning_rate_scale"]) for one in found]
+    logs = [math.log(scales["label_learning_rate_scale"]) for scales in found]
     error = math.hypot(*(float(o["label_learning_rate_scale_stderr"] / o["label_learning_rate_scale"]) for o in found))
     granted = sum(math.log1p(finite_width_allowance(net).max()) / 2 for net in nets)
     assert consistent(logs[1] - logs[0] - math.log(carried(*nets)), error, DRAWS, granted)
@@ -162,8 +162,8 @@ def test_typical_rates_are_medians_over_draws():
     """Against lazily revealed draws of another seed, and their order statistics."""
     nets = mlps(4, 32, width=64)
     drawn = [mf.simulate(net, draws=2000, seed=9, weights="lazy") for net in nets]
-    median = [one["learning_rate_scale_quantile"].sel(quantile=0.5) for one in drawn]
-    errors = [one["learning_rate_scale_quantile_stderr"].sel(quantile=0.5) for one in drawn]
+    median = [scales["learning_rate_scale_quantile"].sel(quantile=0.5) for scales in drawn]
+    errors = [scales["learning_rate_scale_quantile_stderr"].sel(quantile=0.5) for scales in drawn]
     found = mf.explain_transfer(1.0, *nets, rule="typical")
     error = math.hypot(found.error, *(float(e / m) for e, m in zip(errors, median, strict=True)))
     assert consistent(math.log(found.rate / float(median[1] / median[0])), error, 512)
@@ -186,8 +186,8 @@ def test_broken_premises_are_said(nets, rule, sentence):
         warnings.simplefilter("always")
         mf.transfer_learning_rate(0.1, *nets, rule=rule)
     said = mf.explain_transfer(0.1, *nets, rule=rule).warnings
-    assert [str(one.message) for one in caught] == list(said)
-    assert {one.category for one in caught} == {mf.PremiseWarning}
+    assert [str(warning.message) for warning in caught] == list(said)
+    assert {warning.category for warning in caught} == {mf.PremiseWarning}
     assert any(sentence in warning for warning in said)
 
 

@@ -22,7 +22,10 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
 def _beside(net, draws):
     """Measured, exact and mean field, with exact spreads."""
     predicted = [mf.predict(net, level=level) for level in ("exact", "mean_field")]
-    named = [one.rename({name: f"{name}_{one.attrs['level']}" for name in one.data_vars}) for one in predicted]
+    named = [
+        prediction.rename({name: f"{name}_{prediction.attrs['level']}" for name in prediction.data_vars})
+        for prediction in predicted
+    ]
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     measured = mf.simulate(net, draws=draws, seed=0)
     return xr.merge([measured, *named, xr.Dataset(spreads)], combine_attrs="override")

@@ -88,7 +88,9 @@ def test_the_draws_that_are_needed_decide(claim, rival):
 
 def test_carrying_draws_count_for_the_band_and_made_ones_for_what_is_needed():
     all_carry, few_carry = _weighed(100, 0.0, 0.6), _weighed(100, 0.0, 0.6, effective=25)
-    needed = [int(re.findall(r"about ([\d,]+)", one.evidence)[0].replace(",", "")) for one in (all_carry, few_carry)]
+    needed = [
+        int(re.findall(r"about ([\d,]+)", finding.evidence)[0].replace(",", "")) for finding in (all_carry, few_carry)
+    ]
     assert needed[1] > needed[0]
 
 

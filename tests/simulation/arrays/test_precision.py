@@ -136,7 +136,7 @@ def test_what_would_be_lost_in_one_step_is_refused(cupy, net, backend):
 def test_given_arrays_that_single_precision_loses_are_refused(which, factor):
     net = mf.MLP(depth=2, width=3)
     given = [np.ones(shape) for shape in net.weight_shapes], np.ones(net.input_shape), np.ones(net.output_shape)
-    scaled = [[factor * one for one in array] if place == which else array for place, array in enumerate(given)]
+    scaled = [[factor * part for part in array] if place == which else array for place, array in enumerate(given)]
     name = (r"weights\[0\]", "inputs", "output_error")[which]
     with pytest.raises(OverflowError, match=f"{name} has size .*; float32 would lose .*; take precision 'float64'"):
         mf.one_step(net, *scaled, precision="float32")

@@ -143,7 +143,7 @@ def test_a_net_alone_is_the_net_in_company():
     net = NETS["transformer"]
     weights, inputs, targets = made(net, "squared", 3, True)
     both = gradients(state := outputs(net, weights, inputs), Squared().slope(state.output, targets, NUMPY))
-    alone = outputs(net, {name: one[1:] for name, one in weights.items()}, inputs)
+    alone = outputs(net, {name: weight[1:] for name, weight in weights.items()}, inputs)
     for name, gradient in gradients(alone, Squared().slope(alone.output, targets, NUMPY)).items():
         np.testing.assert_array_equal(dense(gradient.slope)[0], dense(both[name].slope)[1])
 

@@ -125,9 +125,9 @@ def test_losses_before_a_step_cost_no_pass_of_their_own(monkeypatch):
 @pytest.mark.parametrize("most", [1, 2, 8])
 def test_cuts_are_powers_of_two_one_after_another(total, most):
     found = list(cuts(total, most))
-    assert [n for one in found for n in range(one.start, one.stop)] == list(range(total))
-    assert {one.stop - one.start for one in found} <= {1, 2, 4, 8}
-    assert max(one.stop - one.start for one in found) <= most
+    assert [n for piece in found for n in range(piece.start, piece.stop)] == list(range(total))
+    assert {piece.stop - piece.start for piece in found} <= {1, 2, 4, 8}
+    assert max(piece.stop - piece.start for piece in found) <= most
 
 
 @pytest.mark.parametrize("nets", [1, 3, 8, 48])

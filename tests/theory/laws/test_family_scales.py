@@ -152,7 +152,9 @@ def test_stacks_add_up_aligned_changes_and_isotropic_ones_in_squares(update, cla
         mf.simulate_loop_update(loop(depth, alpha="sqrt", tied=False), draws=draws, seed=depth, update=update)
         for depth in depths
     ]
-    energy, stderr = (np.array([float(one[name][-1]) for one in found]) for name in (ENERGY, f"{ENERGY}_stderr"))
+    energy, stderr = (
+        np.array([float(dataset[name][-1]) for dataset in found]) for name in (ENERGY, f"{ENERGY}_stderr")
+    )
     slope, error = np.log2(energy[1] / energy[0]) / octaves, np.hypot(*(stderr / energy)) / np.log(2) / octaves
     correction = abs(2 * np.diff(np.log2(scales_at(loop(alpha="sqrt", tied=False), depths)))[0]) / octaves
     assert consistent(slope - claimed, error, draws, correction)

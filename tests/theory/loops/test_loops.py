@@ -140,8 +140,8 @@ def test_independent_steps_multiply(activation, alpha):
 @pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])
 def test_energies_scale_with_the_start_if_the_activation_does(activation):
     net = loop(12, activation=activation, alpha=0.5)
-    one, nine = (np.array([step.correlation[-1] for step in steps(net, start)]) for start in (1.0, 9.0))
-    assert np.allclose(nine, one + math.log(9), rtol=1e-12) == (activation != "tanh")
+    unit, nine = (np.array([step.correlation[-1] for step in steps(net, start)]) for start in (1.0, 9.0))
+    assert np.allclose(nine, unit + math.log(9), rtol=1e-12) == (activation != "tanh")
 
 
 @pytest.mark.parametrize("tied", [True, False])

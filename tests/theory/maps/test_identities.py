@@ -103,7 +103,7 @@ def test_a_bias_counts_among_the_parameters():
     units = (Unit((linear("stem", 4, 3, (3,)), Bias(Weight("b", (4,), 0.7)))),)
     net = Chain(units=units, input_channels=3, grid=(3,), inputs=2)
     inputs = inputs_of(net)
-    (kernels,) = {tuple(np.round(one, 12)) for one in drawn(net, inputs, 25, 0)[:, 1]}
+    (kernels,) = {tuple(np.round(kernel, 12)) for kernel in drawn(net, inputs, 25, 0)[:, 1]}
     np.testing.assert_allclose(kernels, predicted(net, inputs)[0][1], rtol=1e-12)
 
 

@@ -56,9 +56,9 @@ def test_independent_labels_of_mean_zero_give_the_plain_label_term(padding, vari
 def test_copies_of_one_sample_are_one_sample():
     """rho = 1 with a teacher: the same label too, so the batch size does not matter."""
     law = mf.Batch(input_correlation=1, labels="teacher")
-    one, many = (mf.predict(mf.MLP(depth=4, width=9, inputs=b), level="mean_field", batch=law) for b in (1, 50))
+    single, many = (mf.predict(mf.MLP(depth=4, width=9, inputs=b), level="mean_field", batch=law) for b in (1, 50))
     for name in ("label_term", "output_term", "learning_rate_scale", "output_error"):
-        np.testing.assert_allclose(many[name], one[name], rtol=1e-9)
+        np.testing.assert_allclose(many[name], single[name], rtol=1e-9)
 
 
 @given(st.integers(1, 40), st.floats(0, 1))

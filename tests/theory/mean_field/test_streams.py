@@ -91,10 +91,11 @@ def test_displacements_say_what_all_pairs_say(net, activation):
     full = net.sigma.product(*pairs.variances(covariance), covariance)
     few = streams.stream_terms(net, *white_product(net))
     many = _with_full_input(net, pairs, full, covariance)
-    for one, other in zip(few, many, strict=True):
+    for short, full_terms in zip(few, many, strict=True):
         for name in ("overlap", "label"):
             transport = white_input(net)[0]
-            assert transport.mean(getattr(one, name)) == pytest.approx(pairs.mean(getattr(other, name)), rel=1e-10)
+            expected = pytest.approx(pairs.mean(getattr(full_terms, name)), rel=1e-10)
+            assert transport.mean(getattr(short, name)) == expected
 
 
 def _with_full_input(net, pairs, product, covariance):
