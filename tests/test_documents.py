@@ -32,7 +32,9 @@ DOCUMENTS = {
 README = DOCUMENTS["README.md"]
 PYTHON = {name: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for name, text in DOCUMENTS.items()}
 # A command ends with its line, a comment or the backquote that closes it.
-COMMANDS = sorted({found.strip() for text in DOCUMENTS.values() for found in re.findall(r"python -m ([^`\n#]+)", text)})
+COMMANDS = sorted(
+    {command.strip() for text in DOCUMENTS.values() for command in re.findall(r"python -m ([^`\n#]+)", text)}
+)
 # Names that stand for one of many.
 PLACEHOLDERS = {"sims.NAME": "sims.looped_update", "NAME": "looped_update"}
 PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
@@ -51,7 +53,7 @@ def test_python_blocks_run_as_pasted(name, tmp_path, monkeypatch):
 
 def test_no_block_of_code_is_left_out():
     """Blocks are Python, which runs here, or indented commands; what a run prints is a block without a language."""
-    languages = {found for text in DOCUMENTS.values() for found in re.findall(r"^```(\w+)$", text, re.MULTILINE)}
+    languages = {language for text in DOCUMENTS.values() for language in re.findall(r"^```(\w+)$", text, re.MULTILINE)}
     assert languages == {"python"}
     unfenced = re.sub(r"^```.*?^```$", "", "\n".join(DOCUMENTS.values()), flags=re.DOTALL | re.MULTILINE)
     indented = re.findall(r"^    (?:import|from|[a-z_]+ =) .*$", unfenced, re.MULTILINE)

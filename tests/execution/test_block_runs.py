@@ -47,9 +47,9 @@ def test_measures_agree_with_each_other():
 def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
     """Optimizers of matrices leave biases to AdamW, whose first step is the sign at the learning rate."""
     net = dataclasses.replace(NET, biases=True, bias_variance=1.0, activation="relu")
-    found = simulate_all([Run(net, FirstUpdates(hyperparameters={optimizer: RATES}), 2, 0)])[0]
-    assert "order_norm" not in found
-    sizes = found["bias_update_norm"].isel(optimizer=0)
+    drawn = simulate_all([Run(net, FirstUpdates(hyperparameters={optimizer: RATES}), 2, 0)])[0]
+    assert "order_norm" not in drawn
+    sizes = drawn["bias_update_norm"].isel(optimizer=0)
     assert np.all(sizes <= 0.1 + 1e-12)
     assert np.all(sizes.max("bias") > 0.05)
 

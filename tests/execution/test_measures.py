@@ -34,11 +34,11 @@ def test_several_measures_say_what_each_says_alone(net, measures):
 
 
 def test_an_attribute_on_which_measures_differ_names_them(tmp_path):
-    found = mf.simulate(NET, measure=[mf.Energies(weights="dense"), OVERLAPS], **HOW)
-    assert json.loads(found.attrs["weights"]) == {"Energies": "dense", "PairOverlaps": "lazy"}
-    assert found.attrs["loss"] == "squared"
-    assert found.attrs["seed"] == "2"
-    found.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    drawn = mf.simulate(NET, measure=[mf.Energies(weights="dense"), OVERLAPS], **HOW)
+    assert json.loads(drawn.attrs["weights"]) == {"Energies": "dense", "PairOverlaps": "lazy"}
+    assert drawn.attrs["loss"] == "squared"
+    assert drawn.attrs["seed"] == "2"
+    drawn.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
 
 
 def test_the_other_entries_forward_to_measures():

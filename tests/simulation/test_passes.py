@@ -56,8 +56,8 @@ def test_own_update_is_the_same_both_ways(channels):
     expected = error.reshape(1, -1, 24) @ patches.swapaxes(1, 2) @ patches
     gram, explicit = moves.own_update_operations(24, channels, 3, 2 * channels)
     assert (gram <= explicit) == (channels == 40)
-    found = moves.own_update(linear, error, features, setting)
-    np.testing.assert_allclose(found.reshape(1, -1, 24), expected, atol=1e-10)
+    changes = moves.own_update(linear, error, features, setting)
+    np.testing.assert_allclose(changes.reshape(1, -1, 24), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["dense", "lazy"])
@@ -68,7 +68,7 @@ def test_the_order_of_error_columns_changes_no_column(net, kind):
     state = passes.forward(net, weights, draw_inputs(net, [stream(0, "inputs", 0)]))
     gradient = np.random.default_rng(0).normal(size=(1, net.outputs, 3, state.output.shape[3]))
     order = [2, 0, 1]
-    found, permuted = (list(moves.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
-    for before, after in zip(found, permuted, strict=True):
+    changes, permuted = (list(moves.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
+    for before, after in zip(changes, permuted, strict=True):
         np.testing.assert_allclose(after, before[:, :, order], rtol=1e-12 if kind == "dense" else 1e-9)
         assert np.abs(after - before).max() > 0.1 * np.abs(before).max()

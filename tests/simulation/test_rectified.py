@@ -37,8 +37,8 @@ def gradients_and_error(net, weights, inputs, columns, arrays):
     error = RNG(2).normal(size=(DRAWS, state.output.shape[1], columns * net.inputs, state.output.shape[3]))
     top, errors = through_readout(state, error)
     errors |= backward(state, top, len(net.units))
-    found = {name: dense(gradient.slope) for name, gradient in gradients(state, error).items()} if columns == 1 else {}
-    return state, found, [errors[place] for place in sorted(errors, reverse=True)]
+    slopes = {name: dense(gradient.slope) for name, gradient in gradients(state, error).items()} if columns == 1 else {}
+    return state, slopes, [errors[place] for place in sorted(errors, reverse=True)]
 
 
 @pytest.mark.parametrize("net", NETS)

@@ -47,13 +47,13 @@ def sample_moves(weights, sample):
 def by_hand(draw):
     """Weights before and after steps 1, 2, 3, and every sample's own moves."""
     now = {name: weight[0] for name, weight in drawn_weights(NET, 0, range(draw, draw + 1)).items()}
-    found = []
+    steps = []
     for _ in range(3):
         own = [sample_moves(now, sample) for sample in range(4)]
         moved = {name: w + np.mean([moves[name] for moves in own], axis=0) for name, w in now.items()}
-        found.append((now, moved, own))
+        steps.append((now, moved, own))
         now = moved
-    return found
+    return steps
 
 
 def shares(old, new):
@@ -64,7 +64,7 @@ def shares(old, new):
 @pytest.mark.parametrize("draw", [0, 1])
 @pytest.mark.parametrize("place", [0, 1])
 def test_every_ratio_is_its_definition(draw, place):
-    found = {name: values[draw, place] for name, values in drawn().items()}
+    ratios = {name: values[draw, place] for name, values in drawn().items()}
     steps = by_hand(draw)
     start, (before, after, own) = steps[0][0], steps[2 * place]
     looks = (block_streams(NET, weights, INPUTS) for weights in (before, after, start))
@@ -94,24 +94,24 @@ def test_every_ratio_is_its_definition(draw, place):
     for kind, found_by in (("weight", before), ("update", moves)):
         gains = {name: np.sqrt(np.mean((found_by[name] @ z) ** 2) / np.mean(z**2)) for name, z in read.items()}
         expected[f"{kind}_alignment"] = [gain / norm(found_by[name]) for name, gain in gains.items()]
-    assert set(found) == set(expected)
+    assert set(ratios) == set(expected)
     for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(ratios[name], values, rtol=1e-6, err_msg=name)
 
 
 def test_copies_of_one_sample_make_an_update_of_so_many_times_its_own_part():
     inputs = np.repeat(INPUTS[:, :1], 4, axis=1)
-    found = drawn(inputs=inputs, labels=np.ones(4))["sample_update_ratio"]
-    np.testing.assert_allclose(found, 1 / 4)
+    ratios = drawn(inputs=inputs, labels=np.ones(4))["sample_update_ratio"]
+    np.testing.assert_allclose(ratios, 1 / 4)
 
 
 def test_samples_that_share_no_direction_leave_the_input_layer_to_each_other():
     """Orthogonal inputs: in the input layer a sample's own part is the whole update, whatever the others do."""
-    found = drawn(inputs=2 * np.eye(5)[:, :4])["sample_update_ratio"]
-    np.testing.assert_allclose(found[..., 0], 1.0)
-    assert np.abs(found[..., 1:-1] - 1).mean() > 0.2
+    ratios = drawn(inputs=2 * np.eye(5)[:, :4])["sample_update_ratio"]
+    np.testing.assert_allclose(ratios[..., 0], 1.0)
+    assert np.abs(ratios[..., 1:-1] - 1).mean() > 0.2
 
 
 def test_linear_nets_keep_all():
-    found = drawn(dataclasses.replace(NET, activation="linear"))
-    np.testing.assert_array_equal(found["activation_ratio"], 1.0)
+    measured = drawn(dataclasses.replace(NET, activation="linear"))
+    np.testing.assert_array_equal(measured["activation_ratio"], 1.0)

@@ -292,8 +292,8 @@ def test_values_are_those_of_loops_over_tokens_and_heads(options):
     weights, inputs, _ = given_draw(net, 1)
     *streams, output = mf.pre_activations(net, weights, inputs)
     for sample, tokens in enumerate(inputs):
-        found, out = _naive_values(net, weights, tokens)
-        np.testing.assert_allclose([stream[sample] for stream in streams], found, rtol=1e-9, atol=1e-11)
+        values, out = _naive_values(net, weights, tokens)
+        np.testing.assert_allclose([stream[sample] for stream in streams], values, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(output[sample], out, rtol=1e-9, atol=1e-11)
 
 
@@ -381,7 +381,7 @@ def _state(net, weights, inputs):
 def test_label_and_output_terms_are_the_energies_of_one_step(options):
     """The step of a draw under its labels alone, and under its outputs alone."""
     net, seed, draw = _net(**options), 7, 3
-    found = draw_energies(net, seed, range(draw, draw + 1))
+    measured = draw_energies(net, seed, range(draw, draw + 1))
     drawn = draw_weights(net, [stream(seed, "weights", draw)], "dense")
     weights = [drawn[name].matrix[0] for name in net.weights]
     inputs = stream(seed, "inputs", draw).standard_normal((net.width, net.inputs, net.tokens)).swapaxes(0, 1)
@@ -389,8 +389,8 @@ def test_label_and_output_terms_are_the_energies_of_one_step(options):
     *_, output = mf.pre_activations(net, weights, inputs)
     for name, error in (("label_term", labels), ("output_term", output)):
         energies = [np.square(change).mean() for change in mf.one_step(net, weights, inputs, error)]
-        np.testing.assert_allclose(found[name][0], energies, rtol=1e-9)
-    assert found["output_error"][0, 0] == pytest.approx((np.square(labels).sum() + np.square(output).sum()) / 2)
+        np.testing.assert_allclose(measured[name][0], energies, rtol=1e-9)
+    assert measured["output_error"][0, 0] == pytest.approx((np.square(labels).sum() + np.square(output).sum()) / 2)
 
 
 DRAWS = 2000
@@ -404,7 +404,7 @@ LAWS = {
 
 def _energies(net, kind):
     chunks = [draw_energies(net, 11, range(start, start + 50), weights=kind) for start in range(0, DRAWS, 50)]
-    terms = [np.concatenate([found[name] for found in chunks]) for name in ("label_term", "output_term")]
+    terms = [np.concatenate([chunk[name] for chunk in chunks]) for name in ("label_term", "output_term")]
     return np.log(np.concatenate(terms, axis=1))
 
 

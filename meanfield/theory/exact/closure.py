@@ -45,7 +45,7 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
 
     Args:
         moments: factors with indices, all summed: "Theta_ij Theta_ij" is |Theta|_F^2, "z_i Theta_ij Theta_jk z_k" is
-            z' Theta^2 z; other names are tangent vectors of parameters below, e.g. "u_i v_i u_j v_j" = <u, v>^2.
+            z' Theta^2 z; other names are tangent vectors of parameters below, e.g. "u_i v_i u_j v_j" is `<u, v>^2`.
         activation: "relu" (gates are fair coins) or "linear".
         direction: "up" for the tangent kernel before its gate, from one layer to the next; "down" for the Gram matrix
             of the Jacobians to the outputs (written Theta too), after its gate, from one layer to the one below.

@@ -43,8 +43,8 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     for place, update in enumerate(np.moveaxis(updates, 1, 0)):
         moved = [update[:, 1:-1].reshape(blocks)[..., i] for i in range(net.block_depth)]
         products = {
-            label(updated, net.block_depth): value.mean(axis=1)
-            for updated, value in branch_products(a_block, inside, moved).items()
+            label(layers, net.block_depth): value.mean(axis=1)
+            for layers, value in branch_products(a_block, inside, moved).items()
         }
         if net.biases:
             products |= bias_products(net, inside, measured["bias_update_norm"].values[:, place], "db")

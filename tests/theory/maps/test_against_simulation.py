@@ -36,10 +36,10 @@ def draws_of(name):
 def agrees(name):
     """Whether theory, as it stands, is what draws tend to."""
     shares = []
-    for found, width in zip(draws_of(name), (WIDTH, 2 * WIDTH), strict=True):
+    for sums, width in zip(draws_of(name), (WIDTH, 2 * WIDTH), strict=True):
         net = NETS[name](width)
         expected, size = predicted(net, inputs_of(net))
-        shares.append((found - expected) / size)
+        shares.append((sums - expected) / size)
     narrow, wide = shares
     difference = 2 * wide.mean(axis=0) - narrow.mean(axis=0)
     stderr = np.sqrt((4 * wide.var(axis=0) + narrow.var(axis=0)) / len(wide))
