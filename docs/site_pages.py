@@ -67,8 +67,8 @@ def on_page_content(html, **_):
     return EQUATION.sub(_mathml, html)
 
 
-def _mathml(found):
-    latex = unescape(found[2])
+def _mathml(equation):
+    latex = unescape(equation[2])
     for spelling, known in SPELLINGS.items():
         latex = latex.replace(spelling, known)
-    return convert(latex, display="block" if found[1] == "div" else "inline")
+    return convert(latex, display="block" if equation[1] == "div" else "inline")

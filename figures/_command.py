@@ -64,12 +64,12 @@ def draw_all(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("results"), help="of the datasets (default: results)")
     add_options(parser)
     options = parser.parse_args(argv)
-    chosen = options.name or names
+    names_drawn = options.name or names
 
     def draw_each() -> None:
-        for name in chosen:
+        for name in names_drawn:
             require_choice("NAME", name, names)
-        for name in chosen:
+        for name in names_drawn:
             _draw(name, import_module(f"figures.{name}").draw, options.folder / f"{name}.nc", options)
 
     return _refusing(draw_each)

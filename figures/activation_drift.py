@@ -41,16 +41,16 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 def _energies(axes: Axes, dataset: xr.Dataset, case: str, color: str) -> None:
     at = dataset.sel(case=case)
-    shown = at.sel(layers=slice(1, COMMON_SWEEP[-1]))
-    axes.plot(shown["layers"].values, shown["pre_activation_energy_mean_field"].values, color=color)
+    swept = at.sel(layers=slice(1, COMMON_SWEEP[-1]))
+    axes.plot(swept["layers"].values, swept["pre_activation_energy_mean_field"].values, color=color)
     points(axes, at["layer"].values, at, "pre_activation_energy", color=color)
 
 
 def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) -> None:
     depths = dataset["depth"].values
-    shown = dataset.sel(case=case, layers=slice(depths[0], COMMON_SWEEP[-1]))
-    theory = shown[f"{LABEL_SCALE}_mean_field"].values
-    axes.plot(shown["layers"].values, theory / theory[0], color=color, label=label)
+    swept = dataset.sel(case=case, layers=slice(depths[0], COMMON_SWEEP[-1]))
+    theory = swept[f"{LABEL_SCALE}_mean_field"].values
+    axes.plot(swept["layers"].values, theory / theory[0], color=color, label=label)
     drawn = extrapolated(dataset.sel(case=case), LABEL_SCALE)
     scale = np.exp(drawn.log_scale) / theory[0]
     axes.errorbar(depths, scale, scale * drawn.stderr, fmt="o", color=color)

@@ -84,8 +84,8 @@ def _far(axes: Axes, dataset: xr.Dataset) -> None:
 
 def _curve(at: xr.Dataset, sites: int) -> tuple[np.ndarray, np.ndarray]:
     """l / (N + 1)^2, and the ratio zero / circular."""
-    one = at.sel(sites=sites)
-    return one["far_layer"].values / (sites + 1) ** 2, one["far_ratio"].values
+    of_line = at.sel(sites=sites)
+    return of_line["far_layer"].values / (sites + 1) ** 2, of_line["far_ratio"].values
 
 
 if __name__ == "__main__":

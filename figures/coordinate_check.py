@@ -45,8 +45,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _shares(one: str, other: str) -> bool:
-    return (one == "standard") == (other == "standard")
+def _shares(left: str, right: str) -> bool:
+    return (left == "standard") == (right == "standard")
 
 
 def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
@@ -55,8 +55,8 @@ def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
     means = [at[f"feature_update_norm_by_{direction}"].isel(step=slice(1, None)) for direction in DIRECTIONS]
     means += [at[f"feature_norm_by_{direction}"].sel(step=0) for direction in DIRECTIONS]
     values = np.concatenate([mean.mean("draw", skipna=False).values.ravel() for mean in means])
-    shown = values[(values > LOWEST) & (values < HIGHEST)]
-    return 0.5 * shown.min(), HIGHEST if np.any(~(values < HIGHEST)) else 2.0 * shown.max()
+    in_range = values[(values > LOWEST) & (values < HIGHEST)]
+    return 0.5 * in_range.min(), HIGHEST if np.any(~(values < HIGHEST)) else 2.0 * in_range.max()
 
 
 def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
@@ -65,8 +65,8 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
     updates = at[f"feature_update_norm_by_{direction}"]
     for step, color in zip(steps, colors, strict=True):
         values = updates.sel(step=step).mean("draw", skipna=False).values
-        shown = np.where(np.isfinite(values), values, np.nan)
-        axes.plot(sizes, shown, "o-", ms=2, lw=0.9, color=color, label=f"step {step}")
+        finite = np.where(np.isfinite(values), values, np.nan)
+        axes.plot(sizes, finite, "o-", ms=2, lw=0.9, color=color, label=f"step {step}")
         beyond = ~(values < HIGHEST)
         axes.plot(sizes[beyond], np.full(beyond.sum(), 0.6 * HIGHEST), "^", ms=3, color=color)
     start = at[f"feature_norm_by_{direction}"].sel(step=0).mean("draw").values

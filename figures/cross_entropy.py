@@ -48,9 +48,9 @@ def _ratios(axes: Axes, dataset: xr.Dataset) -> None:
     depth = dataset["depth"].values
     for (net, head), color in STYLES.items():
         at = dataset.sel(net=net, head=head)
-        other, squared = (at.sel(loss=loss) for loss in ("cross_entropy", "squared"))
-        ratio = np.sqrt(squared["update_energy"].values / other["update_energy"].values)
-        relative = [(drawn["update_energy_stderr"] / drawn["update_energy"]).values for drawn in (other, squared)]
+        entropic, squared = (at.sel(loss=loss) for loss in ("cross_entropy", "squared"))
+        ratio = np.sqrt(squared["update_energy"].values / entropic["update_energy"].values)
+        relative = [(drawn["update_energy_stderr"] / drawn["update_energy"]).values for drawn in (entropic, squared)]
         axes.errorbar(depth, ratio, 0.5 * ratio * np.hypot(*relative), fmt="o-", lw=0.7, color=color)
     classes = int(dataset.attrs["classes"])
     axes.axhline((classes - 1) ** -0.5, color=MEAN_FIELD, label="(C - 1)$^{-1/2}$")

@@ -34,8 +34,8 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
     loops = at["loops"].values
-    shown = at["far_loops"].values <= loops[-1]
-    axes.plot(at["far_loops"].values[shown], at["log_energy_far"].values[shown], color=MEAN_FIELD, label="mean field")
+    near = at["far_loops"].values <= loops[-1]
+    axes.plot(at["far_loops"].values[near], at["log_energy_far"].values[near], color=MEAN_FIELD, label="mean field")
     points(axes, loops, at, "log_energy", color=MEASURED, label="drawn")
     by_size(axes, loops, "")
     top = float(np.nanmax(at["log_energy"].values))

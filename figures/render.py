@@ -36,7 +36,7 @@ def save(draw: Draw, dataset: xr.Dataset, path: Path, style: str = "light") -> N
         figure = draw(dataset)
         _add_caption(figure, caption(dataset))
         metadata = METADATA[path.suffix[1:]]
-        write_whole(path, lambda whole: figure.savefig(whole, metadata=metadata))
+        write_whole(path, lambda unfinished: figure.savefig(unfinished, metadata=metadata))
 
 
 def _add_caption(figure: Figure, words: str) -> None:

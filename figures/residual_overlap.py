@@ -43,10 +43,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _pairs(axes: Axes, dataset: xr.Dataset, chosen: Iterable[int], law: xr.DataArray) -> None:
+def _pairs(axes: Axes, dataset: xr.Dataset, places: Iterable[int], law: xr.DataArray) -> None:
     """Points with errors, and their law in the same colour."""
     layer = dataset["layer"].values
-    for index in chosen:
+    for index in places:
         at, color = dataset.isel(pair=index), COLORS[index % len(COLORS)]
         axes.plot(layer, law.isel(pair=index).values, color=color)
         points(axes, layer, at, "overlap", color=color, label=str(at["pair"].values))

@@ -38,34 +38,34 @@ def values_and_output(net, weights, x):
 def one_step(net, weights, inputs, output_error):
     """Change of every value under one step of rate 1 of the loss whose gradient at the output is ``output_error``."""
     with jax.enable_x64(True):
-        given = {name: jnp.asarray(one) for name, one in zip(net.weights, weights, strict=True)}
+        given = {name: jnp.asarray(weight) for name, weight in zip(net.weights, weights, strict=True)}
         x, error = jnp.asarray(inputs), jnp.asarray(output_error)
         output, pull = jax.vjp(lambda w: values_and_output(net, w, x)[1], given)
         (gradient,) = pull(error.reshape(output.shape))
-        down = jax.tree.map(lambda one: -one, gradient)
+        down = jax.tree.map(lambda part: -part, gradient)
         _, changes = jax.jvp(lambda w: values_and_output(net, w, x)[0], (given,), (down,))
         return [np.asarray(change) for change in changes]
 
 
 def along(branch, x, weights):
-    for one in branch:
-        x = MAPS[type(one)](one, x, weights)
+    for spec in branch:
+        x = MAPS[type(spec)](spec, x, weights)
     return x
 
 
-def _linear(one, x, weights):
-    return jnp.concatenate([_stencil(one, weight, x, weights[weight.name]) for weight in one.weights], axis=1)
+def _linear(spec, x, weights):
+    return jnp.concatenate([_stencil(spec, weight, x, weights[weight.name]) for weight in spec.weights], axis=1)
 
 
-def _stencil(one, weight, x, tensor):
+def _stencil(spec, weight, x, tensor):
     """sum over taps and groups of W[:, :, tap] x(p + offset), offsets from -((k - 1) // 2) on along every axis."""
     kernel = weight.shape[2:]
     if not kernel:
         return jnp.concatenate(_by_group(weight, x, tensor), axis=1)
     total = 0.0
     for tap in product(*map(range, kernel)):
-        offset = [one.dilation * (step - (taps - 1) // 2) for step, taps in zip(tap, kernel, strict=True)]
-        moved = _shifted(x, offset, one.padding)
+        offset = [spec.dilation * (step - (taps - 1) // 2) for step, taps in zip(tap, kernel, strict=True)]
+        moved = _shifted(x, offset, spec.padding)
         total = total + jnp.concatenate(_by_group(weight, moved, tensor[(slice(None), slice(None), *tap)]), axis=1)
     return total
 
@@ -87,30 +87,30 @@ def _shifted(x, offset, padding):
     return x
 
 
-def _bias(one, x, weights):
-    return x + weights[one.weight.name].reshape(1, -1, *[1] * (x.ndim - 2))
+def _bias(spec, x, weights):
+    return x + weights[spec.weight.name].reshape(1, -1, *[1] * (x.ndim - 2))
 
 
-def _gate(one, x, weights):
+def _gate(spec, x, weights):
     gating, gated = jnp.split(x, 2, axis=1)
-    return SIGMA[one.activation](gating) * gated
+    return SIGMA[spec.activation](gating) * gated
 
 
-def _normalisation(one, x, weights):
-    centred = x - x.mean(axis=1, keepdims=True) if one.kind == "layer" else x
-    return centred / jnp.sqrt((centred**2).mean(axis=1, keepdims=True) + one.epsilon)
+def _normalisation(spec, x, weights):
+    centred = x - x.mean(axis=1, keepdims=True) if spec.kind == "layer" else x
+    return centred / jnp.sqrt((centred**2).mean(axis=1, keepdims=True) + spec.epsilon)
 
 
-def _attention(one, x, weights):
+def _attention(spec, x, weights):
     flat = x.reshape(*x.shape[:2], -1)
     sites = flat.shape[2]
-    heads = [part.reshape(len(x), one.heads, -1, sites) for part in jnp.split(flat, 3, axis=1)]
+    heads = [part.reshape(len(x), spec.heads, -1, sites) for part in jnp.split(flat, 3, axis=1)]
     queries, keys, items = heads
     size = queries.shape[2]
-    if one.rotary:
+    if spec.rotary:
         queries, keys = _rotated(queries), _rotated(keys)
-    logits = jnp.einsum("bhci,bhcj->bhij", queries, keys) * size ** (-1.0 if one.scale == "inverse" else -0.5)
-    if one.causal:
+    logits = jnp.einsum("bhci,bhcj->bhij", queries, keys) * size ** (-1.0 if spec.scale == "inverse" else -0.5)
+    if spec.causal:
         logits = jnp.where(jnp.arange(sites)[:, None] >= jnp.arange(sites), logits, -jnp.inf)
     mixed = jnp.einsum("bhij,bhcj->bhci", jax.nn.softmax(logits, axis=-1), items)
     return mixed.reshape(len(x), -1, *x.shape[2:])
@@ -124,15 +124,15 @@ def _rotated(heads):
     return jnp.concatenate([pairs.real, pairs.imag], axis=2)
 
 
-def _pooling(one, x, weights):
+def _pooling(spec, x, weights):
     flat = x.reshape(*x.shape[:2], -1)
-    return flat.mean(axis=2) if one.kind == "mean" else flat[:, :, -1]
+    return flat.mean(axis=2) if spec.kind == "mean" else flat[:, :, -1]
 
 
 MAPS = {
     maps.Linear: _linear,
     maps.Bias: _bias,
-    maps.Pointwise: lambda one, x, weights: SIGMA[one.activation](x),
+    maps.Pointwise: lambda spec, x, weights: SIGMA[spec.activation](x),
     maps.Gate: _gate,
     maps.Normalisation: _normalisation,
     maps.Attention: _attention,

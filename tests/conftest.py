@@ -30,8 +30,8 @@ def smoke_runs(smoke):
     """The datasets of these runs, by the name of the run."""
     import xarray as xr
 
-    found = {}
+    runs = {}
     for path in sorted(smoke.glob("*.nc")):
         with xr.open_dataset(path, engine="h5netcdf") as stored:
-            found[path.stem] = stored.load()
-    return found
+            runs[path.stem] = stored.load()
+    return runs

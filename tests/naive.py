@@ -74,7 +74,7 @@ def visits(grid, kernel, padding, dilation):
     """Every tap, the site where it is applied and the site it reads."""
     for site in np.ndindex(*grid):
         for tap, step in taps_and_steps(kernel):
-            source = reached(site, [dilation * one for one in step], grid, padding)
+            source = reached(site, [dilation * length for length in step], grid, padding)
             if source is not None:
                 yield tap, site, source
 

@@ -39,13 +39,13 @@ def _simulations():
 @pytest.fixture(scope="module")
 def predicted():
     """Every variable that some net has at some level."""
-    found = set()
+    names = set()
     for net in NETS:
         for level in ("exact", "mean_field", "law"):
             for extra in EXTRAS:
                 with contextlib.suppress(ValueError):
-                    found |= set(mf.predict(net, level=level, **extra).data_vars)
-    return found
+                    names |= set(mf.predict(net, level=level, **extra).data_vars)
+    return names
 
 
 def test_every_quantity_has_a_prediction_or_says_why_not(predicted):

@@ -1,5 +1,6 @@
 """What the documents show runs as pasted: Python blocks whole, commands as far as their checks before any work."""
 
+import ast
 import re
 import shlex
 import subprocess
@@ -31,7 +32,9 @@ DOCUMENTS = {
 README = DOCUMENTS["README.md"]
 PYTHON = {name: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for name, text in DOCUMENTS.items()}
 # A command ends with its line, a comment or the backquote that closes it.
-COMMANDS = sorted({found.strip() for text in DOCUMENTS.values() for found in re.findall(r"python -m ([^`\n#]+)", text)})
+COMMANDS = sorted(
+    {command.strip() for text in DOCUMENTS.values() for command in re.findall(r"python -m ([^`\n#]+)", text)}
+)
 # Names that stand for one of many.
 PLACEHOLDERS = {"sims.NAME": "sims.looped_update", "NAME": "looped_update"}
 PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
@@ -50,7 +53,7 @@ def test_python_blocks_run_as_pasted(name, tmp_path, monkeypatch):
 
 def test_no_block_of_code_is_left_out():
     """Blocks are Python, which runs here, or indented commands; what a run prints is a block without a language."""
-    languages = {found for text in DOCUMENTS.values() for found in re.findall(r"^```(\w+)$", text, re.MULTILINE)}
+    languages = {language for text in DOCUMENTS.values() for language in re.findall(r"^```(\w+)$", text, re.MULTILINE)}
     assert languages == {"python"}
     unfenced = re.sub(r"^```.*?^```$", "", "\n".join(DOCUMENTS.values()), flags=re.DOTALL | re.MULTILINE)
     indented = re.findall(r"^    (?:import|from|[a-z_]+ =) .*$", unfenced, re.MULTILINE)
@@ -185,3 +188,27 @@ def test_the_command_and_the_library_carry_one_rate(capsys):
 def test_pasted_reports_are_as_short_as_printed_ones():
     (report,) = re.findall(r"^```\n(Question: .*?)^```", DOCUMENTS["docs/findings.md"], re.DOTALL | re.MULTILINE)
     assert max(map(len, report.splitlines())) <= LINE
+
+
+# Sections of entries that begin with names; their other lines are indented further, or the site takes them for entries.
+ENTRIES = re.compile(r"^(?:Args|Attributes|Raises|Warns):\n((?: {4}.*\n?)+)", re.MULTILINE)
+ENTRY = re.compile(r"    (?: |\w+(?:, \w+)*:(?: |$))")
+SECOND_ERROR = re.compile(r"\. \w+(?:Error|Warning)(?:, \w+Error)*: ")
+
+
+def _lost(docstring):
+    """Lines of entries that the site would drop or misread: no names begin them, or the entry of a second error."""
+    lines = [line for section in ENTRIES.findall(docstring) for line in section.splitlines()]
+    return [line for line in lines if not ENTRY.match(line) or SECOND_ERROR.search(line)]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "meanfield").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_entry_of_a_docstring_is_lost_on_the_site(path):
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert [line for node in nodes for line in _lost(ast.get_docstring(node) or "")] == []
+
+
+def test_entries_that_the_site_loses_are_found():
+    assert _lost("It is so.\n\nRaises:\n    ValueError: a width\n    of zero.\n") == ["    of zero."]
+    assert _lost("It is so.\n\nRaises:\n    ValueError: zero. MemoryError: too much.\n") != []
+    assert _lost("It is so.\n\nArgs:\n    width, depth: counts,\n        in all.\n    rule:\n        any.\n") == []

@@ -63,6 +63,17 @@ def test_rooms_are_small(path):
             assert node.end_lineno - start <= 45, f"{node.name} is long"
 
 
+# Words that say of a local that it is something, not what it is.
+VAGUE = {"one", "found", "beside"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_locals_say_what_they_hold(path):
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name)}
+    assert not (bound | {node.arg for node in nodes if isinstance(node, ast.arg)}) & VAGUE
+
+
 OUTSIDE = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("sims", "figures")]
 
 
@@ -132,9 +143,9 @@ def test_every_quantity_is_fully_described(quantity):
 
 def test_every_folder_of_code_is_a_package_that_is_installed():
     """What is installed is found by its top folder's name, as far down as folders say that they are packages."""
-    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
     folders = {path.parent for path in MODULES}
-    assert {f"{folder.relative_to(ROOT).parts[0]}*" for folder in folders} == set(found)
+    assert {f"{folder.relative_to(ROOT).parts[0]}*" for folder in folders} == set(packages)
     assert all((folder / "__init__.py").exists() for folder in folders)
 
 
@@ -150,7 +161,11 @@ def test_sections_of_the_theory_that_are_named_are_there():
     assert sections == list(range(1, len(sections) + 1))
     texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in REFERRING}
     named = {name: _numbers(" ".join(REFERENCE.findall(text))) for name, text in texts.items()}
-    assert {name: sorted(found - {*sections}) for name, found in named.items() if found - {*sections}} == {}
+    assert {
+        name: sorted(sections_named - {*sections})
+        for name, sections_named in named.items()
+        if sections_named - {*sections}
+    } == {}
     assert set().union(*named.values()) | _numbers(" ".join(re.findall(r"\(sections? ([\d, ]+)\)", theory))) <= {
         *sections
     }
@@ -180,11 +195,13 @@ def test_neither_road_names_a_family(path):
 def test_no_module_imports_itself_by_way_of_others():
     """But for the table of contents, which loads what it names when it is asked for."""
     names = {_module(path): path for path in MODULES if path.name != "__init__.py"}
-    arrows = {name: {found for found in _imports(path) if found in names} - {name} for name, path in names.items()}
+    arrows = {
+        name: {imported for imported in _imports(path) if imported in names} - {name} for name, path in names.items()
+    }
     while arrows:
-        last = {name for name, found in arrows.items() if not found & set(arrows)}
+        last = {name for name, imported in arrows.items() if not imported & set(arrows)}
         assert last, f"a circle among {sorted(arrows)}"
-        arrows = {name: found for name, found in arrows.items() if name not in last}
+        arrows = {name: imported for name, imported in arrows.items() if name not in last}
 
 
 def _module(path):

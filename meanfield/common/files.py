@@ -13,8 +13,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; SIGTERM waits for it.
 
     Raises:
-        IsADirectoryError: ``path`` is a folder. OSError: the disk is full or refuses the file, with the path and the
-            reason. An earlier file at ``path`` stays as it was.
+        IsADirectoryError: ``path`` is a folder.
+        OSError: the disk is full or refuses the file, with the path and the reason. An earlier file at ``path`` stays
+            as it was.
     """
     _require_no_folder(path)
     with termination_held(), _named(path):
@@ -33,7 +34,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_text_whole(path: Path, text: str) -> None:
     """Write a text file as `write_whole` does."""
-    write_whole(path, lambda whole: whole.write_text(text, encoding="utf-8"))
+    write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
 
 def require_file(path: Path) -> None:

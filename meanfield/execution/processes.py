@@ -35,7 +35,7 @@ def pool(count: int, prepare: Callable[..., None], *arguments: Any) -> Iterator[
         ChildProcessError: a process was killed, or none could begin.
     """
     leave_import()
-    others, context = set(active_children()), get_context("spawn")
+    already_running, context = set(active_children()), get_context("spawn")
     begun = context.Semaphore(0)
     ready: dict[str, Any] = {"initializer": _begin, "initargs": (begun, prepare, *arguments)}
     executor = ProcessPoolExecutor(count, mp_context=context, **ready)
@@ -43,7 +43,7 @@ def pool(count: int, prepare: Callable[..., None], *arguments: Any) -> Iterator[
         yield executor
     except BaseException as error:
         with interrupts_held():
-            _stop([process for process in active_children() if process not in others])
+            _stop([process for process in active_children() if process not in already_running])
         if isinstance(error, BrokenProcessPool):
             raise ChildProcessError(KILLED if begun.acquire(block=False) else UNGUARDED) from None
         raise

@@ -48,8 +48,8 @@ class Run:
 
     def chunks(self) -> list[Chunk]:
         """The plan of this run."""
-        whole = Chunk(self.net, self.measure, self.seed, 0, self.draws)
-        return chunks.plan(whole, self.measure.operations(self.net), self.measure.multiple(self.net))
+        all_draws = Chunk(self.net, self.measure, self.seed, 0, self.draws)
+        return chunks.plan(all_draws, self.measure.operations(self.net), self.measure.multiple(self.net))
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
@@ -92,8 +92,8 @@ def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -
     pieces = {index: store.load(chunk.key) if store else None for index, chunk in enumerate(plan)}
     missing = [(index, plan[index]) for index, piece in pieces.items() if piece is None]
     done = len(plan) - len(missing)
-    shown = tqdm(total=len(plan), initial=done, unit="chunk", delay=2, disable=None, leave=False)
-    with shown as progress, closing(_computed(missing, workers)) as computed:
+    bar = tqdm(total=len(plan), initial=done, unit="chunk", delay=2, disable=None, leave=False)
+    with bar as progress, closing(_computed(missing, workers)) as computed:
         for index, piece in computed:
             if store:
                 store.save(plan[index].key, piece)

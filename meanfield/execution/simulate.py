@@ -66,8 +66,9 @@ def simulate(
 
     Raises:
         TypeError, ValueError: not a net, a net that a measure does not serve, bad counts, options or inputs.
-        MemoryError: more than the machine has. ModuleNotFoundError, OSError: a backend without its library or its
-        device. All before any work. OverflowError: the numbers of a draw leave the range of floats.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device; like all above, before any work.
+        OverflowError: the numbers of a draw leave the range of floats.
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
     """
@@ -157,12 +158,12 @@ def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
     if options.get("weights") == "gram":
         require_gram_process(net)
     kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
-    own, others = _split(kinds[0], options)
+    own, foreign = _split(kinds[0], options)
     defaults = {field.name: field.default for field in fields(kinds[1])}
-    for name, value in others.items():
+    for name, value in foreign.items():
         if name not in defaults:
-            known = ", ".join(field.name for field in fields(kinds[0]))
-            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {known}")
+            options_known = ", ".join(field.name for field in fields(kinds[0]))
+            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {options_known}")
         if value != defaults[name]:
             raise ValueError(REFUSED[name].format(name=name, value=value, family=type(net).__name__))
     measure: Measure = kinds[0](**own)

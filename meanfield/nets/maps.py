@@ -71,10 +71,10 @@ class Linear:
         require_choice("padding", self.padding, PADDINGS)
         require_count("dilation", self.dilation, why="sites between two taps of a stencil")
         for weight in self.weights:
-            taken = weight.shape[1] * weight.groups
-            if taken != below or weight.shape[0] % weight.groups or weight.shape[2:] != self.kernel:
+            channels = weight.shape[1] * weight.groups
+            if channels != below or weight.shape[0] % weight.groups or weight.shape[2:] != self.kernel:
                 raise ValueError(
-                    f"weight {weight.name!r} of shape {weight.shape} in {weight.groups} group(s) takes {taken} "
+                    f"weight {weight.name!r} of shape {weight.shape} in {weight.groups} group(s) takes {channels} "
                     f"channels and a kernel {weight.shape[2:]}; {below} channels and a kernel {self.kernel} stand "
                     "below it"
                 )

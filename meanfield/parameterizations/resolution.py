@@ -41,8 +41,8 @@ def transfer_hyperparameters(
         steps it.
 
     Raises:
-        TypeError, ValueError: an unknown name; a width or depth that is no count; a base value that is negative
-            or not finite; roles or hyperparameters that the table does not define.
+        TypeError, ValueError: an unknown name; a width or depth that is no count; a base value that is negative or not
+            finite; roles or hyperparameters that the table does not define.
 
     Source: Zheng et al. 2026, sections 4.1 and 4.4, tables 1, 3 .. 7 and 9 .. 13.
     """

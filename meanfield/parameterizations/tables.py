@@ -59,8 +59,8 @@ class Table:
 
     def hyperparameters(self, optimizer: str) -> tuple[str, ...]:
         """The hyperparameters of this optimizer; an epsilon belongs to the optimizer that its row names."""
-        others = {f"{name}_epsilon" for name in OPTIMIZERS if name != optimizer}
-        return tuple(name for name in HYPERPARAMETERS if name in self.rows and name not in others)
+        foreign_epsilons = {f"{name}_epsilon" for name in OPTIMIZERS if name != optimizer}
+        return tuple(name for name in HYPERPARAMETERS if name in self.rows and name not in foreign_epsilons)
 
 
 def _table(number: int, *optimizers: str, **rows: str) -> Table:

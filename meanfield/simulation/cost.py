@@ -73,12 +73,12 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     places = net.places
     columns = overlap_method(net).columns
     products = _products(net)
-    widest = max(max(one.below, one.above) for one in products)
-    taps = max(one.taps for one in products)
+    widest = max(max(product.below, product.above) for product in products)
+    taps = max(product.taps for product in products)
     held = sum(prod(shape) for shape in net.weight_shapes)
     if weights == "lazy":
         held = _lazy_numbers_held(net)
-    kept = (_kept_by_maps(net) + columns * (net.first_channels + sum(one.above for one in products))) * places
+    kept = (_kept_by_maps(net) + columns * (net.first_channels + sum(product.above for product in products))) * places
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
     working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
@@ -123,35 +123,35 @@ class Product:
 
 def _products(net: Net) -> list[Product]:
     """Those of the depth units, from the input up."""
-    found = []
-    for unit, place, one in uses(net.units):
-        if isinstance(one, Linear):
-            of, above = one.weights, sum(weight.shape[0] for weight in one.weights)
+    products = []
+    for unit, place, spec in uses(net.units):
+        if isinstance(spec, Linear):
+            of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
-            found.append(Product(of, of[0].shape[1] * of[0].groups, above, one.taps, len(of), gated))
-    return found
+            products.append(Product(of, of[0].shape[1] * of[0].groups, above, spec.taps, len(of), gated))
+    return products
 
 
 def _kept_by_maps(net: Net) -> int:
     """Numbers per sample and site of the values that maps are given, the last value, and what maps keep besides."""
     given, remade = net.value_channels[-1], False
     for unit, below in zip(net.units, net.value_channels, strict=False):
-        for one, channels in channels_by_map(unit, below):
+        for spec, channels in channels_by_map(unit, below):
             given += 0 if remade else channels
-            remade = operation_of(one).remade
+            remade = operation_of(spec).remade
     return given + sum(_own_kept(net))
 
 
 def _own_kept(net: Net) -> list[int]:
     """Numbers per sample and site that every map of the depth units keeps besides its input."""
     pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
-    return [operation_of(one).kept(one, channels, net.sites) for one, channels in pairs]
+    return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in pairs]
 
 
 def _own_products(net: Net) -> float:
     """Operations of the products of values with values in one draw, such as those of attention."""
     pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
-    counts = [operation_of(one).products(one, channels, net.sites) for one, channels in pairs]
+    counts = [operation_of(spec).products(spec, channels, net.sites) for spec, channels in pairs]
     columns = overlap_method(net).columns
     return float(net.places * sum(up + columns * column for up, column in counts))
 
@@ -160,13 +160,13 @@ def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """Per product, (columns asked from the right, from the left), and itself."""
     places, products = net.places, _products(net)
     probed = overlap_method(net).name == "probes"
-    found = []
+    matrices = []
     for layer, product in enumerate(products):
         # A probe at a layer goes down and comes back up through every matrix below.
         errors = (overlap_method(net).columns + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
-        found.append((asked, product))
-    return found
+        matrices.append((asked, product))
+    return matrices
 
 
 def _lazy_numbers_held(net: Net) -> int:
@@ -194,7 +194,9 @@ def _lazy_numbers_held(net: Net) -> int:
 
 def _lazy_effort(net: Net) -> float:
     """Time of a lazily revealed draw, in elements of a dense one: an answer has as many fresh numbers as elements."""
-    return LAZY_EFFORT * sum(right * one.above + left * one.asked_below for (right, left), one in _matrices(net))
+    return LAZY_EFFORT * sum(
+        right * product.above + left * product.asked_below for (right, left), product in _matrices(net)
+    )
 
 
 def draw_operations(net: Net, weights: str = "dense") -> float:
@@ -206,28 +208,29 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
         return GRAM_OPERATIONS * len(net.units)
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * _lazy_effort(net) + _own_products(net)
-    first, *others = _products(net)
+    first, *above_first = _products(net)
     places, columns = net.places, overlap_method(net).columns
-    passes = sum(_operations(one, places, columns) for one in others) + _operations(first, places, columns, first=True)
+    passes = _operations(first, places, columns, first=True)
+    passes += sum(_operations(product, places, columns) for product in above_first)
     passes += _own_products(net)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(_kernel_operations(one, places) for one in others)
+        return passes + sum(_kernel_operations(product, places) for product in above_first)
     if method == "probes":
-        up_to = list(accumulate(_operations(one, places, 1) for one in others))
-        return passes + sum(up_to) + (len(others) + 1) * _operations(first, places, 1, first=True)
+        up_to = list(accumulate(_operations(product, places, 1) for product in above_first))
+        return passes + sum(up_to) + (len(above_first) + 1) * _operations(first, places, 1, first=True)
     return passes
 
 
-def _operations(one: Product, places: int, columns: int, first: bool = False) -> float:
+def _operations(product: Product, places: int, columns: int, first: bool = False) -> float:
     """A product's share: forward, back and along for every column, and its own update; the first carries none."""
-    carried = 2 * one.above * one.fan_in * places * (1 if first else 1 + 2 * columns)
-    return carried + min(own_update_operations(places, one.below, one.taps, one.above * columns))
+    carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)
+    return carried + min(own_update_operations(places, product.below, product.taps, product.above * columns))
 
 
-def _kernel_operations(one: Product, places: int) -> float:
+def _kernel_operations(product: Product, places: int) -> float:
     """Carrying the tangent kernel through a product, its columns and then its rows."""
-    return 2 * one.above * one.fan_in * places * places * (one.below + one.above)
+    return 2 * product.above * product.fan_in * places * places * (product.below + product.above)
 
 
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:
@@ -242,5 +245,5 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
 
 def _patch_numbers(net: Net, columns: int) -> int:
     products = _products(net)
-    widest = max(max(one.below, one.above) for one in products)
-    return widest * max(one.taps for one in products) * columns * net.places
+    widest = max(max(product.below, product.above) for product in products)
+    return widest * max(product.taps for product in products) * columns * net.places

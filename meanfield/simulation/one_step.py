@@ -59,8 +59,9 @@ def one_step(
 
     Raises:
         TypeError, ValueError: what is no net, an array of the wrong shape or with values that are not finite real
-            numbers, an unknown backend or precision. ModuleNotFoundError, OSError: a backend without its library or its
-            device. OverflowError: changes outside the range of floats.
+            numbers, an unknown backend or precision.
+        ModuleNotFoundError, OSError: a backend without its library or its device.
+        OverflowError: changes outside the range of floats.
 
     Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
     """

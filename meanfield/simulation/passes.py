@@ -167,11 +167,11 @@ def backward(state: Forward, error: Any, last: int, into: Errors | None = None) 
     return errors
 
 
-def _added(below: Any, others: Any, above: Any) -> Any:
+def _added(below: Any, term: Any, above: Any) -> Any:
     """The sum, in place where ``below`` is no array that something above still holds."""
     if below is above:
-        return below + others
-    below += others
+        return below + term
+    below += term
     return below
 
 

@@ -112,10 +112,10 @@ def predict(
         require_net(architecture, loops=True)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
-    known: Any = inputs if isinstance(architecture, Loop) else checked_inputs(architecture, inputs)
-    chosen = _level(architecture, level, Options() if isinstance(architecture, Loop) else Options(inputs=known))
+    checked: Any = inputs if isinstance(architecture, Loop) else checked_inputs(architecture, inputs)
+    level_asked = _level(architecture, level, Options() if isinstance(architecture, Loop) else Options(inputs=checked))
     options = Options(
-        inputs=known,
+        inputs=checked,
         batch=batch,
         loss=loss,
         pairs=pairs,
@@ -123,9 +123,9 @@ def predict(
         correlations=correlations,
         by_site=by_site,
     )
-    if why := chosen.serves(architecture, options):
+    if why := level_asked.serves(architecture, options):
         raise ValueError(why)
-    return chosen.predict(architecture, options)
+    return level_asked.predict(architecture, options)
 
 
 def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:

@@ -105,24 +105,24 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
         raise ValueError(
             f"the nets are of two families, {family(start)} and {family(end)}; a learning rate carries over within one"
         )
-    refusals = {name: why for name, known in RULES.items() if (why := known.refusal(start, end))}
+    refusals = {name: why for name, candidate in RULES.items() if (why := candidate.refusal(start, end))}
     logs = {name: RULES[name].log_ratio(start, end) for name in _wanted(rule, start, end, refusals)}
-    chosen, reason = _chosen(logs, start, end) if rule == AUTO else (rule, "asked for")
+    rule_used, reason = _chosen(logs, start, end) if rule == AUTO else (rule, "asked for")
     rates = {name: _times(rate, change, name) for name, change in logs.items()}
     interval = None
     if "typical" in logs:
         low, high = TYPICAL.log_interval(start, end)
         interval = _times(rate, low, "typical"), _times(rate, high, "typical")
     return Transfer(
-        rate=rates[chosen],
-        rule=chosen,
+        rate=rates[rule_used],
+        rule=rule_used,
         reason=reason,
         rates=rates,
         refusals=refusals,
         interval=interval,
-        error=TYPICAL.log_error(start, end) if chosen == "typical" else 0.0,
+        error=TYPICAL.log_error(start, end) if rule_used == "typical" else 0.0,
         premises=premises(end),
-        warnings=unmet_premises(chosen, start, end),
+        warnings=unmet_premises(rule_used, start, end),
     )
 
 
@@ -134,8 +134,8 @@ def _wanted(rule: str, start: Net, end: Net, refusals: Mapping[str, str]) -> lis
         return [rule]
     serving = [name for name in RULES if name not in refusals]
     if not set(serving) - {"power_law"}:
-        others = f"; rule 'power_law' does: {RULES['power_law'].title}" if serving else ""
-        raise ValueError(f"no rule knows these nets at their own depth: {refusals['finite_depth']}{others}")
+        hint = f"; rule 'power_law' does: {RULES['power_law'].title}" if serving else ""
+        raise ValueError(f"no rule knows these nets at their own depth: {refusals['finite_depth']}{hint}")
     deep = max(depth_over_width(net) for net in (start, end)) > SHALLOW
     return [name for name in serving if name != "typical" or deep]
 

@@ -60,19 +60,19 @@ class FiniteDepth(Rule):
         for net in (start, end):
             if isinstance(net, Sequential) and net.is_pooled and (why := pooled_theory_refusal(net)):
                 return why
-        other = differing(start, end, SIZES)
-        if "inputs" in other:
+        differences = differing(start, end, SIZES)
+        if "inputs" in differences:
             return (
                 "the nets differ in inputs, and outputs of several samples do not add up as labels do, which this rule "
                 "follows; compare predict(net, level='mean_field', batch=meanfield.Batch()) of both"
             )
         correction = log_output_correction(start, end)
-        if not set(other) & set(AT_OUTPUT) or abs(correction) < log(MOST_CORRECTION):
+        if not set(differences) & set(AT_OUTPUT) or abs(correction) < log(MOST_CORRECTION):
             return ""
-        known = "by an unknown factor" if isnan(correction) else f"by a factor of {exp(correction):.2g}"
+        factor = "by an unknown factor" if isnan(correction) else f"by a factor of {exp(correction):.2g}"
         return (
-            f"the nets differ in {', '.join(other)}, and the output term, which this rule leaves out, would change the "
-            f"rate {known}; take rule 'exact' where it serves, or nets that differ in depth and width"
+            f"the nets differ in {', '.join(differences)}, and the output term, which this rule leaves out, would "
+            f"change the rate {factor}; take rule 'exact' where it serves, or nets that differ in depth and width"
         )
 
     def log_ratio(self, start: Net, end: Net) -> float:
@@ -86,8 +86,8 @@ class PowerLaw(Rule):
     title = "power law"
 
     def refusal(self, start: Net, end: Net) -> str:
-        if other := differing(start, end, SIZES):
-            values = [f"{name} ({getattr(start, name)!r} and {getattr(end, name)!r})" for name in other]
+        if differences := differing(start, end, SIZES):
+            values = [f"{name} ({getattr(start, name)!r} and {getattr(end, name)!r})" for name in differences]
             return f"the nets differ in {', '.join(values)}, and a power of the depth knows depth alone"
         if isnan(learning_rate_exponent(start)):
             return (

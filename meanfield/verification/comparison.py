@@ -36,8 +36,9 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
         made here.
 
     Raises:
-        TypeError: what is no dataset. ValueError: datasets of different nets or layers, saying in what they differ, or
-        without a measured quantity that both hold.
+        TypeError: what is no dataset.
+        ValueError: datasets of different nets or layers, saying in what they differ, or without a measured quantity
+            that both hold.
     """
     for which, given in (("measured", measured), ("predicted", predicted)):
         if not isinstance(given, xr.Dataset):

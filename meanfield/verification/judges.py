@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
@@ -169,6 +170,8 @@ class Judge(Generic[P]):
     """One claim with its rival, decided by a function; called as that function is, it gives the finding."""
 
     def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling]) -> None:
+        if sys.flags.optimize > 1:
+            raise ValueError("python -OO strips docstrings, where claims are stated; run python, or python -O")
         self.judges, self.decide = judges, decide
         paragraph = " ".join((inspect.getdoc(decide) or "").split("\n\n")[0].split())
         said = SENTENCES.fullmatch(paragraph)

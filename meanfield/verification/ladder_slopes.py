@@ -99,10 +99,10 @@ def mean_over_draws(values: ArrayLike, power: int) -> Array:
     """
     powers = np.asarray(values, float) ** power
     draws = powers.shape[1]
-    whole = powers.mean(axis=1, keepdims=True)
-    left_out = (whole * draws - powers) / (draws - 1)
+    mean = powers.mean(axis=1, keepdims=True)
+    left_out = (mean * draws - powers) / (draws - 1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # what is not finite is none of the slope's
-        pseudo = draws * np.log(whole) - (draws - 1) * np.log(left_out)
+        pseudo = draws * np.log(mean) - (draws - 1) * np.log(left_out)
         return np.asarray(np.exp(pseudo / power))
 
 

@@ -65,8 +65,8 @@ def _fit(source: str, rates: dict[int, float]) -> MeasuredSlope:
 
 def judged_slopes() -> list[MeasuredSlope]:
     """Those on which a verdict can rest: the mean of table 1, and the two sweeps whose depths are printed."""
-    whole, *_by_architecture, vit, audio = measured_slopes()
-    return [whole, vit, audio]
+    all_architectures, *_by_architecture, vit, audio = measured_slopes()
+    return [all_architectures, vit, audio]
 
 
 def printed_exponents(architecture: Any) -> dict[str, float]:

@@ -48,8 +48,8 @@ def measure(options: argparse.Namespace, results: Results, nets: dict[str, MLP],
     ]
     measured = results.draw([seeded_run(options, net, ActivationStatistics(), label) for net, label in runs])
     deepest = measured[2 * len(depths) - 1 :: 2 * len(depths)]
-    scales = over(axes, [taken(one, *SCALES) for one in measured])
-    energies = over({"case": list(nets)}, [taken(one, *ENERGIES) for one in deepest], "layer")
+    scales = over(axes, [taken(drawn, *SCALES) for drawn in measured])
+    energies = over({"case": list(nets)}, [taken(drawn, *ENERGIES) for drawn in deepest], "layer")
     return xr.merge([scales, energies, predicted(nets, depths[-1])]).assign_attrs(attributes(options, "outputs"))
 
 
@@ -73,7 +73,7 @@ def predicted(nets: Mapping[str, MLP], drawn: int) -> xr.Dataset:
     """By case: scales and energies over layers 1 .. FAR, corrections up to the deepest drawn layer, a CNN's scales."""
     axes: Axes = {"case": list(nets)}
     corrections = [chain_corrections(replace(net, depth=drawn)) for net in nets.values()]
-    by_drawn = [{f"{name}_correction": getattr(one, name) for name in ENERGIES} for one in corrections]
+    by_drawn = [{f"{name}_correction": getattr(correction, name) for name in ENERGIES} for correction in corrections]
     images = [{"cnn_scale_mean_field": _image_scales(net)} for net in nets.values()]
     far = over(axes, [_far(replace(net, depth=FAR)) for net in nets.values()], "layers")
     parts = [far, over(axes, by_drawn, "layer"), over(axes, images, "cnn_layers")]

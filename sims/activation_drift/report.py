@@ -34,7 +34,7 @@ def _drift_table(dataset: xr.Dataset) -> str:
 
     def cells(at: xr.Dataset) -> list[str]:
         gain, variance = float(at["gain"]), float(at["weight_variance"])
-        shown = [f"{gain:.4f}", f"{variance:.4f}", f"{variance * gain:.4f}"]
+        texts = [f"{gain:.4f}", f"{variance:.4f}", f"{variance * gain:.4f}"]
         for name, unit in ((claims.ENERGIES[0], 1.0), (claims.ENERGIES[1], variance)):
             top, mean_field = at.sel(layer=last), unit * at[f"{name}_mean_field"]
             there = float(mean_field.sel(layers=last))
@@ -42,8 +42,8 @@ def _drift_table(dataset: xr.Dataset) -> str:
             mean, stderr = (unit * float(top[f"{name}{end}"]) for end in ("", "_stderr"))
             off = signed((mean - corrected) / stderr if stderr > 1e-12 else 0.0)
             values = [f"{there:.4f}", f"{corrected:.4f}", off, number(float(mean_field.sel(layers=far)))]
-            shown += [drawn(top, name, unit), *values]
-        return shown
+            texts += [drawn(top, name, unit), *values]
+        return texts
 
     each = ["mean field", "with 1/n", "s.e.", f"at {far}"]
     header = ["case", "q", "sigma_W^2", "gain at 1", [f"energy at {last}", *each], [f"gain at {last}", *each]]
@@ -55,12 +55,12 @@ def _scale_table(dataset: xr.Dataset) -> str:
     depths = dataset["depth"].values
 
     def cells(at: xr.Dataset) -> list[str]:
-        found, shown = extrapolated(at, claims.LABEL_SCALE), []
-        for depth, log_scale, stderr in zip(depths, found.log_scale, found.stderr, strict=True):
+        law, texts = extrapolated(at, claims.LABEL_SCALE), []
+        for depth, log_scale, stderr in zip(depths, law.log_scale, law.stderr, strict=True):
             scale, theory = float(np.exp(log_scale)), float(at[f"{claims.LABEL_SCALE}_mean_field"].sel(layers=depth))
             off = signed((log_scale - np.log(theory)) / stderr)
-            shown += [measured(scale, scale * stderr), number(theory), off]
-        return shown
+            texts += [measured(scale, scale * stderr), number(theory), off]
+        return texts
 
     header = ["case", *([f"L = {depth}", "mean field", "s.e."] for depth in depths)]
     return table(header, rows(dataset, ["case"], cells), "eta* of the label term")
@@ -84,8 +84,8 @@ def _slope_table(dataset: xr.Dataset) -> str:
 
 
 def _cnn_slope(at: xr.Dataset) -> float:
-    chosen = at["cnn_scale_mean_field"].sel(cnn_layers=list(COMMON_SWEEP)).values
-    return float("nan") if np.isnan(chosen).any() else float(np.polyfit(np.log(COMMON_SWEEP), np.log(chosen), 1)[0])
+    scale = at["cnn_scale_mean_field"].sel(cnn_layers=list(COMMON_SWEEP)).values
+    return float("nan") if np.isnan(scale).any() else float(np.polyfit(np.log(COMMON_SWEEP), np.log(scale), 1)[0])
 
 
 def _far_rate(at: xr.Dataset) -> float:

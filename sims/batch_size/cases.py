@@ -64,8 +64,8 @@ def _convolutional(options: argparse.Namespace, images: Any) -> list[Case]:
         for rho, words in noise
     ]
     plane = ConvNet(grid=options.image_grid, kernel=(3, 3), input_channels=images.shape[1], **shared)
-    shown, most = "photo" if options.images == "photo" else "images", min(LARGEST_IMAGES, len(images))
+    kind, most = "photo" if options.images == "photo" else "images", min(LARGEST_IMAGES, len(images))
     return on_noise + [
-        Case(f"ConvNet, {shown}, labels {words}", plane, Batch(**LABELS[words]), most, images)
+        Case(f"ConvNet, {kind}, labels {words}", plane, Batch(**LABELS[words]), most, images)
         for words in ("mean 0", "teacher")
     ]

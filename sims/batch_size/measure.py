@@ -48,7 +48,8 @@ def measure(options: argparse.Namespace, results: Results, cases: list[Case], ba
     ]
     measured = zip(places, results.draw(runs), strict=True)
     rows = {
-        (case.name, count): layer_means(terms, *TERMS) | theory.beside(case, count) for (case, count), terms in measured
+        (case.name, count): layer_means(terms, *TERMS) | theory.predicted_means(case, count)
+        for (case, count), terms in measured
     }
     axes: Axes = {"case": [case.name for case in cases], "batch": batches}
     missing = dict.fromkeys(next(iter(rows.values())), np.nan)

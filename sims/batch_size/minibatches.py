@@ -43,6 +43,6 @@ def sampled(seed: int) -> xr.Dataset:
         energy = np.array([np.square(population.change(batch)).mean() for batch in batches])
         square, correction = (np.trace(part) / len(part) for part in population.identity(size))
         drawn = {"": energy.mean(), "_stderr": energy.std(ddof=1) / np.sqrt(DRAWN_BATCHES)}
-        known = {"_identity": square + correction, "_limit": square}
-        rows.append({f"sampled_energy{end}": number for end, number in (drawn | known).items()})
+        expected = {"_identity": square + correction, "_limit": square}
+        rows.append({f"sampled_energy{end}": number for end, number in (drawn | expected).items()})
     return over({"sampled_batch": list(SIZES)}, rows)

@@ -76,13 +76,13 @@ def _terms(dataset: xr.Dataset) -> str:
 def _outputs(dataset: xr.Dataset) -> str:
     """Output over label term, fully-connected nets."""
     leading = (dataset["output_term_mean_field"] / dataset["label_term_mean_field"]).isel(batch=-1)
-    chosen = dataset.assign(leading=leading).isel(case=np.flatnonzero(np.isfinite(leading.values)))
+    with_outputs = dataset.assign(leading=leading).isel(case=np.flatnonzero(np.isfinite(leading.values)))
 
     def cells(at: xr.Dataset) -> list[str]:
         return [*map(number, (at["output_term"] / at["label_term"]).values), predicted(at, "leading")]
 
     title = "Output over label term A/B by batch size; leading order in outputs x depth / width at the largest"
-    return table(["A/B", *_sizes(dataset), "leading order"], rows(chosen, ["case"], cells), title)
+    return table(["A/B", *_sizes(dataset), "leading order"], rows(with_outputs, ["case"], cells), title)
 
 
 def _depth(dataset: xr.Dataset) -> str:

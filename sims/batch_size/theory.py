@@ -24,11 +24,11 @@ ENDLESS = 10**6
 DEPTHS, DEPTH_BATCHES, WIDE = (150, 300), (1, 64, ENDLESS), 10**6
 
 
-def beside(case: Case, samples: int) -> dict[str, float]:
+def predicted_means(case: Case, samples: int) -> dict[str, float]:
     """Means over layers that theory gives: label term, output term, both allowances, and labels all alike."""
     net, inputs, rho = case.at(samples), case.inputs(samples), case.batch.input_correlation
-    known = predict(net, level="mean_field", inputs=inputs, batch=case.batch)
-    label = known["label_term"].values
+    limit = predict(net, level="mean_field", inputs=inputs, batch=case.batch)
+    label = limit["label_term"].values
     copies = np.ones((samples, samples, 1)) if net.padding != "circular" or inputs is not None else np.ones((2, 2, 1))
     alike = correlated_term(net, inputs, rho, copies)
     granted = _granted(net, inputs, rho, label)
@@ -38,7 +38,7 @@ def beside(case: Case, samples: int) -> dict[str, float]:
         "label_term_mean_field": float(label.mean()),
         "label_term_allowance": float(granted.mean()),
         "label_term_alike": float(alike.mean()),
-        "output_term_mean_field": float(known["output_term"].mean()) if "output_term" in known else np.nan,
+        "output_term_mean_field": float(limit["output_term"].mean()) if "output_term" in limit else np.nan,
     }
 
 
@@ -54,8 +54,8 @@ def _granted(net: Sequential, inputs: Any, rho: float, label: Any) -> Any:
         return finite_width_allowance(net, inputs, rho) * label
     layers = np.arange(1, net.depth + 1)
     walked = (layers + 1) * (2 * layers + 1) / (6 * layers) * (1 - rho**2) ** 2 / net.channels_by_layer[-1]
-    others = (net.inputs - 1) / net.inputs**2 * walked * _alone(net)
-    return finite_width_allowance(replace(net, inputs=1)) * label + others  # type: ignore[type-var]
+    from_others = (net.inputs - 1) / net.inputs**2 * walked * _alone(net)
+    return finite_width_allowance(replace(net, inputs=1)) * label + from_others  # type: ignore[type-var]
 
 
 def _taught_excess(net: Sequential, rho: float) -> Any:
@@ -88,11 +88,11 @@ def _floor(case: Case) -> dict[str, float]:
         return predict(case.at(samples), level="mean_field", batch=batch)
 
     left, own = (at(ENDLESS, batch) for batch in (case.batch, plain))
-    two, one = (at(samples, plain)["label_term"].mean() for samples in (2, 1))
+    of_pair, alone = (at(samples, plain)["label_term"].mean() for samples in (2, 1))
     return {
         "label_floor": max(0.0, float((left["label_term"] - own["label_term"]).mean())),
         "output_floor": float(left["output_term"].mean()) if "output_term" in left else np.nan,
-        "other_sample": 4 * float(two / one) - 1,
+        "other_sample": 4 * float(of_pair / alone) - 1,
     }
 
 

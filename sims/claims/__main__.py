@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> int:
     claims = chosen_claims(options.only)
     folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}"
     shared = RunOptions(options.preset, options.seed, options.workers, options.force)
-    found = evidence(claims, shared, folder)
-    results = [judged(claim, found) for claim in claims]
+    evidence_by_run = evidence(claims, shared, folder)
+    results = [judged(claim, evidence_by_run) for claim in claims]
     print(report.text(results))
-    written = report.write(results, found, folder, title=f"preset {options.preset}, seed {options.seed}")
+    written = report.write(results, evidence_by_run, folder, title=f"preset {options.preset}, seed {options.seed}")
     print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
     if options.record:
         print(f"recorded {record.keep(results, options.preset)}")

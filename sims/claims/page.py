@@ -21,11 +21,11 @@ figure { margin: 1.5rem 0; } img { max-width: 100%; background: white; } code { 
 """
 
 
-def page(results: Sequence[Result], found: Mapping[str, Evidence], title: str) -> str:
+def page(results: Sequence[Result], evidence: Mapping[str, Evidence], title: str) -> str:
     """Table of verdicts with links, one section per claim, then the figure and command of every simulation."""
     rows = "\n".join(map(_row, results))
     sections = "\n".join(map(_section, results))
-    figures = "\n".join(map(_figure, found.values()))
+    figures = "\n".join(map(_figure, evidence.values()))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>meanfield: verdicts</title><style>{STYLE}</style></head><body>
@@ -68,12 +68,13 @@ def _section(result: Result) -> str:
     )
 
 
-def _figure(one: Evidence) -> str:
-    image = b64encode(one.figure.read_bytes()).decode()
+def _figure(evidence: Evidence) -> str:
+    image = b64encode(evidence.figure.read_bytes()).decode()
     return (
-        f'<figure id="{one.run}"><h3>{one.run}</h3>'
-        f'<img alt="figure of {one.run}" src="data:image/png;base64,{image}">'
-        f"<figcaption><code>{escape(one.command)}</code>, dataset {escape(one.path.name)}</figcaption></figure>"
+        f'<figure id="{evidence.run}"><h3>{evidence.run}</h3>'
+        f'<img alt="figure of {evidence.run}" src="data:image/png;base64,{image}">'
+        f"<figcaption><code>{escape(evidence.command)}</code>, "
+        f"dataset {escape(evidence.path.name)}</figcaption></figure>"
     )
 
 

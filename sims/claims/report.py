@@ -20,12 +20,12 @@ def text(results: Sequence[Result]) -> str:
     return report(QUESTION, f"{_counts(results)}.", map(_entry, results))
 
 
-def write(results: Sequence[Result], found: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
+def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
     """Write all forms of the report, each file whole; their paths by name."""
     forms = {
         "json": json.dumps([record(result) for result in results], indent=2) + "\n",
         "md": markdown(results, title),
-        "html": page(results, found, title),
+        "html": page(results, evidence, title),
     }
     written = {suffix: folder / f"verdicts.{suffix}" for suffix in forms}
     for suffix, path in written.items():
@@ -37,8 +37,8 @@ def record(result: Result) -> dict[str, Any]:
     """One claim as data."""
     claim = result.claim
     findings = [
-        {"verdict": str(one.verdict), "claim": one.claim, "rival": one.rival, "evidence": one.evidence}
-        for one in result.findings
+        {"verdict": str(finding.verdict), "claim": finding.claim, "rival": finding.rival, "evidence": finding.evidence}
+        for finding in result.findings
     ]
     return {
         "id": claim.id,
@@ -67,7 +67,8 @@ def markdown(results: Sequence[Result], title: str) -> str:
     ]
     for result in results:
         evidence = "<br>".join(
-            f"{one.verdict}: {one.claim}; rival: {one.rival}; {one.evidence}" for one in result.findings
+            f"{finding.verdict}: {finding.claim}; rival: {finding.rival}; {finding.evidence}"
+            for finding in result.findings
         )
         replaced = dict(instead(result)).get("instead", "")
         cells = (result.claim.id, result.claim.statement, result.claim.source, result.verdict, evidence, replaced)

@@ -89,7 +89,7 @@ def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str
     for job in jobs.values():
         simulation(job.simulation).require_installed()  # an extra that is missing is told before an hour's work
     long, short = split(list(jobs.values()), run)
-    made = {one.run: one for one in (*_one_by_one(long, run, folder), *_side_by_side(short, run, folder))}
+    made = {outcome.run: outcome for outcome in (*_one_by_one(long, run, folder), *_side_by_side(short, run, folder))}
     return {name: made[name] for name in jobs}
 
 
@@ -120,15 +120,15 @@ def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Ev
     processes, alone = min(run.workers.here, len(jobs)), replace(run, workers=Workers(1))
     print(f"{len(jobs)} simulations, {processes} at a time; named when finished", file=sys.stderr)
     with closing(side_by_side(partial(_evidence, run=alone, folder=folder), jobs, processes)) as finished_ones:
-        for place, (index, one, said) in enumerate(finished_ones, start=1):
+        for place, (index, outcome, said) in enumerate(finished_ones, start=1):
             print(f"[{place}/{len(jobs)}] {jobs[index].title}\n{said}", end="", file=sys.stderr)
-            yield one
+            yield outcome
 
 
-def judged(claim: Claim, found: Mapping[str, Evidence]) -> Result:
+def judged(claim: Claim, made: Mapping[str, Evidence]) -> Result:
     """The claim's findings on these datasets."""
-    findings = tuple(check.judge(found[check.run].dataset) for check in claim.checks)
-    return Result(claim, findings, tuple(found[name].command for name in claim.runs))
+    findings = tuple(check.judge(made[check.run].dataset) for check in claim.checks)
+    return Result(claim, findings, tuple(made[name].command for name in claim.runs))
 
 
 def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:

@@ -70,7 +70,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     energies = Energies(inputs=inputs, **chosen_arrays(options))
     runs = [seeded_run(options, net, energies, f"depth {net.depth}") for net in nets]
     measured = zip(results.draw(runs), theory, strict=True)
-    rungs = [xr.merge([drawn, *known], combine_attrs="override") for drawn, known in measured]
+    rungs = [xr.merge([drawn, *predictions], combine_attrs="override") for drawn, predictions in measured]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),

@@ -54,8 +54,8 @@ def _net(dataset: xr.Dataset) -> ConvNet:
 
 
 def _answer(dataset: xr.Dataset) -> str:
-    whole, label = (claims.scale_slope(dataset, name) for name in claims.SCALED_TERM)
-    slopes = f"slope {whole.exponent:.3f} +- {whole.stderr:.3f}"
+    update, label = (claims.scale_slope(dataset, name) for name in claims.SCALED_TERM)
+    slopes = f"slope {update.exponent:.3f} +- {update.stderr:.3f}"
     alone = f"of the label term alone {label.exponent:.3f} +- {label.stderr:.3f}"
     return answer([claims.judge_transfer_rule(dataset)], f"{slopes}, {alone}")
 
@@ -71,12 +71,12 @@ def _layer_table(deepest: xr.Dataset) -> str:
         terms = [drawn(at, name) for name in ("output_term", "update_energy")]
         return [f"{float(at['finite_width_allowance']):.1%}", *label, *terms, *overlap]
 
-    beside = ("mean field", "s.e.", "beyond", "minima")
+    comparison = ("mean field", "s.e.", "beyond", "minima")
     header = [
         "layer",
-        ["allowance", "label term B", *beside],
+        ["allowance", "label term B", *comparison],
         ["output term A", "update energy S"],
-        ["overlap F", *beside],
+        ["overlap F", *comparison],
     ]
     law = deepest["overlap_energy_law"].attrs
     form = "l(l+1)(2l+1)/6" if law["equal_layers"] else "with layers weighted by their input channels"
@@ -86,10 +86,10 @@ def _layer_table(deepest: xr.Dataset) -> str:
 
 def _by_layer(at: xr.Dataset, name: str) -> list[str]:
     """Measured, mean field, difference in standard errors, those beyond the allowance, sum of minima."""
-    shown = against(at, name)
-    known = shown[-1] != MISSING
-    beyond = claims.against_values(at, name, at[f"{name}_mean_field"].values).worst if known else float("nan")
-    return [*shown, signed(beyond), predicted(at, f"{name}_law")]
+    texts = against(at, name)
+    has_theory = texts[-1] != MISSING
+    beyond = claims.against_values(at, name, at[f"{name}_mean_field"].values).worst if has_theory else float("nan")
+    return [*texts, signed(beyond), predicted(at, f"{name}_law")]
 
 
 def _notes(deepest: xr.Dataset, net: ConvNet) -> str:

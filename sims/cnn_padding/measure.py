@@ -58,15 +58,16 @@ def measure(
     side = sizes["far_squares"][-1]
     alone = [theory.far(sizes["far_lines"], sizes["far_squares"]), theory.papers_grid(side)]
     drawn = list(zip(nets, results.draw(runs), strict=True))
-    whole = [(net, measured) for net, measured in drawn if net.depth == deepest]
+    deepest_drawn = [(net, measured) for net, measured in drawn if net.depth == deepest]
+    by_site = [measured for net, measured in deepest_drawn if net.grid == profiled]
     axes: Axes = {
         "grid": list(dict.fromkeys(" x ".join(map(str, net.grid)) for net in nets)),
         "padding": list(theory.PADDINGS),
     }
     parts = [
-        over(axes | {"depth": sizes["depths"]}, [_scales(*one) for one in drawn]),
-        over(axes, [_terms(*one) for one in whole], "layer", "layer_other"),
-        theory.profile(options.channels, deepest, profiled, [one for net, one in whole if net.grid == profiled]),
+        over(axes | {"depth": sizes["depths"]}, [_scales(*net_and_draws) for net_and_draws in drawn]),
+        over(axes, [_terms(*net_and_draws) for net_and_draws in deepest_drawn], "layer", "layer_other"),
+        theory.profile(options.channels, deepest, profiled, by_site),
         theory.grids(nets),
         *alone,
         theory.missing(options.seed),

@@ -53,8 +53,8 @@ def _energy_table(dataset: xr.Dataset) -> str:
         return [*terms, _ratio(at, "label_term"), limit, _ratio(at, "update_energy")]
 
     by_layer = dataset.drop_dims("depth").sel(layer=dataset["depth"].values)
-    beside = ("mean field", "s.e.")
-    header = [["grid", "layer"], ["B zero", *beside], ["B circular", *beside], ["B ratio", "mean field", "S ratio"]]
+    theory = ("mean field", "s.e.")
+    header = [["grid", "layer"], ["B zero", *theory], ["B circular", *theory], ["B ratio", "mean field", "S ratio"]]
     title = f"Energies in nets of {dataset.sizes['layer']} layers, and ratios zero / circular"
     return table(header, rows(by_layer, ["grid", "layer"], cells), title)
 
@@ -74,7 +74,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
 
     def cells(at: xr.Dataset) -> list[str]:
         by_depth = [at.sel(depth=depth) for depth in depths]
-        ratios = [(_ratio(one, name), number(_quotient(one[f"{name}_mean_field"]))) for one in by_depth]
+        ratios = [(_ratio(at_depth, name), number(_quotient(at_depth[f"{name}_mean_field"]))) for at_depth in by_depth]
         slopes = fitted(claims.ratio_slope(at)), number(claims.theory_ratio_slope(at))
         return [cell for pair in (*ratios, slopes) for cell in pair]
 

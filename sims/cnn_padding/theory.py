@@ -73,9 +73,9 @@ def _followed(activation: str, grid: tuple[int, ...], kernel: tuple[int, ...]) -
     """One family on one grid, and some layers of its curve, evenly spread on a logarithmic axis."""
     limit = FEW_LAYERS if prod(grid) ** 2 > MANY_PAIRS else MANY_LAYERS
     loss = edge_loss(_net(grid, kernel=kernel, activation=activation), limit)
-    shown = np.unique(np.geomspace(1, len(loss.zero), CURVE_POINTS).round().astype(int))
+    layers_shown = np.unique(np.geomspace(1, len(loss.zero), CURVE_POINTS).round().astype(int))
     layers, ratios = np.full((2, CURVE_POINTS), np.nan)
-    layers[: len(shown)], ratios[: len(shown)] = shown, loss.ratio[shown - 1]
+    layers[: len(layers_shown)], ratios[: len(layers_shown)] = layers_shown, loss.ratio[layers_shown - 1]
     return {name: getattr(loss, name) for name in FAR_DEPTHS} | {
         "far_eigenvalue": transport_eigenvalue(grid, kernel),
         "far_boundary_fraction": mf.boundary_fraction(grid, kernel),
@@ -101,12 +101,12 @@ def missing(seed: int) -> xr.Dataset:
     for sites, stencil, rectangle in cases.values():
         random = np.clip(rng.normal(size=(FUNCTIONS, len(sites))), -1.0, 1.0)
         functions = np.concatenate([np.ones((1, len(sites))), random])
-        found = [missing_terms(sites, stencil, function / np.abs(function).max()) for function in functions]
+        by_function = [missing_terms(sites, stencil, function / np.abs(function).max()) for function in functions]
         rows.append(
             {
-                "missing_worst": max(terms.discrepancy for terms in found[1:]),
-                "missing_largest": found[0].discrepancy,
-                "missing_bound": found[0].bound,
+                "missing_worst": max(terms.discrepancy for terms in by_function[1:]),
+                "missing_largest": by_function[0].discrepancy,
+                "missing_bound": by_function[0].bound,
                 "set_sites": len(sites),
                 "set_taps": len(stencil),
                 "missing_circular": _on_a_torus(functions, *rectangle) if rectangle else np.nan,
@@ -130,12 +130,12 @@ def _cases() -> dict[str, tuple[list[tuple[int, ...]], list[tuple[int, ...]], An
         "line of 6, 5 taps": ((6,), (5,)),
     }
     rectangles |= {"8 x 8": ((8, 8), (3, 3)), "32 x 32": ((32, 32), (3, 3))}
-    found: dict[str, Any] = {name: (list(np.ndindex(*g)), offsets(k), (g, k)) for name, (g, k) in rectangles.items()}
+    cases: dict[str, Any] = {name: (list(np.ndindex(*g)), offsets(k), (g, k)) for name, (g, k) in rectangles.items()}
     square, plus = list(np.ndindex(8, 8)), [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)]
-    found["8 x 8, cross of 5"] = (square, plus, None)
-    found["L of 48 sites, 3 x 3"] = ([p for p in square if min(p) < 4], offsets((3, 3)), None)
-    found["every other site of a line, 3 taps"] = ([(2 * p,) for p in range(16)], offsets((3,)), None)
-    return found
+    cases["8 x 8, cross of 5"] = (square, plus, None)
+    cases["L of 48 sites, 3 x 3"] = ([p for p in square if min(p) < 4], offsets((3, 3)), None)
+    cases["every other site of a line, 3 taps"] = ([(2 * p,) for p in range(16)], offsets((3,)), None)
+    return cases
 
 
 def _net(grid: tuple[int, ...], **options: Any) -> ConvNet:

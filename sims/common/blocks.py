@@ -148,8 +148,8 @@ def training_run(
     given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
     shape = {"block_depth": options.block_depth, "activation": getattr(options, "activation", "linear")}
     net = block_net(given, width, depth, **shape)
-    whole = measure(optimizer=optimizer, hyperparameters=given, **training)
-    return Run(net, whole, options.draws, options.seed)
+    whole_measure = measure(optimizer=optimizer, hyperparameters=given, **training)
+    return Run(net, whole_measure, options.draws, options.seed)
 
 
 def require_rate(options: argparse.Namespace) -> None:
@@ -200,7 +200,7 @@ def measure_ladders(
         kept = [read(next(measured), run.net) for run in runs[along]]
         shape = (*(len(values) for values in axes.values()), len(sizes))
         for name, first in kept[0].items():
-            values = np.stack([one[name].values for one in kept]).reshape(*shape, *first.shape)
+            values = np.stack([part[name].values for part in kept]).reshape(*shape, *first.shape)
             parts[f"{name!s}_by_{along}"] = xr.DataArray(values, dims=(*axes, along, *first.dims), attrs=first.attrs)
         coords |= {along: sizes, **{str(name): values.values for name, values in kept[0].coords.items()}}
     return xr.Dataset(parts, coords)

@@ -93,9 +93,9 @@ def _that_change_numbers(given: Sequence[str]) -> list[str]:
     return kept
 
 
-def add_output_options(parser: argparse._ActionsContainer, beside: str = "the figure goes") -> None:
+def add_output_options(parser: argparse._ActionsContainer, companion: str = "the figure goes") -> None:
     """Options of every simulation: where to write."""
-    out = f"dataset to write, ending in .nc; {beside} beside it (default: results/NAME-HASH.nc)"
+    out = f"dataset to write, ending in .nc; {companion} beside it (default: results/NAME-HASH.nc)"
     parser.add_argument("--out", type=Path, help=out)
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
 
@@ -218,10 +218,10 @@ def _premises_in_one_line() -> Iterator[None]:
         if issubclass(category, PremiseWarning):
             print(f"warning: {message}", file=sys.stderr)
         else:
-            shown(message, category, *place, **options)
+            show_as_before(message, category, *place, **options)
 
     with warnings.catch_warnings():
-        shown, warnings.showwarning = warnings.showwarning, show
+        show_as_before, warnings.showwarning = warnings.showwarning, show
         yield
 
 

@@ -72,8 +72,8 @@ def layer_means(measured: xr.Dataset, *names: str) -> dict[str, float]:
 
 def suffixed(dataset: xr.Dataset, end: str, names: Iterable[str] | None = None) -> xr.Dataset:
     """These variables, or all of them, renamed NAME_end."""
-    chosen = dataset if names is None else dataset[list(names)]
-    return chosen.rename({name: f"{name}_{end}" for name in chosen.data_vars})
+    variables = dataset if names is None else dataset[list(names)]
+    return variables.rename({name: f"{name}_{end}" for name in variables.data_vars})
 
 
 def predictions(net: Any, levels: Iterable[str], inputs: Any = None) -> list[xr.Dataset]:

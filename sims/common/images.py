@@ -57,9 +57,9 @@ def images_from_file(name: str, grid: tuple[int, ...], samples: int | None, chan
     images = _channels_first(values.astype(float), grid, name)
     if values.shape[1:] == grid and len(values) > 1 and (samples == len(values) or channels == 1):
         images = images.swapaxes(0, 1)
-    for option, given, found in (("--samples", samples, len(images)), ("--input-channels", channels, images.shape[1])):
-        if given not in (None, found):
-            raise ValueError(f"{option} is {given}, but {name}, of shape {values.shape}, holds {found}")
+    for option, given, held in (("--samples", samples, len(images)), ("--input-channels", channels, images.shape[1])):
+        if given not in (None, held):
+            raise ValueError(f"{option} is {given}, but {name}, of shape {values.shape}, holds {held}")
     if not np.isfinite(images).all():
         raise ValueError(f"{name} holds NaN or infinite values; remove or fill them first")
     return standardised(images, len(grid), name)
@@ -134,8 +134,8 @@ def _read_npy(path: Path, array: str) -> Any:
 def _read_npz(path: Path, array: str) -> Any:
     with _readable(path, NPZ) as file, np.load(file, allow_pickle=False) as stored:
         names = list(stored)
-        found = {name: stored[name] for name in names if name == array or len(names) == 1}
-    return found[_pick(names, array, path)]
+        arrays = {name: stored[name] for name in names if name == array or len(names) == 1}
+    return arrays[_pick(names, array, path)]
 
 
 @contextmanager

@@ -59,8 +59,8 @@ def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, w
     import meanfield as mf
 
     for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
-        found = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, weights=weights, fixed_layers=fixed)
-        if (found["overlap_variance"].isel(layer=fixed) > 0).all():
+        overlaps = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, weights=weights, fixed_layers=fixed)
+        if (overlaps["overlap_variance"].isel(layer=fixed) > 0).all():
             return candidate
     raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")
 

@@ -111,8 +111,8 @@ class Results:
         dataset.attrs = {"provenance": provenance(), **shared, **dataset.attrs, **seed}
         dataset.attrs |= {"run": self.run_key, "command": self._command}
         # Not by HDF5 itself, which ends the program where the disk is full.
-        whole = dataset.to_netcdf(engine="h5netcdf")
-        write_whole(self.dataset_path, lambda path: path.write_bytes(whole))
+        file_bytes = dataset.to_netcdf(engine="h5netcdf")
+        write_whole(self.dataset_path, lambda path: path.write_bytes(file_bytes))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
 

@@ -23,7 +23,7 @@ def table(header: Sequence[str | Sequence[str]], rows: Sequence[Sequence[str]], 
     named = [[names] if isinstance(names, str) else list(names) for names in header]
     columns = zip(*([name for names in named for name in names], *rows), strict=True)
     keys, *groups = [list(islice(columns, len(names))) for names in named]
-    tables = [_lines(chosen) for chosen in _parted(keys, groups)]
+    tables = [_lines(columns_of_part) for columns_of_part in _parted(keys, groups)]
     return "\n".join([*_title(title), "\n\n".join(tables)])
 
 
@@ -33,7 +33,7 @@ def _parted(keys: list[Column], groups: list[list[Column]]) -> list[list[Column]
     for group in groups:
         parts += [group] if _width([*keys, *group]) <= LINE else [[column] for column in group]
     fewest = len(_packed(keys, parts, LINE))
-    return next(found for line in range(LINE + 1) if len(found := _packed(keys, parts, line)) == fewest)
+    return next(packing for line in range(LINE + 1) if len(packing := _packed(keys, parts, line)) == fewest)
 
 
 def _packed(keys: list[Column], parts: list[list[Column]], line: int) -> list[list[Column]]:

@@ -60,13 +60,13 @@ def _beside(run: Run) -> dict[str, float]:
     """Means over layers of NAME_mean_field and, under squared loss, of NAME_exact; NaN where there is no such level."""
     net, loss = run.net, run.measure.loss
     levels = {"mean_field": ("label_term", "output_term", "output_error"), "exact": ("label_term", "update_energy")}
-    known = {}
+    predictions = {}
     if not net.is_pooled:
-        known["mean_field"] = predict(net, level="mean_field", batch=run.measure.batch, loss=loss)
+        predictions["mean_field"] = predict(net, level="mean_field", batch=run.measure.batch, loss=loss)
         if loss == "squared":
-            known["exact"] = predict(net, level="exact")
+            predictions["exact"] = predict(net, level="exact")
     return {
-        f"{name}_{level}": float(known[level][name].mean()) if level in known else NAN
+        f"{name}_{level}": float(predictions[level][name].mean()) if level in predictions else NAN
         for level, names in levels.items()
         for name in names
     }

@@ -24,9 +24,9 @@ NETS = ("net", "head")
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     laws = [claims.depth_slope(dataset, "MLP", "he", loss) for loss in ("cross_entropy", "squared")]
-    other, squared = (f"{law.exponent:.3f} +- {law.stderr:.3f}" for law in laws)
+    entropic, squared = (f"{law.exponent:.3f} +- {law.stderr:.3f}" for law in laws)
     judged = [claims.judge_exponent(dataset), claims.judge_exponent_with_outputs(dataset)]
-    return answer(judged, f"slopes {other} against {squared} (MLP, He)")
+    return answer(judged, f"slopes {entropic} against {squared} (MLP, He)")
 
 
 def _terms(dataset: xr.Dataset) -> str:
@@ -52,12 +52,12 @@ def _ratios(dataset: xr.Dataset) -> str:
     """Label term and eta* under cross-entropy over those under squared loss."""
 
     def cells(at: xr.Dataset) -> list[str]:
-        shown = []
+        texts = []
         for name, power in (("label_term", 1.0), ("update_energy", -0.5)):
             logs, errors = (part.values for part in claims.scale_ratio(at, name))
             ratios = zip(np.exp(power * logs), errors, strict=True)
-            shown += [measured(float(ratio), float(abs(power) * error * ratio)) for ratio, error in ratios]
-        return shown
+            texts += [measured(float(ratio), float(abs(power) * error * ratio)) for ratio, error in ratios]
+        return texts
 
     depths = [int(depth) for depth in dataset["depth"].values]
     header = [[*NETS], [f"B, L = {depth}" for depth in depths], [f"eta*, L = {depth}" for depth in depths]]
@@ -69,11 +69,11 @@ def _ratios(dataset: xr.Dataset) -> str:
 def _slopes(dataset: xr.Dataset) -> str:
     def cells(at: xr.Dataset) -> list[str]:
         net, head = (str(at[name].values) for name in NETS)
-        chosen = product(("update_energy", "label_term"), ("squared", "cross_entropy"))
-        return [fitted(claims.depth_slope(dataset, net, head, loss, name)) for name, loss in chosen]
+        terms_and_losses = product(("update_energy", "label_term"), ("squared", "cross_entropy"))
+        return [fitted(claims.depth_slope(dataset, net, head, loss, name)) for name, loss in terms_and_losses]
 
-    whole, alone = ["eta*, squared", "eta*, cross-entropy"], ["label term alone, squared", "cross-entropy"]
-    return table([[*NETS], whole, alone], rows(dataset, NETS, cells), "Slopes in depth (papers: -1.5 for both)")
+    of_update, alone = ["eta*, squared", "eta*, cross-entropy"], ["label term alone, squared", "cross-entropy"]
+    return table([[*NETS], of_update, alone], rows(dataset, NETS, cells), "Slopes in depth (papers: -1.5 for both)")
 
 
 text = Report(

@@ -36,11 +36,11 @@ def add_options(parser: CommandParser) -> None:
     base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
     base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
     base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
-    others = parser.add_argument_group("all parameters but hidden weights")
-    others.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
-    others.add_argument("--others-lr", type=float, metavar="RATE")
-    others.add_argument("--others-weight-decay", type=float, metavar="DECAY")
-    others.add_argument("--others-epsilon", type=float, metavar="EPS")
+    group = parser.add_argument_group("all parameters but hidden weights")
+    group.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
+    group.add_argument("--others-lr", type=float, metavar="RATE")
+    group.add_argument("--others-weight-decay", type=float, metavar="DECAY")
+    group.add_argument("--others-epsilon", type=float, metavar="EPS")
     output = parser.add_argument_group("output")
     output.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     output.add_argument("--out", type=Path, help="file to write (default: print)")
@@ -94,11 +94,11 @@ def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
         return [{"optimizer": options.optimizer, "roles": None, "base_values": shared | own}]
     from meanfield.parameterizations import hyperparameter_table
 
-    rest = _base_values("--others", options.others, options, "others")
+    of_others = _base_values("--others", options.others, options, "others")
     roles = tuple(role for role in hyperparameter_table(options.others, options.block_depth).roles if role != "hidden")
     return [
         {"optimizer": options.optimizer, "roles": ("hidden",), "base_values": shared | own},
-        {"optimizer": options.others, "roles": roles, "base_values": shared | rest},
+        {"optimizer": options.others, "roles": roles, "base_values": shared | of_others},
     ]
 
 
@@ -107,11 +107,11 @@ def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix:
     from meanfield.parameterizations import hyperparameter_table
     from meanfield.theory import UNPRINTED
 
-    known = (*hyperparameter_table(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
+    hyperparameters = (*hyperparameter_table(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
     given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}
     values = {"learning_rate": given["lr"], "weight_decay": given["weight_decay"]}
     epsilon = f"{optimizer}_epsilon"
-    if epsilon in known:
+    if epsilon in hyperparameters:
         return values | {epsilon: given["epsilon"]}
     if given["epsilon"] is not None:
         raise ValueError(f"{flag}-epsilon is {given['epsilon']:g}, but {optimizer!r} has no epsilon; drop it")

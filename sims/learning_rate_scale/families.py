@@ -30,14 +30,14 @@ def plain(depth: int, width: int, outputs: int) -> dict[str, Any]:
 
 def residual(depth: int, width: int, outputs: int) -> dict[str, Any]:
     """ReLU blocks alone, every scaling and branch depth k; of convolutions, one layer per block (Zhang et al. 2026)."""
-    found: dict[str, Any] = {
+    nets: dict[str, Any] = {
         f"residual {scaling} k={k}": ResidualMLP(
             depth=depth, width=width, outputs=outputs, block_depth=k, scaling=scaling
         )
         for scaling, k in product(SCALINGS, BLOCK_DEPTHS)
     }
     conv: dict[str, Any] = {"depth": depth, "channels": width, "outputs": outputs, "readout": "convolution"}
-    return found | {"residual cnn 1d": ResidualConvNet(grid=(32,), kernel=(3,), **conv)}
+    return nets | {"residual cnn 1d": ResidualConvNet(grid=(32,), kernel=(3,), **conv)}
 
 
 def loops(depth: int, width: int) -> dict[str, TiedLoop]:
@@ -57,5 +57,5 @@ def shown(depth: int, width: int, outputs: int) -> tuple[dict[str, Any], dict[st
 
 def served(width: int, outputs: int) -> dict[str, Any]:
     """Everything of depth 1 that a rate can be carried for, by full and by shorter names."""
-    found = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width)
-    return found | {short: found[name] for short, name in ALIASES.items()}
+    nets = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width)
+    return nets | {short: nets[name] for short, name in ALIASES.items()}

@@ -83,16 +83,16 @@ def _by_depth(dim: str, quantity: str, nets: Mapping[str, Any], depths: list[int
 def _exact_scale(mlp: MLP) -> xr.Dataset:
     """ln eta* of the whole update, exact, with its local slope, at every depth that the report shows or fits."""
     wanted = {*SHOWN, *(depth for slope in measured_slopes() for depth in slope.depths), mlp.depth}
-    chosen = sorted(depth for depth in wanted if depth <= mlp.depth)
-    around = {depth: _neighbours(depth, mlp.depth) for depth in chosen}
+    depths_given = sorted(depth for depth in wanted if depth <= mlp.depth)
+    around = {depth: _neighbours(depth, mlp.depth) for depth in depths_given}
     near = sorted({n for depths in around.values() for n in depths})
     energies = energies_by_depth(mlp, near)["log_energy"].sel(energy="update_energy", layers="mean").values
     logs = dict(zip(near, -0.5 * energies, strict=True))
     rows = [
         {"log_learning_rate_scale": logs[depth], "exact_slope": _slope_at(depth, {n: logs[n] for n in around[depth]})}
-        for depth in chosen
+        for depth in depths_given
     ]
-    return over({"exact_depth": chosen}, rows)
+    return over({"exact_depth": depths_given}, rows)
 
 
 def _neighbours(depth: int, deepest: int) -> list[int]:

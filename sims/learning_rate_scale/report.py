@@ -139,10 +139,10 @@ def _slope_table(dataset: xr.Dataset) -> str:
     """Measured slopes beside those that a fit finds in theory over the same depths."""
     lines = []
     for tuned in (slope for slope in measured_slopes() if slope.depths in _ranges(dataset)):
-        whole = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(tuned.depths)).values)
+        exact = np.exp(dataset["log_learning_rate_scale"].sel(exact_depth=list(tuned.depths)).values)
         plain, resnet = (fitted_law(dataset, name, tuned.depths).exponent for name in ("mlp", RESNET))
-        slopes = [f"{slope:.3f}" for slope in (plain, fit_power_law(tuned.depths, whole).exponent, resnet)]
-        differences = [f"{tuned.slope - other:+.3f}" for other in (plain, PAPERS_EXPONENT)]
+        slopes = [f"{slope:.3f}" for slope in (plain, fit_power_law(tuned.depths, exact).exponent, resnet)]
+        differences = [f"{tuned.slope - rival:+.3f}" for rival in (plain, PAPERS_EXPONENT)]
         lines.append([tuned.source, _span(tuned.depths), measured(tuned.slope, tuned.stderr), *slopes, *differences])
     less = ["less mlp", "less -3/2"]
     header = [["slope of tuned rates", "depths"], "measured", ["mlp", "mlp exact", RESNET], less]

@@ -43,8 +43,8 @@ def _far_table(dataset: xr.Dataset) -> str:
         return [predicted(at.sel(model=model, scaling=scaling), "log_energy_far") for model, scaling in nets]
 
     header = ["loops", *(f"{model}, {scaling}" for model, scaling in nets)]
-    chosen = dataset.isel(far_loops=slice(None, None, 2))
-    return table(header, rows(chosen, ["far_loops"], cells), "ln H of the mean field, far up")
+    every_other = dataset.isel(far_loops=slice(None, None, 2))
+    return table(header, rows(every_other, ["far_loops"], cells), "ln H of the mean field, far up")
 
 
 def _correlations(dataset: xr.Dataset) -> str:

@@ -31,14 +31,14 @@ def _updates(dataset: xr.Dataset) -> list[str]:
 
 
 def _energy_table(dataset: xr.Dataset) -> str:
-    first, *others = _updates(dataset)
+    first, *further_updates = _updates(dataset)
     theory = dataset.assign(update_energy_mean_field=np.exp(dataset["log_update_energy_mean_field"]))
 
     def cells(at: xr.Dataset) -> list[str]:
-        by_update = [drawn(at.sel(update=update), "update_energy") for update in others]
+        by_update = [drawn(at.sel(update=update), "update_energy") for update in further_updates]
         return [*against(at.sel(update=first), "update_energy"), *by_update]
 
-    header = [["alpha", "loops"], [first, "mean field", "s.e."], *others]
+    header = [["alpha", "loops"], [first, "mean field", "s.e."], *further_updates]
     return table(header, rows(theory, ["alpha", "loops"], cells), "|dh_L|^2 / N by update, alpha and loops")
 
 
@@ -49,8 +49,8 @@ def _slope_table(dataset: xr.Dataset) -> str:
         theory = number(claims.theory_slope(dataset, alpha))
         return [slopes[0], theory, *slopes[1:], f"{claims.printed_exponent(alpha):+g}"]
 
-    first, *others = _updates(dataset)
-    header = ["alpha", [first, "mean field"], *others, "(eps L)^2"]
+    first, *further_updates = _updates(dataset)
+    header = ["alpha", [first, "mean field"], *further_updates, "(eps L)^2"]
     title = "Slopes of |dh_L|^2 in L (the eta of a fixed change has minus half the slope)"
     return table(header, rows(dataset, ["alpha"], cells), title)
 

@@ -48,8 +48,8 @@ def _energy_table(dataset: xr.Dataset, layers: str) -> str:
             logs += [-0.5 * log for log in (exact["update_energy"], exact["label_term"], *labels)]
         return list(map(from_log, logs))
 
-    others = [*(f"F, {name}" for name in LEVELS.values()), "F / mean field"]
-    header: list[str | list[str]] = ["depth L", list(ENERGIES.values()), others]
+    overlaps = [*(f"F, {name}" for name in LEVELS.values()), "F / mean field"]
+    header: list[str | list[str]] = ["depth L", list(ENERGIES.values()), overlaps]
     if layers == "mean":
         header.append(["eta*", "eta* of B", *(f"eta* of B, {name}" for name in LEVELS.values())])
     place = "of the last layer" if layers == "last" else "averaged over layers, and eta* = (mean S)^(-1/2)"
@@ -71,7 +71,8 @@ def _share_table(dataset: xr.Dataset) -> str:
     def cells(at: xr.Dataset) -> list[str]:
         by_depth = [at.sel(share_depth=depth) for depth in SHOWN_DEPTHS]
         return [
-            f"{from_log(value(one, 'log_output_over_label'))} ({value(one, 'scale_slope'):.3f})" for one in by_depth
+            f"{from_log(value(at_depth, 'log_output_over_label'))} ({value(at_depth, 'scale_slope'):.3f})"
+            for at_depth in by_depth
         ]
 
     title = f"A/B at the last layer (local slope of eta*), exact, width {dataset['outputs'].values.max():g}"

@@ -48,8 +48,8 @@ def _run(options: argparse.Namespace, net: MLP) -> Run:
 def measure(options: argparse.Namespace, results: Results, net: MLP) -> xr.Dataset:
     """Draws with their exact expectation (NAME_exact) and mean field (NAME_mean_field), and all that is exact alone."""
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
-    beside = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
-    print(plan(beside[-1], options.draws), file=sys.stderr)
+    predicted = [*predictions(net, ("exact", "mean_field")), xr.Dataset(spreads)]
+    print(plan(predicted[-1], options.draws), file=sys.stderr)
     small = [
         (replace(net, depth=depth, width=SMALL_WIDTH, outputs=outputs, head=head), f"{head} head, {outputs} outputs")
         for head, outputs, depth in product(*SMALL.values())
@@ -58,7 +58,7 @@ def measure(options: argparse.Namespace, results: Results, net: MLP) -> xr.Datas
     runs = [seeded_run(options, each, energies, f"{label}, depth {each.depth}") for each, label in small]
     measured, *swept = results.draw([_run(options, net), *runs])
     shares = over(SMALL, [_share(run.net, drawn) for run, drawn in zip(runs, swept, strict=True)])
-    parts = [measured, *beside, *_exact_only(net), shares]
+    parts = [measured, *predicted, *_exact_only(net), shares]
     return xr.merge(parts, combine_attrs="override").assign_attrs(attributes(options, "width"), sweep_width=SMALL_WIDTH)
 
 

@@ -63,11 +63,11 @@ def _layer_table(dataset: xr.Dataset) -> str:
     converged = {name: is_converged(dataset, name) for name in terms}
 
     def cells(at: xr.Dataset) -> list[str]:
-        shown = []
+        texts = []
         for name in terms:
             *energies, off = against(at, name, "exact")
-            shown += [*energies, off if converged[name].sel(layer=at["layer"]) else NOT_CONVERGED]
-        return [*shown, *(predicted(at, name) for name in (LABEL_SPREAD, OVERLAP_SPREAD))]
+            texts += [*energies, off if converged[name].sel(layer=at["layer"]) else NOT_CONVERGED]
+        return [*texts, *(predicted(at, name) for name in (LABEL_SPREAD, OVERLAP_SPREAD))]
 
     header = ["layer", *([title, "exact", "s.e."] for title in terms.values()), ["spread of B", "spread of F"]]
     return table(header, rows(dataset, ["layer"], cells), "By layer")

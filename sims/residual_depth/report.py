@@ -37,23 +37,23 @@ def _scale_table(dataset: xr.Dataset) -> str:
     """eta* of the label term by blocks, for ReLU and k = 1: drawn and mean field."""
     name, scalings = claims.LABEL_SCALE, list(map(str, dataset["scaling"].values))
     limit = np.exp(dataset[f"log_{name}_theory"])
-    chosen = dataset.assign({f"{name}_mean_field": limit}).sel(activation="relu", block_depth=1)
+    plain_relu = dataset.assign({f"{name}_mean_field": limit}).sel(activation="relu", block_depth=1)
 
     def cells(at: xr.Dataset) -> list[str]:
         nets = [at.sel(scaling=scaling) for scaling in scalings]
         return [cell for net in nets for cell in (drawn(net, name), predicted(net, f"{name}_mean_field"))]
 
     header = ["blocks", *([scaling, "mean field"] for scaling in scalings)]
-    return table(header, rows(chosen, ["blocks"], cells), "eta* of the label term, ReLU, k = 1")
+    return table(header, rows(plain_relu, ["blocks"], cells), "eta* of the label term, ReLU, k = 1")
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
     def cells(at: xr.Dataset) -> list[str]:
         scaling, k = str(at["scaling"].values), int(at["block_depth"])
-        label, whole, theory = claims.drawn_slope(at), claims.drawn_slope(at, WHOLE), claims.theory_slope(at)
+        label, update, theory = claims.drawn_slope(at), claims.drawn_slope(at, WHOLE), claims.theory_slope(at)
         law = residual_exponent(scaling, k)
         return [
-            fitted(whole),
+            fitted(update),
             number(claims.theory_slope(at, WHOLE)),
             fitted(label),
             number(theory),
@@ -75,9 +75,9 @@ def _slope_table(dataset: xr.Dataset) -> str:
 def _notes(dataset: xr.Dataset) -> str:
     blocks = dataset["blocks"].values
     rule = np.gradient(log_path_sum_scale(blocks), np.log(blocks))
-    shown = ", ".join(f"{slope:.1f} at {count}" for slope, count in zip(rule, blocks, strict=True))
+    local_slopes = ", ".join(f"{slope:.1f} at {count}" for slope, count in zip(rule, blocks, strict=True))
     notes = [
-        f"PathSum's rule (k = 1) has local slopes {shown} blocks: no power law.",
+        f"PathSum's rule (k = 1) has local slopes {local_slopes} blocks: no power law.",
         heavy_tail_notes(dataset.sel(scaling=list(claims.SCALED)), (claims.LABEL_SCALE, WHOLE)),
         "Without scaling the stream doubles at every block, and at large K rare draws make the means.",
     ]

@@ -50,8 +50,8 @@ def measure(
     for unit in fixed:
         conditional = PairOverlaps(pairs=pairs, fixed_layers=unit)
         runs.append(Run(net, conditional, options.draws, open_seed(net, pairs, unit, options.seed)))
-    free, *others = results.draw(runs)
-    by_width, given = others[: len(narrower)], others[len(narrower) :]
+    free, *further = results.draw(runs)
+    by_width, given = further[: len(narrower)], further[len(narrower) :]
     parts = [free, _by_width([*narrower, net], [*by_width, free]), _given(net, given, fixed), _laws(net, pairs)]
     merged = xr.merge(parts, combine_attrs="override", join="outer")
     return merged.assign_attrs(gain=net.sigma.gain, width=net.width)

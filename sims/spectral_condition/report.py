@@ -48,12 +48,12 @@ def _weights(rows: Sequence[LadderRow]) -> str:
 
 
 def _updates(rows: Sequence[LadderRow], direction: str) -> str:
-    chosen = [row for row in rows if row.direction == direction]
-    names = list(dict.fromkeys(row.name for row in chosen))
-    wanted = {row.name: f"{row.condition:+g}" for row in chosen}
+    rows_along = [row for row in rows if row.direction == direction]
+    names = list(dict.fromkeys(row.name for row in rows_along))
+    wanted = {row.name: f"{row.condition:+g}" for row in rows_along}
     lines = [["condition", *(wanted[name] for name in names)]]
-    for optimizer in dict.fromkeys(row.optimizer for row in chosen):
-        lines.append([optimizer, *(_slope(row) for row in chosen if row.optimizer == optimizer)])
+    for optimizer in dict.fromkeys(row.optimizer for row in rows_along):
+        lines.append([optimizer, *(_slope(row) for row in rows_along if row.optimizer == optimizer)])
     return table([f"in {direction}", *names], lines)
 
 

@@ -44,7 +44,7 @@ EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 def add_options(parser: CommandParser) -> None:
     parser.add_argument("--config", type=Path, required=True, metavar="FILE.toml", help="what to run")
     add_worker_options(parser)
-    add_output_options(parser, beside="a folder of all points goes")
+    add_output_options(parser, companion="a folder of all points goes")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,27 +14,29 @@ def combined(sweep: Mapping[str, list[Any]], datasets: Sequence[xr.Dataset]) -> 
 
     A parameter whose name a simulation's own dims or variables have taken stands as NAME_swept.
     """
-    taken = {name for dataset in datasets for name in (*dataset.variables, *dataset.dims)}
-    names = {name: f"{name}_swept" if name in taken else name for name in sweep}
+    names_taken = {name for dataset in datasets for name in (*dataset.variables, *dataset.dims)}
+    names = {name: f"{name}_swept" if name in names_taken else name for name in sweep}
     commands = np.array([dataset.attrs["command"] for dataset in datasets])
     labelled = [_labelled(dataset, datasets) for dataset in datasets]
     nested: list[Any] = labelled
     for values in reversed(list(sweep.values())):
         nested = [nested[start : start + len(values)] for start in range(0, len(nested), len(values))]
     dims = list(names.values())
-    whole = xr.combine_nested(nested[0], concat_dim=dims, data_vars="all", join="outer", combine_attrs="drop_conflicts")
-    whole = whole.assign_coords({names[name]: _coordinate(name, values) for name, values in sweep.items()})
-    whole["command"] = (dims, commands.reshape([len(values) for values in sweep.values()]))
-    whole["command"].attrs["long_name"] = "command that makes the point"
-    return whole.transpose(*dims, ...)
+    points = xr.combine_nested(
+        nested[0], concat_dim=dims, data_vars="all", join="outer", combine_attrs="drop_conflicts"
+    )
+    points = points.assign_coords({names[name]: _coordinate(name, values) for name, values in sweep.items()})
+    points["command"] = (dims, commands.reshape([len(values) for values in sweep.values()]))
+    points["command"].attrs["long_name"] = "command that makes the point"
+    return points.transpose(*dims, ...)
 
 
-def _labelled(dataset: xr.Dataset, others: Sequence[xr.Dataset]) -> xr.Dataset:
+def _labelled(dataset: xr.Dataset, datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     """Bare dims that differ in length between points get numbers, from 0, to be joined by."""
     ragged = {
         str(dim): np.arange(length)
         for dim, length in dataset.sizes.items()
-        if dim not in dataset.coords and any(other.sizes.get(dim, length) != length for other in others)
+        if dim not in dataset.coords and any(compared.sizes.get(dim, length) != length for compared in datasets)
     }
     return dataset.assign_coords(ragged)
 

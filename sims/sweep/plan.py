@@ -77,8 +77,8 @@ def planned(simulation: str, fixed: Mapping[str, Any], sweep: Mapping[str, Any])
     _check_grid(fixed, sweep)
     points = []
     for values in product(*sweep.values()):
-        chosen = dict(zip(sweep, values, strict=True))
-        points.append(_point(simulation, takes, fixed, chosen))
+        swept = dict(zip(sweep, values, strict=True))
+        points.append(_point(simulation, takes, fixed, swept))
         _require_parsed(parse, simulation, points[-1].arguments)
     return Plan(simulation, "workers" in options, sweep, tuple(points))
 
@@ -127,16 +127,16 @@ def _check_grid(fixed: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is swept over {values}, which holds a value twice")
 
 
-def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], chosen: dict[str, Any]) -> Point:
+def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], swept: dict[str, Any]) -> Point:
     """One point, with a seed of its own: errors across the grid are then independent."""
-    given = {**fixed, **chosen}
+    given = {**fixed, **swept}
     if "seed" in takes:
         root = checked_seed(given.get("seed", takes["seed"].default))
-        given["seed"] = derived_seed(root, json.dumps([simulation, chosen], sort_keys=True))
+        given["seed"] = derived_seed(root, json.dumps([simulation, swept], sort_keys=True))
     arguments = tuple(word for name, value in given.items() for word in _words(takes[name], value))
-    slug = "-".join(f"{name}-{label(value)}" for name, value in chosen.items())
+    slug = "-".join(f"{name}-{label(value)}" for name, value in swept.items())
     key = run_key(arguments=arguments)
-    return Point(chosen, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
+    return Point(swept, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
 
 
 def _words(action: argparse.Action, value: Any) -> list[str]:
@@ -149,7 +149,7 @@ def _words(action: argparse.Action, value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
     # The form with = keeps values that begin with a hyphen; several values of one option have no such form.
     if isinstance(action, argparse._AppendAction) or not isinstance(value, list):
-        return [f"{option}={one}" for one in values]
+        return [f"{option}={item}" for item in values]
     return [option, *map(str, values)]
 
 

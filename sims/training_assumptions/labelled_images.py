@@ -23,12 +23,13 @@ def two_classes(
     So every even number of first columns has as many of one class as of the other.
 
     Raises:
-        ModuleNotFoundError: no scikit-learn. ValueError: files that do not fit, or too few images of a class.
+        ModuleNotFoundError: no scikit-learn.
+        ValueError: files that do not fit, or too few images of a class.
     """
     images, names = _digits() if source == DIGITS else _files(source, labels, grid)
     if classes[0] == classes[1]:
         raise ValueError(f"--classes {classes[0]} {classes[1]}: give two classes that differ")
-    chosen = []
+    places_by_class = []
     for name in classes:
         places = np.flatnonzero(names == name)
         if len(places) < each:
@@ -36,8 +37,8 @@ def two_classes(
             raise ValueError(
                 f"class {name} has {len(places)} images in {source} and {each} are asked for; its classes are {held}"
             )
-        chosen.append(stream(seed, "labelled images", name).permutation(places)[:each])
-    columns = images[np.stack(chosen, axis=1).ravel()].reshape(2 * each, -1).T
+        places_by_class.append(stream(seed, "labelled images", name).permutation(places)[:each])
+    columns = images[np.stack(places_by_class, axis=1).ravel()].reshape(2 * each, -1).T
     return np.ascontiguousarray(columns), np.tile([1.0, -1.0], each)
 
 
@@ -52,8 +53,8 @@ def _digits() -> tuple[Array, Any]:
     require_digits()
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    return standardised(found.images[:, None], 2, "the digits"), found.target
+    digits = load_digits()
+    return standardised(digits.images[:, None], 2, "the digits"), digits.target
 
 
 def _files(source: str, labels: str | None, grid: tuple[int, ...] | None) -> tuple[Array, Any]:

@@ -33,12 +33,12 @@ def _orders(dataset: xr.Dataset) -> list[str]:
     for optimizer in map(str, dataset["optimizer"].values):
 
         def cells(at: xr.Dataset) -> list[str]:
-            shown, place = [], (str(at["table"].values), int(at["step"]), int(at["order"]))
+            texts, place = [], (str(at["table"].values), int(at["step"]), int(at["order"]))
             for direction in claims.DIRECTIONS:
                 law = claims.order_slope(dataset, str(at["optimizer"].values), place[0], direction, *place[1:])
                 size = float(np.sqrt((at[f"order_norm_by_{direction}"].isel({direction: -1}) ** 2).mean()))
-                shown += [number(size), slope(law.plain, law.plain_stderr)]
-            return shown
+                texts += [number(size), slope(law.plain, law.plain_stderr)]
+            return texts
 
         lines = rows(dataset.sel(optimizer=optimizer), ["table", "step", "order"], cells)
         named = [[TABLES[name], *line] for name, *line in lines]

@@ -111,8 +111,8 @@ def test_the_fit_is_that_of_least_squares():
     error = rng.uniform(0.1, 1, 7)
     for stderr, weight, scaled in ((error, y / error, "unscaled"), (None, None, True)):
         (slope, height), covariance = np.polyfit(np.log(x), np.log(y), 1, w=weight, cov=scaled)
-        found = tuple(mf.fit_power_law(x, y, stderr=stderr))
-        assert found == pytest.approx((slope, np.sqrt(covariance[0, 0]), np.exp(height)), rel=1e-9)
+        law = tuple(mf.fit_power_law(x, y, stderr=stderr))
+        assert law == pytest.approx((slope, np.sqrt(covariance[0, 0]), np.exp(height)), rel=1e-9)
 
 
 @pytest.mark.parametrize("draws", [2.5, 9, 1000.0])
@@ -123,8 +123,10 @@ def test_band_is_the_t_quantile_of_the_budget_split_over_comparisons(draws):
 def test_quantiles_of_draws_are_within_their_errors():
     """Of log-normal values: each quantile within its error, which is that of 200 repeats; and not 15 % off."""
     rng, shares = np.random.default_rng(0), np.array([0.1, 0.5, 0.9])
-    found = [quantiles(np.exp(rng.normal(size=(400, 2))), shares) for _ in range(200)]
-    values, errors = (np.array([getattr(one, name) for one in found]) for name in ("value", "stderr"))
+    quantile_estimates = [quantiles(np.exp(rng.normal(size=(400, 2))), shares) for _ in range(200)]
+    values, errors = (
+        np.array([getattr(quantile, name) for quantile in quantile_estimates]) for name in ("value", "stderr")
+    )
     truth = np.exp(ndtri(shares))[:, None]
     spread = values.std(axis=0)
     np.testing.assert_allclose(errors.mean(axis=0), spread, rtol=0.2)
@@ -133,8 +135,8 @@ def test_quantiles_of_draws_are_within_their_errors():
 
 
 def test_quantiles_may_be_infinite():
-    found = quantiles(np.array([1.0, 2.0, np.inf, np.inf]), np.array([0.25, 0.75]))
-    np.testing.assert_array_equal(found.value, [1.0, np.inf])
+    quantile_estimates = quantiles(np.array([1.0, 2.0, np.inf, np.inf]), np.array([0.25, 0.75]))
+    np.testing.assert_array_equal(quantile_estimates.value, [1.0, np.inf])
 
 
 def test_log_moments_tell_log_normal_values_from_others():

@@ -74,9 +74,9 @@ def test_the_double_sum_is_the_double_integral():
 
     total = 2 * (dblquad(density, 0, 8, 0, 8)[0] + dblquad(density, 0, 8, -8, 0)[0])
     assert _double_sum(np.tanh, 1.0, 1.0, 0.6) == pytest.approx(total, abs=1e-8)
-    found = float(_found("tanh", "product", 1.0, 1.0, 0.6))
-    assert abs(found - _double_sum(np.tanh, 1.0, 1.0, 0.6)) < 1e-10
-    assert abs(found - _double_sum(np.tanh, 1.0, 1.0, 0.6 + 1e-6)) > 1e-8
+    average = float(_found("tanh", "product", 1.0, 1.0, 0.6))
+    assert abs(average - _double_sum(np.tanh, 1.0, 1.0, 0.6)) < 1e-10
+    assert abs(average - _double_sum(np.tanh, 1.0, 1.0, 0.6 + 1e-6)) > 1e-8
 
 
 def test_functions_with_known_averages():
@@ -106,8 +106,8 @@ def test_large_variances_approach_relu():
 
 
 def test_a_kink_and_a_huge_variance_are_refused():
-    one = np.ones(1)
+    ones = np.ones(1)
     with pytest.raises(ArithmeticError, match="not smooth"):
-        pair_average(activation_named("relu").function, one, one, one)
+        pair_average(activation_named("relu").function, ones, ones, ones)
     with pytest.raises(ValueError, match=r"reach variance 2e\+03; .* lower what makes them grow"):
-        activation_named("gelu").product(2 * LARGEST_VARIANCE * one, one, one)
+        activation_named("gelu").product(2 * LARGEST_VARIANCE * ones, ones, ones)

@@ -22,9 +22,9 @@ def test_workers_change_nothing():
         Run(NET, UpdateOrders(**SPLIT), 2, 1),
     ]
     alone, together = (simulate_all(runs, workers=workers) for workers in (1, 2))
-    for one, other in zip(alone, together, strict=True):
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name])
+    for whole_run, cut_run in zip(alone, together, strict=True):
+        for name in whole_run:
+            np.testing.assert_array_equal(whole_run[name], cut_run[name])
 
 
 def test_measures_agree_with_each_other():
@@ -47,9 +47,9 @@ def test_measures_agree_with_each_other():
 def test_biases_are_stepped_by_optimizers_of_elements(optimizer):
     """Optimizers of matrices leave biases to AdamW, whose first step is the sign at the learning rate."""
     net = dataclasses.replace(NET, biases=True, bias_variance=1.0, activation="relu")
-    found = simulate_all([Run(net, FirstUpdates(hyperparameters={optimizer: RATES}), 2, 0)])[0]
-    assert "order_norm" not in found
-    sizes = found["bias_update_norm"].isel(optimizer=0)
+    drawn = simulate_all([Run(net, FirstUpdates(hyperparameters={optimizer: RATES}), 2, 0)])[0]
+    assert "order_norm" not in drawn
+    sizes = drawn["bias_update_norm"].isel(optimizer=0)
     assert np.all(sizes <= 0.1 + 1e-12)
     assert np.all(sizes.max("bias") > 0.05)
 

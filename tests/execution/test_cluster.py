@@ -31,8 +31,8 @@ def running():
     """A scheduler with two worker processes on the loopback interface."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=ANY_PORT, silence_logs="CRITICAL"
-    ) as found:
-        yield found
+    ) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def test_a_worker_killed_in_the_middle_changes_no_bit(running, small_chunks, tmp
     with distributed.Client(running) as client:
         victim = next(iter(client.run(os.getpid).values()))
     store = Hooked(tmp_path / "pieces", after=3, action=lambda: os.kill(victim, signal.SIGKILL))
-    (found,) = simulate_all([RUN], workers=mf.Workers(scheduler=running.scheduler_address), store=store)
+    (drawn,) = simulate_all([RUN], workers=mf.Workers(scheduler=running.scheduler_address), store=store)
     with pytest.raises(ProcessLookupError):
         os.kill(victim, 0)
     assert len(store.saved) == len(set(store.saved)) == len(RUN.chunks()) == RUN.draws // DRAWS_PER_CHUNK
-    xr.testing.assert_identical(found, simulate_all([RUN], workers=1)[0])
+    xr.testing.assert_identical(drawn, simulate_all([RUN], workers=1)[0])
 
 
 def test_a_run_begun_there_is_finished_here(running, small_chunks, tmp_path):
@@ -75,8 +75,8 @@ def test_a_run_begun_there_is_finished_here(running, small_chunks, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         simulate_all([RUN], workers=workers, store=Hooked(folder, after=5, action=interrupt))
     assert len(list(folder.glob("*.npz"))) == 5
-    (found,) = simulate_all([RUN], workers=1, store=PieceStore(folder))
-    xr.testing.assert_identical(found, simulate_all([RUN], workers=1)[0])
+    (drawn,) = simulate_all([RUN], workers=1, store=PieceStore(folder))
+    xr.testing.assert_identical(drawn, simulate_all([RUN], workers=1)[0])
 
 
 def test_the_command_writes_the_same_dataset(running, tmp_path, monkeypatch):
@@ -145,8 +145,8 @@ def _lose_a_future():
 
 def test_a_local_scheduler_ends_with_the_run():
     before = set(psutil.Process().children(recursive=True))
-    found = mf.simulate(NET, draws=4, seed=3, workers=mf.Workers(1, "local"))
-    xr.testing.assert_identical(found, mf.simulate(NET, draws=4, seed=3))
+    drawn = mf.simulate(NET, draws=4, seed=3, workers=mf.Workers(1, "local"))
+    xr.testing.assert_identical(drawn, mf.simulate(NET, draws=4, seed=3))
     assert not [child for child in psutil.Process().children(recursive=True) if child not in before]
 
 

@@ -121,14 +121,14 @@ def test_every_source_counts_wherever_it_lies(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "one.py").write_text("x = 1")
     (tmp_path / "inner" / "two.py").write_text("x = 2")
-    found = [digested()]
+    digests = [digested()]
     (tmp_path / "inner" / "two.py").write_text("x = 3")
-    found.append(digested())
+    digests.append(digested())
     (tmp_path / "inner" / "two.py").rename(tmp_path / "inner" / "three.py")
-    found.append(digested())
-    assert len(set(found)) == 3
+    digests.append(digested())
+    assert len(set(digests)) == 3
     (tmp_path / "notes.txt").write_text("x = 1")
-    assert digested() == found[-1]
+    assert digested() == digests[-1]
 
 
 def test_a_piece_of_other_code_is_computed_again(monkeypatch, tmp_path):

@@ -74,8 +74,8 @@ def test_a_command_takes_such_seeds(simulation, arguments, tmp_path):
     """Twice, so that it is read back too."""
     arguments = [*arguments, "--seed", str(ENTROPY)]
     for _ in range(2):
-        found = finished_run(simulation, arguments, tmp_path / "run.nc")
-        assert found.attrs["seed"] == str(ENTROPY)
+        run = finished_run(simulation, arguments, tmp_path / "run.nc")
+        assert run.attrs["seed"] == str(ENTROPY)
 
 
 def _plain(value):

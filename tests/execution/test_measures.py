@@ -36,19 +36,20 @@ def test_several_measures_say_what_each_says_alone(net, measures):
 
 
 def test_an_attribute_on_which_measures_differ_names_them(tmp_path):
-    found = mf.simulate(NET, measure=[mf.Energies(weights="dense"), OVERLAPS], **HOW)
-    assert json.loads(found.attrs["weights"]) == {"Energies": "dense", "PairOverlaps": "lazy"}
-    assert found.attrs["loss"] == "squared"
-    assert found.attrs["seed"] == "2"
-    found.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    drawn = mf.simulate(NET, measure=[mf.Energies(weights="dense"), OVERLAPS], **HOW)
+    assert json.loads(drawn.attrs["weights"]) == {"Energies": "dense", "PairOverlaps": "lazy"}
+    assert drawn.attrs["loss"] == "squared"
+    assert drawn.attrs["seed"] == "2"
+    drawn.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
 
 
 def test_the_other_entries_forward_to_measures():
     pairs = [((1, 1), (2, 1))]
-    one = mf.simulate_overlaps(NET, pairs=pairs, fixed_layers=1, **HOW)
-    xr.testing.assert_identical(one, mf.simulate(NET, measure=mf.PairOverlaps(pairs=pairs, fixed_layers=1), **HOW))
-    one = mf.simulate_loop_update(LOOP, update="aligned", **HOW)
-    xr.testing.assert_identical(one, mf.simulate(LOOP, measure=mf.StreamUpdates(update="aligned"), **HOW))
+    forwarded = mf.simulate_overlaps(NET, pairs=pairs, fixed_layers=1, **HOW)
+    measure = mf.PairOverlaps(pairs=pairs, fixed_layers=1)
+    xr.testing.assert_identical(forwarded, mf.simulate(NET, measure=measure, **HOW))
+    forwarded = mf.simulate_loop_update(LOOP, update="aligned", **HOW)
+    xr.testing.assert_identical(forwarded, mf.simulate(LOOP, measure=mf.StreamUpdates(update="aligned"), **HOW))
     xr.testing.assert_identical(mf.simulate(NET, **HOW), mf.simulate(NET, measure=mf.Energies(), **HOW))
     xr.testing.assert_identical(mf.simulate(LOOP, **HOW), mf.simulate(LOOP, measure=mf.ResidualEnergies(), **HOW))
 

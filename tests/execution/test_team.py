@@ -82,7 +82,7 @@ def test_long_runs_have_few_chunks(draws):
     chunks = Run(mf.ConvNet(depth=12, channels=128, grid=(8, 8), kernel=(3, 3)), Energies(), draws, 0).chunks()
     assert len(chunks) <= max(MOST_CHUNKS, draws / MOST_DRAWS_PER_CHUNK)
     assert [chunks[0].start, chunks[-1].stop] == [0, draws]
-    assert all(one.stop == other.start for one, other in pairwise(chunks))
+    assert all(chunk.stop == following.start for chunk, following in pairwise(chunks))
 
 
 def test_runs_without_end_are_refused():

@@ -25,9 +25,9 @@ def drawn(smoke_runs):
 @pytest.fixture(scope="module", params=figure_names())
 def figures(request, drawn):
     """Those of one simulation."""
-    found = [figure for run, figure in drawn.items() if run.split("-")[0] == request.param]
-    assert found
-    return found
+    figures_of_run = [figure for run, figure in drawn.items() if run.split("-")[0] == request.param]
+    assert figures_of_run
+    return figures_of_run
 
 
 def _paths(axes):

@@ -30,11 +30,11 @@ def test_as_many_columns_as_fit(columns):
         assert len(figure.legends) == 1
         assert _inside(figure)
         assert figure.legends[0]._ncols == 3
-        wider, beside = _figure(labels)
-        wider.legend(*beside.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        wider, labelled = _figure(labels)
+        wider.legend(*labelled.get_legend_handles_labels(), loc="outside lower center", ncols=5)
         assert not _inside(wider)
-        row, beside = _figure(labels)
-        row.legend(*beside.get_legend_handles_labels(), loc="outside lower center", ncols=len(labels))
+        row, labelled = _figure(labels)
+        row.legend(*labelled.get_legend_handles_labels(), loc="outside lower center", ncols=len(labels))
         assert not _inside(row)
 
 

@@ -68,9 +68,9 @@ def test_kappa_one_lies_between_zero_and_one_half_and_vanishes_only_at_opposite_
 
 
 def test_a_unit_that_never_moves_is_off():
-    zero, one = np.zeros(1), np.ones(1)
-    assert RELU.product(zero, one, zero) == 0
-    assert RELU.gate_product(zero, one, zero) == 0
+    zero, unit = np.zeros(1), np.ones(1)
+    assert RELU.product(zero, unit, zero) == 0
+    assert RELU.gate_product(zero, unit, zero) == 0
 
 
 def test_two_dimensional_quadrature_agrees_with_the_angle():

@@ -52,9 +52,9 @@ def test_so_are_such_starts_of_loops(size):
 @pytest.mark.parametrize("size", [1e-19, 1e19])
 def test_inputs_near_the_ends_are_served(entry, size):
     """Label terms of a homogeneous net go exactly as the fourth power, and scales with them."""
-    found, plain = entry(NET, size * NORMAL), entry(NET, NORMAL)
-    np.testing.assert_allclose(found.label_term / size**4, plain.label_term, rtol=1e-9)
-    np.testing.assert_allclose(found.label_learning_rate_scale * size**2, plain.label_learning_rate_scale, rtol=1e-9)
+    scaled, plain = entry(NET, size * NORMAL), entry(NET, NORMAL)
+    np.testing.assert_allclose(scaled.label_term / size**4, plain.label_term, rtol=1e-9)
+    np.testing.assert_allclose(scaled.label_learning_rate_scale * size**2, plain.label_learning_rate_scale, rtol=1e-9)
 
 
 def test_a_saturating_activation_takes_inputs_of_any_size():

@@ -21,8 +21,8 @@ def test_any_alpha_will_do_for_a_single_step():
 def test_the_extreme_step_sizes_can_be_drawn_and_predicted(alpha):
     """Energies of the largest leave the floats; their logarithms stand beside."""
     loop = mf.TiedLoop(depth=64, width=8, alpha=alpha)
-    for found in (mf.simulate(loop, draws=4, seed=0), mf.predict(loop, level="mean_field")):
-        assert np.isfinite(found["log_residual_energy"]).all()
+    for dataset in (mf.simulate(loop, draws=4, seed=0), mf.predict(loop, level="mean_field")):
+        assert np.isfinite(dataset["log_residual_energy"]).all()
 
 
 def test_a_named_scaling_is_its_exponent():

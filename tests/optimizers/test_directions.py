@@ -70,11 +70,11 @@ def test_newton_schulz_is_its_iteration_on_the_full_matrix(shape):
     for _ in range(5):
         gram = x @ x.T
         x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
-    found = newton_schulz(slope, 5)
-    np.testing.assert_allclose(found.dense(), x, atol=1e-10)
-    values = np.linalg.svd(found.dense(), compute_uv=False)[: min(3, *shape)]
+    direction = newton_schulz(slope, 5)
+    np.testing.assert_allclose(direction.dense(), x, atol=1e-10)
+    values = np.linalg.svd(direction.dense(), compute_uv=False)[: min(3, *shape)]
     assert np.all((values > 0.65) & (values < 1.25))
-    assert np.abs(found.dense() - polar_factor(slope).dense()).max() > 1e-3, "five steps do not make it exact"
+    assert np.abs(direction.dense() - polar_factor(slope).dense()).max() > 1e-3, "five steps do not make it exact"
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -107,7 +107,7 @@ def test_sso_beats_random_feasible_directions():
     """First order in eta: no direction of norm 1 orthogonal to the top pair is better aligned with the gradient."""
     gradient, weights = draw((6, 6), 6)
     slope = gradient.slope.dense()
-    found = np.sum(slope * first("sso", gradient, weights, 1e-5))
+    descent = np.sum(slope * first("sso", gradient, weights, 1e-5))
     u, _, v = np.linalg.svd(weights)
     rng = np.random.default_rng(1)
     tilts = rng.normal(size=500) * np.linalg.norm(slope)
@@ -115,7 +115,7 @@ def test_sso_beats_random_feasible_directions():
         left, _, right = np.linalg.svd(slope + tilt * np.outer(u[:, 0], v[0]) + 0.3 * rng.normal(size=(6, 6)))
         other = left @ right
         if abs(u[:, 0] @ other @ v[0]) < 0.02:
-            assert np.sum(slope * other) <= found + 0.02 * np.linalg.norm(slope, 2) * 2
+            assert np.sum(slope * other) <= descent + 0.02 * np.linalg.norm(slope, 2) * 2
 
 
 def test_sophia_needs_curvature():

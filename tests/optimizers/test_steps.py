@@ -18,11 +18,11 @@ def gradients(shape, steps=4, rank=2):
 
 
 def run(optimizer, shape, epsilon=EPSILON):
-    state, found = None, []
+    state, directions = None, []
     for gradient in gradients(shape):
         direction, state = optimizer.step(state, gradient, Place(np.zeros(shape), 0.1, epsilon))
-        found.append(dense(direction))
-    return found
+        directions.append(dense(direction))
+    return directions
 
 
 def inverse_fourth_root(matrix):
@@ -65,21 +65,21 @@ def written_out(name, shape):
 @pytest.mark.parametrize("name", ["sgd", "adamw", "lion", "sophia", "shampoo", "soap"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_steps(name, shape):
-    for found, expected in zip(run(OPTIMIZERS[name], shape), written_out(name, shape), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-7)
+    for actual, expected in zip(run(OPTIMIZERS[name], shape), written_out(name, shape), strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_muon_orthogonalises_nesterov_momentum(shape):
     m = np.zeros(shape)
-    for found, gradient in zip(run(Muon(0.95, None), shape), gradients(shape), strict=True):
+    for slopes, gradient in zip(run(Muon(0.95, None), shape), gradients(shape), strict=True):
         m = 0.95 * m + gradient.slope.dense()
         u, s, v = np.linalg.svd(gradient.slope.dense() + 0.95 * m, full_matrices=False)
         kept = s > 1e-9 * s[0]
-        np.testing.assert_allclose(found, u[:, kept] @ v[kept], atol=1e-7)
+        np.testing.assert_allclose(slopes, u[:, kept] @ v[kept], atol=1e-7)
     size = 0.2 * np.sqrt(max(shape))
-    for one, other in zip(run(OPTIMIZERS["muon"], shape), run(OPTIMIZERS["muon_kimi"], shape), strict=True):
-        np.testing.assert_allclose(size * one, other)
+    for direction, kimi in zip(run(OPTIMIZERS["muon"], shape), run(OPTIMIZERS["muon_kimi"], shape), strict=True):
+        np.testing.assert_allclose(size * direction, kimi)
 
 
 @pytest.mark.parametrize("optimizer", [AdamW(), Lion(), Sophia(), Shampoo()])

@@ -12,13 +12,13 @@ sizes = st.integers(1, 10**6)
 
 def test_muon_kimi_as_in_the_main_text():
     base = {"block_multiplier": 1.0, "initial_variance": 4e-4, "learning_rate": 2**-7, "weight_decay": 0.1}
-    found = transfer_hyperparameters("muon_kimi", **GROWN, base_values=base, block_depth=2)
-    assert list(found) == ["input", "hidden", "output"]
-    assert found["input"] == base
-    assert found["hidden"] == pytest.approx(
+    transferred = transfer_hyperparameters("muon_kimi", **GROWN, base_values=base, block_depth=2)
+    assert list(transferred) == ["input", "hidden", "output"]
+    assert transferred["input"] == base
+    assert transferred["hidden"] == pytest.approx(
         {"block_multiplier": 1 / 16, "initial_variance": 2.5e-5, "learning_rate": 2**-9, "weight_decay": 0.4}
     )
-    assert found["output"] == base | {"block_multiplier": 1 / 16}
+    assert transferred["output"] == base | {"block_multiplier": 1 / 16}
 
 
 def test_one_layer_branches_take_the_other_table():
@@ -30,7 +30,7 @@ def test_one_layer_branches_take_the_other_table():
 def test_sgd_as_in_appendix_g2():
     """Appendix G.2 writes table 5 out for a base of one unit and one block: n = 256, d_0 = 3072."""
     base = {"block_multiplier": 1.0, "initial_variance": 2.0, "learning_rate": 0.001}
-    found = transfer_hyperparameters(
+    transferred = transfer_hyperparameters(
         "sgd",
         width=256,
         depth=32,
@@ -48,13 +48,13 @@ def test_sgd_as_in_appendix_g2():
         "output": (1 / 256, 2.0, 0.001 * 256),
     }
     for role, values in printed.items():
-        assert found[role] == pytest.approx(dict(zip(names, values, strict=True)))
+        assert transferred[role] == pytest.approx(dict(zip(names, values, strict=True)))
 
 
 def test_base_values_may_differ_by_role():
     rates = {"input": 1.0, "hidden": 2.0, "output": 3.0}
-    found = transfer_hyperparameters("sso", **GROWN, base_values={"learning_rate": rates}, block_depth=2)
-    assert {role: values["learning_rate"] for role, values in found.items()} == {
+    transferred = transfer_hyperparameters("sso", **GROWN, base_values={"learning_rate": rates}, block_depth=2)
+    assert {role: values["learning_rate"] for role, values in transferred.items()} == {
         "input": 1.0,
         "hidden": 2.0,
         "output": 48.0,
@@ -68,8 +68,8 @@ def test_two_steps_are_one(optimizer, block_depth, widths, depths):
 
     def carry(first, last, values):
         ends = {"base_width": widths[first], "base_depth": depths[first], "width": widths[last], "depth": depths[last]}
-        found = transfer_hyperparameters(optimizer, **ends, base_values=values, block_depth=block_depth)
-        return {name: {role: found[role][name] for role in found} for name in names}
+        transferred = transfer_hyperparameters(optimizer, **ends, base_values=values, block_depth=block_depth)
+        return {name: {role: transferred[role][name] for role in transferred} for name in names}
 
     start = dict.fromkeys(names, 1.5)
     twice, once = carry(1, 2, carry(0, 1, start)), carry(0, 2, start)
@@ -79,8 +79,10 @@ def test_two_steps_are_one(optimizer, block_depth, widths, depths):
 
 def test_the_standard_parameterization_leaves_the_base_values():
     base = {"block_multiplier": 1.0, "initial_variance": 0.5, "learning_rate": 0.1, "adamw_epsilon": 1e-8}
-    found = transfer_hyperparameters("adamw", **GROWN, base_values=base, block_depth=2, parameterization="standard")
-    assert all(values == base for values in found.values())
+    transferred = transfer_hyperparameters(
+        "adamw", **GROWN, base_values=base, block_depth=2, parameterization="standard"
+    )
+    assert all(values == base for values in transferred.values())
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def test_every_cell_is_as_printed(table):
 
 
 def test_printed_cells_are_read_right():
-    found = [str(read(cell)) for cell in (r"\eta", r"\lambda/(r_n\sqrt{r_L})", r"\varepsilon/r_L^2", r"\eta r_Lr_n")]
-    assert found == ["1", "1/(r_n sqrt(r_L))", "1/r_L^2", "r_n r_L"]
+    cells = [str(read(cell)) for cell in (r"\eta", r"\lambda/(r_n\sqrt{r_L})", r"\varepsilon/r_L^2", r"\eta r_Lr_n")]
+    assert cells == ["1", "1/(r_n sqrt(r_L))", "1/r_L^2", "r_n r_L"]
     assert read(r"\eta/\sqrt{r_n r_L}") == Scaling.of("-1/2", "-1/2")
 
 

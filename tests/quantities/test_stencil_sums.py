@@ -28,9 +28,9 @@ def _missing_by_site(sites, stencil):
 
 @given(cases())
 def test_the_bound_holds_for_every_set_stencil_and_function(case):
-    found = missing_terms(*case)
-    assert found.discrepancy <= found.largest + ROUNDING
-    assert found.largest <= found.bound + ROUNDING
+    terms = missing_terms(*case)
+    assert terms.discrepancy <= terms.largest + ROUNDING
+    assert terms.largest <= terms.bound + ROUNDING
 
 
 @given(cases())
@@ -43,10 +43,10 @@ def test_the_discrepancy_is_what_the_missing_visits_carry(case):
 @given(cases())
 def test_constant_functions_reach_the_largest_discrepancy(case):
     sites, stencil, _ = case
-    found = missing_terms(sites, stencil, np.ones(len(sites)))
-    assert found.discrepancy == pytest.approx(found.largest, abs=ROUNDING)
+    terms = missing_terms(sites, stencil, np.ones(len(sites)))
+    assert terms.discrepancy == pytest.approx(terms.largest, abs=ROUNDING)
     if (0,) * len(sites[0]) in stencil:
-        assert found.largest <= found.bound * (len(stencil) - 1) / len(stencil) + ROUNDING
+        assert terms.largest <= terms.bound * (len(stencil) - 1) / len(stencil) + ROUNDING
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 4), st.integers(1, 4), st.integers(0, 99))
@@ -77,8 +77,8 @@ def test_half_spans_overstate_the_boundary_of_even_stencils():
 
 def test_a_bound_without_the_number_of_taps_is_violated():
     sites = list(np.ndindex(8, 8))
-    found = missing_terms(sites, offsets((3, 3)), np.ones(64))
-    assert found.discrepancy > found.bound / 9
+    terms = missing_terms(sites, offsets((3, 3)), np.ones(64))
+    assert terms.discrepancy > terms.bound / 9
 
 
 def test_a_dropped_offset_is_seen():

@@ -26,14 +26,14 @@ def test_verdicts(finished):
     assert claims.judge_energies(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_scales(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_asymptote(finished).verdict is Verdict.REFUTED
-    assert len([one for one in claims.findings(finished) if "band" in one.evidence]) == len(claims.JUDGES)
+    assert len([finding for finding in claims.findings(finished) if "band" in finding.evidence]) == len(claims.JUDGES)
 
 
 def test_slopes_of_relu_in_place_of_gelu_refute_nothing(finished):
     """Negative control: nets that are ReLU's in all but name are not steeper, nor shallower."""
     swapped = _as_gelu(finished, "relu")
-    for found in (claims.judge_attenuation(swapped), claims.judge_slightly_steeper(swapped, "fan_in")):
-        assert found.verdict is not Verdict.REFUTED
+    for finding in (claims.judge_attenuation(swapped), claims.judge_slightly_steeper(swapped, "fan_in")):
+        assert finding.verdict is not Verdict.REFUTED
 
 
 def test_gains_of_relu_are_no_gelu_gains(finished):
@@ -63,9 +63,9 @@ def test_extrapolation_is_free_of_what_is_linear_in_one_over_width():
     scale = np.array([0.5, 0.2]) / np.sqrt(widths[:, None]) * np.exp(7 / widths[:, None])
     name = claims.LABEL_SCALE
     values = {name: (("width", "depth"), scale), f"{name}_stderr": (("width", "depth"), scale)}
-    found = extrapolated(xr.Dataset(values, {"width": widths, "depth": depths}), claims.LABEL_SCALE)
-    np.testing.assert_allclose(np.exp(found.log_scale), limit, rtol=1e-12)
-    np.testing.assert_allclose(found.left, 4 * (7 / 400) ** 2, rtol=1e-9)
+    law = extrapolated(xr.Dataset(values, {"width": widths, "depth": depths}), claims.LABEL_SCALE)
+    np.testing.assert_allclose(np.exp(law.log_scale), limit, rtol=1e-12)
+    np.testing.assert_allclose(law.left, 4 * (7 / 400) ** 2, rtol=1e-9)
 
 
 def test_rates_far_up_are_those_of_the_gain(finished):

@@ -69,10 +69,10 @@ def test_energies_off_by_a_twentieth_flip_what_rests_on_them(runs):
 
 
 def test_forms_agree(folder):
-    found = {one["id"]: one["verdict"] for one in json.loads((folder / "verdicts.json").read_text())}
-    assert list(found) == list(CLAIMS)
+    verdicts = {result["id"]: result["verdict"] for result in json.loads((folder / "verdicts.json").read_text())}
+    assert list(verdicts) == list(CLAIMS)
     table, page = (folder / f"verdicts.{kind}" for kind in ("md", "html"))
-    for name, verdict in found.items():
+    for name, verdict in verdicts.items():
         assert f"| {name} |" in table.read_text()
         assert f'id="{name}"' in page.read_text()
         assert verdict in page.read_text()
@@ -83,9 +83,9 @@ def test_forms_agree(folder):
 def test_workers_change_no_verdict(folder, tmp_path):
     chosen = ["--only", "L5", "--preset", "smoke", "--workers", "2", "--out", str(tmp_path)]
     assert simulation.main(chosen) == 0
-    alone = {one["id"]: one for one in json.loads((folder / "verdicts.json").read_text())}
-    for one in json.loads((tmp_path / "verdicts.json").read_text()):
-        assert one == alone[one["id"]]
+    alone = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
+    for result in json.loads((tmp_path / "verdicts.json").read_text()):
+        assert result == alone[result["id"]]
 
 
 def test_a_simulation_longer_than_all_others_is_made_by_all_processes():
@@ -121,8 +121,8 @@ def test_verdicts_combine():
 
 @pytest.mark.parametrize(("mine", "theirs"), [("CONFIRMED", "REFUTED"), ("INCONCLUSIVE", "INCONCLUSIVE")])
 def test_a_law_confirmed_refutes_its_rival(mine, theirs):
-    found = of_rival(lambda dataset: Finding("law", "paper", Verdict(mine), "numbers"))(xr.Dataset())
-    assert (found.claim, found.rival, found.verdict) == ("paper", "law", theirs)
+    finding = of_rival(lambda dataset: Finding("law", "paper", Verdict(mine), "numbers"))(xr.Dataset())
+    assert (finding.claim, finding.rival, finding.verdict) == ("paper", "law", theirs)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_exchanged_channels_are_seen(finished):
     right = _drawn_as(finished, finished[name])
     assert corrections.judge_one_site_law(right.assign({name: exchanged})).verdict is Verdict.REFUTED
     names = ["overlap_variance_by_width", "overlap_variance_stderr_by_width"]
-    backwards = finished.assign({one: finished[one].copy(data=finished[one].values[::-1]) for one in names})
+    backwards = finished.assign({key: finished[key].copy(data=finished[key].values[::-1]) for key in names})
     assert overlaps.judge_added_variance_of_channels(backwards).verdict is Verdict.REFUTED
 
 

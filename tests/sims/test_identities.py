@@ -17,8 +17,8 @@ def finished(tmp_path_factory):
 
 
 def test_verdicts(finished):
-    found = {name: [check.judge(finished).verdict for check in CLAIMS[name].checks] for name in ("A2", "A16", "A19")}
-    assert found == {
+    verdicts = {name: [check.judge(finished).verdict for check in CLAIMS[name].checks] for name in ("A2", "A16", "A19")}
+    assert verdicts == {
         "A2": [Verdict.CONFIRMED, Verdict.REFUTED],
         "A16": [Verdict.CONFIRMED, Verdict.CONFIRMED],
         "A19": [Verdict.CONFIRMED, Verdict.CONFIRMED],

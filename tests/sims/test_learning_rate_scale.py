@@ -118,10 +118,10 @@ def test_printed_exponents_are_judged(finished):
     for exponent, verdict in ((-1.5, Verdict.CONFIRMED), (0.0, Verdict.REFUTED), (-0.7, Verdict.INCONCLUSIVE)):
         made_up = finished.assign(label_learning_rate_scale=0 * scale + finished.depth**exponent)
         assert family_laws.judge_printed(made_up, name, "Zhang et al. 2026").verdict is verdict
-    found = {finding.claim.split(":")[0]: finding.verdict for finding in family_laws.findings(finished)}
-    assert found["residual init k=1"] is Verdict.REFUTED
-    assert found["looped linear"] is Verdict.CONFIRMED
-    assert not {"mlp", "looped sqrt", "deep sqrt"} & set(found)
+    verdicts = {finding.claim.split(":")[0]: finding.verdict for finding in family_laws.findings(finished)}
+    assert verdicts["residual init k=1"] is Verdict.REFUTED
+    assert verdicts["looped linear"] is Verdict.CONFIRMED
+    assert not {"mlp", "looped sqrt", "deep sqrt"} & set(verdicts)
 
 
 def test_plain_claims_are_judged_on_plain_nets_alone(finished):
@@ -168,16 +168,16 @@ def test_transfer(capsys, family):
     assert simulation.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     net = served(1024, 10)[family]
-    found = mf.explain_transfer(0.003, *[replace(net, depth=depth) for depth in (12, 48)])
+    transfer = mf.explain_transfer(0.003, *[replace(net, depth=depth) for depth in (12, 48)])
     assert lines[0] == f"Question: Which learning rate at depth 48, if 0.003 was tuned at depth 12 ({family})?"
-    assert lines[1].startswith(f"Answer:   {found.rate:.4g}")
-    rows = {line.split()[0]: line.split()[-1] for line in lines if line.split() and line.split()[0] in found.rates}
-    assert rows == {name: f"{rate:.4g}" for name, rate in found.rates.items()}
+    assert lines[1].startswith(f"Answer:   {transfer.rate:.4g}")
+    rows = {line.split()[0]: line.split()[-1] for line in lines if line.split() and line.split()[0] in transfer.rates}
+    assert rows == {name: f"{rate:.4g}" for name, rate in transfer.rates.items()}
     assert rows["power_law"] == "0.000375"
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
-    assert all(sentence in text for sentence in found.premises)
-    assert ("WARNING: " in text) == bool(found.warnings)
+    assert all(sentence in text for sentence in transfer.premises)
+    assert ("WARNING: " in text) == bool(transfer.warnings)
 
 
 def test_transfer_to_depths_of_the_order_of_the_width(capsys):

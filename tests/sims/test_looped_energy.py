@@ -50,8 +50,8 @@ def test_growth_as_printed_is_not_refuted(finished):
     drawn.loc[{"model": "looped", "scaling": "sqrt"}] = printed.values
     stderr = finished["correlation_term_stderr"].copy()
     stderr.loc[{"model": "looped", "scaling": "sqrt"}] *= factor.values
-    found = claims.judge_printed_growth(finished.assign(correlation_term=drawn, correlation_term_stderr=stderr))
-    assert found.verdict is Verdict.CONFIRMED
+    finding = claims.judge_printed_growth(finished.assign(correlation_term=drawn, correlation_term_stderr=stderr))
+    assert finding.verdict is Verdict.CONFIRMED
 
 
 def test_correlated_stacks_are_seen(finished):

@@ -26,11 +26,11 @@ DRAWN = Finding("slope 1", "slope 2", Verdict.REFUTED, "worst 9.0 s.e. beyond th
 @pytest.fixture(scope="module")
 def printed(smoke, smoke_runs):
     """The report of every smoke run by its name, and those that judge and print without a run of their own."""
-    found = {path.stem: _report(path.read_text()) for path in smoke.glob("*.txt")}
-    assert set(found) == set(smoke_runs)
+    reports = {path.stem: _report(path.read_text()) for path in smoke.glob("*.txt")}
+    assert set(reports) == set(smoke_runs)
     evidence = {name: Evidence(name, "", Path(), dataset) for name, dataset in smoke_runs.items()}
-    found["claims"] = _claims_report.text([judged(claim, evidence) for claim in CLAIMS.values()])
-    return found
+    reports["claims"] = _claims_report.text([judged(claim, evidence) for claim in CLAIMS.values()])
+    return reports
 
 
 def _report(output):
@@ -65,7 +65,7 @@ def test_words_are_explained_once_where_they_are_used(printed):
 
 
 def test_no_band_is_so_wide_that_it_says_nothing(printed):
-    bands = [float(found) for text in printed.values() for found in re.findall(r"\bband\s+([\d.e+]*\d)", text)]
+    bands = [float(band) for text in printed.values() for band in re.findall(r"\bband\s+([\d.e+]*\d)", text)]
     assert len(bands) > 50
     assert max(bands) <= WIDEST_BAND
     assert any("too few draws; about" in " ".join(text.split()) for text in printed.values())

@@ -38,7 +38,7 @@ def test_slopes_of_another_scaling_are_refuted(finished):
     """Negative control: initialisation and multiplier exchanged, in theory alone."""
     name = "log_label_learning_rate_scale_theory"
     scaling = {"init": "multiplier_sqrt", "multiplier_sqrt": "init"}
-    order = [scaling.get(one, one) for one in map(str, finished["scaling"].values)]
+    order = [scaling.get(drawn, drawn) for drawn in map(str, finished["scaling"].values)]
     swapped = finished[name].sel(scaling=order).assign_coords(scaling=finished["scaling"])
     assert claims.judge_theory(finished.assign({name: swapped})).verdict is Verdict.REFUTED
 
@@ -49,8 +49,8 @@ def test_a_true_minus_three_halves_is_not_refuted(finished):
     drawn = finished["label_learning_rate_scale"].copy()
     right = at[0] * (finished["blocks"] / finished["blocks"][0]) ** -1.5
     drawn.loc[{"activation": "relu", "block_depth": 1, "scaling": "init"}] = right.values
-    found = claims.judge_exponent(finished.assign(label_learning_rate_scale=drawn), "init", 1, -1.5, "")
-    assert found.verdict is not Verdict.REFUTED
+    finding = claims.judge_exponent(finished.assign(label_learning_rate_scale=drawn), "init", 1, -1.5, "")
+    assert finding.verdict is not Verdict.REFUTED
 
 
 def test_figure_shows_the_numbers(finished):

@@ -55,9 +55,9 @@ def test_epsilon_is_judged_by_its_slope_in_the_width(finished, power, error, ver
     width = finished["width"].astype(float)
     value = 0.1 * width**power * xr.ones_like(finished["gate_deviation_by_width"])
     made = finished.assign(gate_deviation_by_width=value, gate_deviation_stderr_by_width=error * value)
-    found = claims.judge_vanishing_deviation(made)
-    assert found.verdict is verdict
-    assert ("not resolved" in found.evidence) == (error == 1.0)
+    finding = claims.judge_vanishing_deviation(made)
+    assert finding.verdict is verdict
+    assert ("not resolved" in finding.evidence) == (error == 1.0)
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.0, Verdict.REFUTED)])
@@ -72,8 +72,8 @@ def test_epsilon_of_two_units_is_held_against_its_law(finished, factor, verdict)
 def test_linear_nets_have_no_epsilon(tmp_path, capsys):
     arguments = ["--activation", "linear", "--scaling", "multiplier_sqrt", "--tail", "1"]
     dataset = _finished(tmp_path / "run.nc", "--depth", "3", "--width", "8", "--draws", "1024", *arguments)
-    found = claims.findings(dataset)
-    assert [finding.verdict for finding in found] == [Verdict.CONFIRMED] * 3
+    findings = claims.findings(dataset)
+    assert [finding.verdict for finding in findings] == [Verdict.CONFIRMED] * 3
     assert "n epsilon" not in capsys.readouterr().out
     assert (dataset["growth"] <= dataset["growth_bound"]).where(dataset["growth"].notnull(), True).all()
 

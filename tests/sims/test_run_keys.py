@@ -47,10 +47,10 @@ OWN_WORDS = {
 @pytest.fixture
 def keys(monkeypatch):
     """The keys of the runs that follow, none of which begins its work, nor looks for a device."""
-    found = []
+    keys = []
     monkeypatch.setattr(Run, "require_memory", lambda self, workers: None)
-    monkeypatch.setattr(Results, "deliver", lambda self, *_: found.append(self.run_key) or 0)
-    return found
+    monkeypatch.setattr(Results, "deliver", lambda self, *_: keys.append(self.run_key) or 0)
+    return keys
 
 
 def _arguments(name):

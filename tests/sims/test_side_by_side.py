@@ -47,10 +47,10 @@ def _write_or_refuse(job):
 def _begun(folder, count):
     """The processes that write there, once there are so many."""
     deadline = time.monotonic() + 60
-    while len(found := list(folder.glob("begun-*"))) < count and time.monotonic() < deadline:
+    while len(begun := list(folder.glob("begun-*"))) < count and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(found) == count
-    return [int(path.name.removeprefix("begun-")) for path in found]
+    assert len(begun) == count
+    return [int(path.name.removeprefix("begun-")) for path in begun]
 
 
 def _assert_only_whole_files(folder, processes):
@@ -61,8 +61,8 @@ def _assert_only_whole_files(folder, processes):
 
 
 def test_every_outcome_comes_with_what_was_said(capfd):
-    found = sorted(side_by_side(_double, [3, 1, 2], 2))
-    assert found == [(0, 6, "doubling 3\n"), (1, 2, "doubling 1\n"), (2, 4, "doubling 2\n")]
+    doubled = sorted(side_by_side(_double, [3, 1, 2], 2))
+    assert doubled == [(0, 6, "doubling 3\n"), (1, 2, "doubling 1\n"), (2, 4, "doubling 2\n")]
     assert capfd.readouterr().err == ""
 
 

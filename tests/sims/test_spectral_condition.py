@@ -21,14 +21,14 @@ def finished(tmp_path_factory, request):
 
 
 def verdict_of(dataset, words):
-    return next(found.verdict for found in claims.findings(dataset) if words in found.claim)
+    return next(finding.verdict for finding in claims.findings(dataset) if words in finding.claim)
 
 
 def test_verdicts(finished):
     assert verdict_of(finished, "first-order") is Verdict.CONFIRMED
     assert verdict_of(finished, "C2.1") is Verdict.CONFIRMED
     assert verdict_of(finished, "F.1") is not Verdict.REFUTED
-    higher = [found for found in claims.findings(finished) if "higher order" in found.claim]
+    higher = [finding for finding in claims.findings(finished) if "higher order" in finding.claim]
     assert len(higher) == (claims.block_depth(finished) > 1)
 
 

@@ -63,7 +63,7 @@ def test_nets_learn(finished):
 
 
 def test_hyperparameters_are_those_that_the_paper_prints():
-    found = measure.hyperparameters(256, 8, 3072, 0.001)
+    rates = measure.hyperparameters(256, 8, 3072, 0.001)
     names = ("block_multiplier", "initial_variance", "learning_rate")
     printed = {
         "input": (1, 2 / 3072, 0.001 * 256),
@@ -71,14 +71,14 @@ def test_hyperparameters_are_those_that_the_paper_prints():
         "output": (1 / 256, 2, 0.001 * 256),
     }
     for role, values in printed.items():
-        np.testing.assert_allclose([found[role][name] for name in names], values)
+        np.testing.assert_allclose([rates[role][name] for name in names], values)
 
 
 def test_figure_shows_the_numbers(finished):
     first = figure.draw(finished).axes[0]
-    found = finished["weight_travel_ratio_by_width"].sel(place="blocks").mean("draw")
-    np.testing.assert_allclose(first.lines[0].get_ydata(), found.isel(step=0))
-    np.testing.assert_allclose(first.containers[0].lines[0].get_ydata(), found.isel(step=-1))
+    ratios = finished["weight_travel_ratio_by_width"].sel(place="blocks").mean("draw")
+    np.testing.assert_allclose(first.lines[0].get_ydata(), ratios.isel(step=0))
+    np.testing.assert_allclose(first.containers[0].lines[0].get_ydata(), ratios.isel(step=-1))
 
 
 def test_batches_hold_as_many_of_either_class():
@@ -92,8 +92,8 @@ def test_batches_hold_as_many_of_either_class():
 def test_digits_from_a_file_are_the_digits(tmp_path):
     from sklearn.datasets import load_digits
 
-    found, path = load_digits(), tmp_path / "own.npz"
-    np.savez(path, images=found.images, labels=found.target, few=found.target[:9], names=found.target.astype(str))
+    digits, path = load_digits(), tmp_path / "own.npz"
+    np.savez(path, images=digits.images, labels=digits.target, few=digits.target[:9], names=digits.target.astype(str))
     own = two_classes(f"{path}::images", f"{path}::labels", (8, 8), (3, 8), 4, 0)
     np.testing.assert_allclose(own[0], two_classes("digits", None, None, (3, 8), 4, 0)[0])
     for labels, message in (("few", "9 labels"), ("names", "whole numbers"), ("other", "name one as")):

@@ -20,10 +20,10 @@ def finished(tmp_path_factory):
 
 
 def test_first_order_is_flat_and_second_order_is_not_under_the_other_table(finished):
-    found = claims.judge_order(finished, "muon", "many", 1, 1)
-    assert found.verdict is Verdict.CONFIRMED
-    assert "claimed 0, rival -0.5, allowance 0.1; " in found.evidence
-    assert ", band " in found.evidence
+    finding = claims.judge_order(finished, "muon", "many", 1, 1)
+    assert finding.verdict is Verdict.CONFIRMED
+    assert "claimed 0, rival -0.5, allowance 0.1; " in finding.evidence
+    assert ", band " in finding.evidence
     row = claims.order_slope(finished, "muon", "one", "depth", 4, 2)
     assert row.plain + 5 * row.plain_stderr < -0.25
     assert len(claims.findings(finished)) == 5

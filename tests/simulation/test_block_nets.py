@@ -44,16 +44,16 @@ def test_passes_are_those_that_the_paper_writes(activation, block_depth, biases,
     weights, data, law = drawn_weights(net, 0, range(1)), drawn_batch(net, 0, range(1)), own_loss(net)
     state = passed(net, weights, data)
     slope, curvature = (of(state.output, data.targets, NUMPY) for of in (law.slope, law.curvature))
-    found = gradients(state, slope, curvature)
+    derived = gradients(state, slope, curvature)
     plain = {name: values[0] for name, values in weights.items()}
     inputs, labels = data.inputs[0, :, :, 0], data.targets.ravel()
     streams, output, _ = block_streams(net, plain, inputs)
     for value, stream in zip(state.values[1:], streams, strict=True):
         np.testing.assert_allclose(value[0, :, :, 0], stream)
     np.testing.assert_allclose(state.output[0, :, :, 0], output)
-    assert set(found) == set(plain)
+    assert set(derived) == set(plain)
     for name, values in plain.items():
-        slopes, curvatures = (dense(side)[0] for side in (found[name].slope, found[name].curvature))
+        slopes, curvatures = (dense(side)[0] for side in (derived[name].slope, derived[name].curvature))
         for index in np.ndindex(values.shape):
             below, at, above = losses(net, plain, inputs, labels, values, index)
             assert slopes[index] == pytest.approx((above - below) / (2 * STEP), abs=1e-8)
@@ -62,12 +62,12 @@ def test_passes_are_those_that_the_paper_writes(activation, block_depth, biases,
 
 def losses(net, weights, inputs, labels, array, index):
     """The loss at two steps either way along one number."""
-    kept, found = array[index], []
+    kept, differences = array[index], []
     for shift in (-STEP, 0.0, STEP):
         array[index] = kept + shift
-        found.append(label_loss(block_streams(net, weights, inputs)[1], labels))
+        differences.append(label_loss(block_streams(net, weights, inputs)[1], labels))
     array[index] = kept
-    return found
+    return differences
 
 
 @given(
@@ -83,7 +83,7 @@ def test_orders_add_up_to_the_change(seed, block_depth, depth, biases, size):
     moves = drawn_weights(net, seed, range(2, 4))
     after = {name: before[name] + size * moves[name] for name in before}
     first, orders = split_by_order(net, before, after, data.inputs)
-    streams = [streams_of(net, one, data) for one in (before, after)]
+    streams = [streams_of(net, weights, data) for weights in (before, after)]
     changes = [new - old for old, new in zip(*streams, strict=True)]
     np.testing.assert_allclose(first, changes[0], atol=1e-12)
     scale = np.abs(streams).max() + max(np.abs(term).max() for terms in orders for term in terms)
@@ -96,13 +96,13 @@ def test_orders_are_powers_of_the_update():
     net = net_of(depth=1, block_depth=3)
     before, data = drawn_weights(net, 0, range(1)), drawn_batch(net, 0, range(1))
     moves = drawn_weights(net, 0, range(1, 2))
-    found = []
+    by_size = []
     for size in (0.1, 0.2, 0.4):
         moved = {name: old + size * moves[name] * name.startswith("W1.") for name, old in before.items()}
-        found.append(split_by_order(net, before, moved, data.inputs)[1][0])
-    for one, other in pairwise(found):
+        by_size.append(split_by_order(net, before, moved, data.inputs)[1][0])
+    for single, doubled in pairwise(by_size):
         for order in range(4):
-            np.testing.assert_allclose(other[order], 2.0**order * one[order], atol=1e-13)
+            np.testing.assert_allclose(doubled[order], 2.0**order * single[order], atol=1e-13)
 
 
 @pytest.mark.parametrize(

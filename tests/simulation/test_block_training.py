@@ -63,7 +63,7 @@ def test_nets_that_leave_the_floats_are_nan_from_there_on(optimizer):
         measure = TrainedStreams(optimizer=optimizer, hyperparameters=rates(rate), momentum=True, steps=4)
         return measure.draw(NET, 0, range(2))
 
-    found = trained(1e90)
-    assert np.isfinite(found["feature_norm"][:, 0]).all()
-    assert not np.isfinite(found["feature_norm"][:, -1]).any()
+    drawn = trained(1e90)
+    assert np.isfinite(drawn["feature_norm"][:, 0]).all()
+    assert not np.isfinite(drawn["feature_norm"][:, -1]).any()
     assert all(np.isfinite(values).all() for values in trained(1e-2).values())

@@ -46,10 +46,10 @@ def given(lattice, padding, sizes, precision, seed=0):
     return *(rng.normal(size=shape).astype(precision) for shape in shapes), *tables
 
 
-def same(found, expected, precision):
-    assert found.dtype == precision
+def same(actual, expected, precision):
+    assert actual.dtype == precision
     scale = np.abs(expected).max(initial=1.0)
-    np.testing.assert_allclose(found / scale, expected / scale, atol=ROUNDING[precision])
+    np.testing.assert_allclose(actual / scale, expected / scale, atol=ROUNDING[precision])
 
 
 @pytest.mark.parametrize("lattice", LATTICES)
@@ -58,10 +58,10 @@ def same(found, expected, precision):
 def test_sums_are_the_naive_ones(lattice, padding, precision):
     (grid, kernel, dilation), (draws, below, above, rows) = lattice, (2, 3, 4, 2)
     weights, values, errors, table, back = given(lattice, padding, (draws, below, above, rows), precision)
-    up, down, moved = (np.zeros(one.shape) for one in (errors, values, weights))
+    up, down, moved = (np.zeros(array.shape) for array in (errors, values, weights))
     for d, r in np.ndindex(draws, rows):
         w = weights[d].reshape(above, below, *kernel)
-        x, u = (one[d, :, r].reshape(-1, *grid) for one in (values, errors))
+        x, u = (array[d, :, r].reshape(-1, *grid) for array in (values, errors))
         up[d, :, r] = naive.stencil(w, x, padding, dilation).reshape(above, -1)
         down[d, :, r] = naive.stencil_transpose(w, u, padding, dilation).reshape(below, -1)
         moved[d] += naive.stencil_gradient(u, x, kernel, padding, dilation).reshape(above, -1)
@@ -120,8 +120,8 @@ def test_what_is_no_number_stays_so():
 def test_the_order_of_memory_does_not_matter(sizes):
     weights, values, errors, table, _ = given(LATTICES[3], "zero", sizes, "float32")
     turned = np.asfortranarray(values)
-    found = DIRECT.convolve(weights, turned, table)
-    np.testing.assert_array_equal(found, DIRECT.convolve(np.asfortranarray(weights), values, table))
+    image = DIRECT.convolve(weights, turned, table)
+    np.testing.assert_array_equal(image, DIRECT.convolve(np.asfortranarray(weights), values, table))
     np.testing.assert_array_equal(
         DIRECT.weight_gradient(errors, turned, table), DIRECT.weight_gradient(np.asfortranarray(errors), values, table)
     )

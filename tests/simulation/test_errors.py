@@ -107,9 +107,9 @@ def test_copies_of_one_sample_are_one_sample():
     given = draw_inputs(net, streams("inputs"), 1.0, streams("shared input"))
     for draw in range(5):
         alone = given[draw].swapaxes(0, 1)[:1, :, 0]
-        one = draw_energies(mf.MLP(depth=3, width=5), 2, range(draw, draw + 1), inputs=alone, batch=law)
+        of_sample = draw_energies(mf.MLP(depth=3, width=5), 2, range(draw, draw + 1), inputs=alone, batch=law)
         for name in ("label_term", "output_term", "output_error"):
-            np.testing.assert_allclose(whole[name][draw], one[name][0], rtol=1e-12)
+            np.testing.assert_allclose(whole[name][draw], of_sample[name][0], rtol=1e-12)
 
 
 def test_other_labels_leave_the_overlap_energy_out_and_outputs_as_they_are():

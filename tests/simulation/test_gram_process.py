@@ -37,11 +37,11 @@ def _same_law(first, second):
     return min(tests) > FALSE_ALARM_BUDGET / COMPARISONS
 
 
-def _columns(found):
+def _columns(dataset):
     """Both terms at every layer, how they hang together at the last, and the output error: (N, 2 L + 2)."""
-    label, output = (found[name] for name in TERMS)
+    label, output = (dataset[name] for name in TERMS)
     together = label[:, -1:] / (label[:, -1:] + output[:, -1:] + 1e-300)
-    return np.concatenate([label, output, together, found["output_error"]], axis=1)
+    return np.concatenate([label, output, together, dataset["output_error"]], axis=1)
 
 
 @pytest.mark.parametrize("net", SMALL.values(), ids=SMALL)
@@ -81,7 +81,9 @@ def test_means_are_the_exact_ones(net):
     measured, exact = mf.simulate(net, draws=draws, seed=0, weights="gram"), mf.predict(net, level="exact")
     assert measured.attrs["overlap_method"] == "reduction"
     for name in (*TERMS, "update_energy", "overlap_energy"):
-        value, stderr, expected = (found.values for found in (measured[name], measured[f"{name}_stderr"], exact[name]))
+        value, stderr, expected = (
+            values_of.values for values_of in (measured[name], measured[f"{name}_stderr"], exact[name])
+        )
         assert consistent(value - expected, stderr, draws)
         assert not consistent(1.15 * value - expected, 1.15 * stderr, draws), "an error of 15 % must be seen"
 
@@ -109,17 +111,17 @@ def test_a_draw_is_the_same_in_any_company():
 
 def test_nets_without_active_units_do_not_move():
     """Three layers of one unit are all active in one of eight nets; the others' labels and outputs move nothing."""
-    found = draw_gram_energies(mf.MLP(depth=3, width=1, outputs=1), 0, range(4000))
-    moved = found["label_term"] > 0
+    drawn = draw_gram_energies(mf.MLP(depth=3, width=1, outputs=1), 0, range(4000))
+    moved = drawn["label_term"] > 0
     assert np.array_equal(moved.all(axis=1), moved.any(axis=1))
     assert consistent(moved[:, 0].mean() - 1 / 8, np.sqrt(7 / 64 / 4000), 4000)
 
 
 def test_sites_and_memory():
     net = mf.MLP(depth=6, width=10**8)
-    found = mf.simulate(net, draws=4, seed=0, by_site=True)
-    assert found.attrs["weights"] == "gram"
-    np.testing.assert_array_equal(found["label_term_by_site"][:, 0], found["label_term"])
+    drawn = mf.simulate(net, draws=4, seed=0, by_site=True)
+    assert drawn.attrs["weights"] == "gram"
+    np.testing.assert_array_equal(drawn["label_term_by_site"][:, 0], drawn["label_term"])
     assert net.memory(draws=1000) < 10 * 2**20 < net.memory(draws=1, weights="lazy")
 
 

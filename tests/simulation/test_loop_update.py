@@ -56,8 +56,8 @@ def test_the_tangent_pass_is_a_central_difference(update, tied, activation):
     )
     changes = [(first - second) / (2 * size) for first, second in zip(up, down, strict=True)]
     expected = [change @ change / loop.width for change in changes]
-    found = draw_stream_updates(loop, 0, range(1), update=update)["stream_update_energy"][0]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    drawn = draw_stream_updates(loop, 0, range(1), update=update)["stream_update_energy"][0]
+    np.testing.assert_allclose(drawn, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -97,7 +97,7 @@ def test_a_draw_does_not_depend_on_its_company(update, kind, tied):
     loop = _loop(width=70, tied=tied)
     together = draw_stream_updates(loop, 9, range(8), update=update, weights=kind)["stream_update_energy"]
     alone = [draw_stream_updates(loop, 9, range(i, i + 1), update=update, weights=kind) for i in range(8)]
-    np.testing.assert_array_equal(together, np.concatenate([found["stream_update_energy"] for found in alone]))
+    np.testing.assert_array_equal(together, np.concatenate([drawn["stream_update_energy"] for drawn in alone]))
 
 
 def test_signs_are_fair_and_independent():

@@ -41,7 +41,7 @@ def _forward(net, matrices, inputs):
         groups = [Dense(part) for part in np.split(matrix, net.weights[name].groups, axis=1)]
         return groups[0] if len(groups) == 1 else Grouped(groups, np.concatenate)
 
-    return passes.forward(net, {name: drawn(name, one) for name, one in matrices.items()}, inputs)
+    return passes.forward(net, {name: drawn(name, matrix) for name, matrix in matrices.items()}, inputs)
 
 
 def _values(net, matrices, inputs):
@@ -54,29 +54,29 @@ def _slopes(net, matrices, inputs, error):
     def loss(moved):
         return (error * _values(net, moved, inputs)[-1]).sum(axis=(1, 2, 3))
 
-    found = {name: np.empty_like(one) for name, one in matrices.items()}
-    for name, one in matrices.items():
-        for index in np.ndindex(one.shape[1:]):
-            unit = np.zeros_like(one)
+    slopes = {name: np.empty_like(matrix) for name, matrix in matrices.items()}
+    for name, matrix in matrices.items():
+        for index in np.ndindex(matrix.shape[1:]):
+            unit = np.zeros_like(matrix)
             unit[:, *index] = SIZE
-            up, down = (loss(matrices | {name: one + sign * unit}) for sign in (1, -1))
-            found[name][:, *index] = (up - down) / (2 * SIZE)
-    return found
+            up, down = (loss(matrices | {name: matrix + sign * unit}) for sign in (1, -1))
+            slopes[name][:, *index] = (up - down) / (2 * SIZE)
+    return slopes
 
 
 def _differences(net, matrices, inputs, moves):
     """Changes of all values by central differences along these moves of all weights, no element by over SIZE."""
     size = SIZE / max(np.abs(move).max() for move in moves.values())
     up, down = (
-        _values(net, {name: one + sign * size * moves[name] for name, one in matrices.items()}, inputs)[1:]
+        _values(net, {name: matrix + sign * size * moves[name] for name, matrix in matrices.items()}, inputs)[1:]
         for sign in (1, -1)
     )
     return [(first - second) / (2 * size) for first, second in zip(up, down, strict=True)]
 
 
-def _assert_alike(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * np.abs(other).max())
+def _assert_alike(changes, expected):
+    for change, reference in zip(changes, expected, strict=True):
+        np.testing.assert_allclose(change, reference, rtol=1e-6, atol=1e-6 * np.abs(reference).max())
 
 
 @pytest.mark.parametrize("net", (NETS | GROUPED).values(), ids=(NETS | GROUPED).keys())
@@ -84,15 +84,15 @@ def test_gradient_moves_are_central_differences_along_the_gradient(net):
     matrices, inputs, error = _given(net)
     state = _forward(net, matrices, inputs)
     errors = passes.backward(state, error, len(net.units))
-    found = passes.tangent(state, GradientMoves(state, errors), len(net.units), columns=1)
-    _assert_alike(found, _differences(net, matrices, inputs, _slopes(net, matrices, inputs, error)))
+    changes = passes.tangent(state, GradientMoves(state, errors), len(net.units), columns=1)
+    _assert_alike(changes, _differences(net, matrices, inputs, _slopes(net, matrices, inputs, error)))
 
 
 @each_net
 def test_matrix_moves_are_central_differences_along_the_matrices(net):
     matrices, inputs, _ = _given(net)
     rng = np.random.default_rng(5)
-    moves = {name: rng.normal(size=one.shape) for name, one in matrices.items()}
+    moves = {name: rng.normal(size=matrix.shape) for name, matrix in matrices.items()}
     state = _forward(net, matrices, inputs)
     asked = []
 
@@ -102,8 +102,8 @@ def test_matrix_moves_are_central_differences_along_the_matrices(net):
         asked.extend(names)
         return np.concatenate([moves[name] for name in names], axis=1) @ patches
 
-    found = list(passes.tangent(state, MatrixMoves(state, product), len(net.units), columns=1))
-    _assert_alike(found, _differences(net, matrices, inputs, moves))
+    changes = list(passes.tangent(state, MatrixMoves(state, product), len(net.units), columns=1))
+    _assert_alike(changes, _differences(net, matrices, inputs, moves))
     assert sorted(asked) == sorted(net.weights), "every weight is asked for once, whatever its uses"
 
 
@@ -123,10 +123,10 @@ def test_a_weight_that_moves_at_one_use_alone_is_seen():
             return self._moves.of(place) * (place == first)
 
     assert rest
-    found = list(passes.tangent(state, OneUse(), len(net.units), columns=1))
+    changes = list(passes.tangent(state, OneUse(), len(net.units), columns=1))
     expected = _differences(net, matrices, inputs, _slopes(net, matrices, inputs, error))
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6, atol=1e-6)
-    assert np.abs(found[-1] - expected[-1]).max() > 0.1 * np.abs(expected[-1]).max()
+    np.testing.assert_allclose(changes[0], expected[0], rtol=1e-6, atol=1e-6)
+    assert np.abs(changes[-1] - expected[-1]).max() > 0.1 * np.abs(expected[-1]).max()
 
 
 def test_a_change_of_the_inputs_goes_up_beside_the_moves():
@@ -135,9 +135,9 @@ def test_a_change_of_the_inputs_goes_up_beside_the_moves():
     moved = np.random.default_rng(7).normal(size=inputs.shape)
     state = _forward(net, matrices, inputs)
     still = MatrixMoves(state, lambda places, patches: np.zeros((2, _rows(net, places[0]), patches.shape[2])))
-    found = passes.tangent(state, still, len(net.units), columns=1, start=moved)
+    changes = passes.tangent(state, still, len(net.units), columns=1, start=moved)
     up, down = (_values(net, matrices, inputs + sign * SIZE * moved)[1:] for sign in (1, -1))
-    _assert_alike(found, [(one - other) / (2 * SIZE) for one, other in zip(up, down, strict=True)])
+    _assert_alike(changes, [(above - below) / (2 * SIZE) for above, below in zip(up, down, strict=True)])
 
 
 def _rows(net, place):

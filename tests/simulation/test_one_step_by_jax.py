@@ -35,8 +35,8 @@ def _assert_alike(net, seed):
     weights, inputs, error = given_draw(net, seed)
     averaged = 1 if net.readout_unit is None else error.size  # squared loss, mean over outputs and samples
     theirs = by_jax.one_step(net, weights, inputs, error / averaged)
-    for one, other in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(other).max()))
+    for change, reference in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
+        np.testing.assert_allclose(change, reference, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(reference).max()))
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -58,8 +58,8 @@ def test_a_loop_takes_its_matrix_once_and_any_number_of_starts(tied):
     start, error = rng.normal(size=(2, 3, 5))
     changes = mf.one_step(loop, weights, start, error)
     assert [change.shape for change in changes] == [(3, 5)] * 4
-    for one, other in zip(changes, by_jax.one_step(loop, weights, start, error), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10)
+    for change, reference in zip(changes, by_jax.one_step(loop, weights, start, error), strict=True):
+        np.testing.assert_allclose(change, reference, rtol=1e-10)
 
 
 def test_a_gradient_through_one_of_two_skips_alone_is_seen():

@@ -18,7 +18,7 @@ from tests.strategies import chains
 def both_roads(net, seed):
     """Theta of every value, ours and theirs."""
     weights, inputs, _ = given_draw(net, seed)
-    parts = iter(part for w, one in zip(weights, net.weights.values(), strict=True) for part in _groups(w, one))
+    parts = iter(part for w, spec in zip(weights, net.weights.values(), strict=True) for part in _groups(w, spec))
     drawn = named(net, lambda weight, _: Dense(next(parts).reshape(1, weight.group_rows, weight.fan_in)))
     columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
     ours = tangent_kernels(passes.forward(net, drawn, columns))
@@ -26,11 +26,11 @@ def both_roads(net, seed):
         at = {name: by_jax.jnp.asarray(w) for name, w in zip(net.weights, weights, strict=True)}
         jacobians = by_jax.jax.jacrev(lambda w: by_jax.values_and_output(net, w, by_jax.jnp.asarray(inputs))[0])(at)
     for kernel, jacobian in zip(ours, jacobians, strict=True):
-        yield kernel[0], sum(_rows(one, w.ndim) @ _rows(one, w.ndim).T for one, w in _pairs(jacobian, at))
+        yield kernel[0], sum(_rows(part, w.ndim) @ _rows(part, w.ndim).T for part, w in _pairs(jacobian, at))
 
 
-def _groups(weight, one):
-    return np.split(weight, one.groups)
+def _groups(weight, spec):
+    return np.split(weight, spec.groups)
 
 
 def _pairs(jacobian, weights):

@@ -26,15 +26,15 @@ STEP = 1e-6
     ids=lambda net: f"{type(net).__name__}-{net.scaling}",
 )
 def test_overlaps_are_those_of_finite_differences(net):
-    found = pair_overlaps.PairOverlaps(pairs=PAIRS, weights="dense").draw(net, 5, range(1))["overlap"][0]
+    drawn = pair_overlaps.PairOverlaps(pairs=PAIRS, weights="dense").draw(net, 5, range(1))["overlap"][0]
     weights = [
-        one.matrix[0].reshape(shape)
-        for one, shape in zip(
+        weight.matrix[0].reshape(shape)
+        for weight, shape in zip(
             draw_weights(net, [stream(5, "weights", 0)], "dense").values(), net.weight_shapes, strict=True
         )
     ]
     inputs = draw_inputs(net, [stream(5, "inputs", 0)])[0].swapaxes(0, 1).reshape(net.input_shape)
-    for pair, overlaps in zip(PAIRS, found, strict=True):
+    for pair, overlaps in zip(PAIRS, drawn, strict=True):
         first, second = (_tangents(net, weights, inputs, *direction) for direction in pair)
         upper = max(layer for layer, _ in pair)
         assert np.isnan(overlaps[: upper - 1]).all()
@@ -82,37 +82,37 @@ def test_mean_of_the_next_unit_given_all_below_is_the_gated_overlap(net, fixed, 
 
     # Behind a closed gate nothing is random: take the first net in which every pair goes on.
     seed = next(seed for seed in range(100) if (followed(seed, 2).overlap_variance[:, fixed] > 0).all())
-    found = followed(seed, DRAWS)
-    above, stderr = found.overlap[:, fixed], found.overlap_stderr[:, fixed]
-    overlap, gated = found.overlap[:, fixed - 1], found.gated_overlap[:, fixed - 1]
+    drawn = followed(seed, DRAWS)
+    above, stderr = drawn.overlap[:, fixed], drawn.overlap_stderr[:, fixed]
+    overlap, gated = drawn.overlap[:, fixed - 1], drawn.gated_overlap[:, fixed - 1]
     assert consistent(above - gated, stderr, DRAWS)
     assert not consistent(above - (gated + 0.5 * (gated - kept * overlap)), stderr, DRAWS)
 
 
 @pytest.mark.parametrize("weights", ["dense", "lazy"])
 def test_innovations_have_mean_zero_in_every_unit(weights):
-    found = mf.simulate_overlaps(NETS[2], pairs=PAIRS, draws=DRAWS, seed=2, weights=weights)
-    known = found.overlap_innovation.notnull()
-    assert consistent(found.overlap_innovation.values[known], found.overlap_innovation_stderr.values[known], DRAWS)
+    drawn = mf.simulate_overlaps(NETS[2], pairs=PAIRS, draws=DRAWS, seed=2, weights=weights)
+    known = drawn.overlap_innovation.notnull()
+    assert consistent(drawn.overlap_innovation.values[known], drawn.overlap_innovation_stderr.values[known], DRAWS)
 
 
 def test_linear_means_grow_by_a_factor_per_block():
     """Zhang et al. 2026, eq. 35 without epsilon: exact in paired differences; without a multiplier nets must differ."""
     net = mf.ResidualMLP(depth=4, width=8, stem=1, activation="linear", scaling="multiplier_sqrt")
-    found = mf.simulate_overlaps(net, pairs=PAIRS, draws=DRAWS, seed=4)
-    np.testing.assert_allclose(found.gate_deviation.values[0], 0.0, atol=1e-12)
-    random = found.overlap_excess_stderr > 1e-12
-    excess, stderr = (found[name].where(random, drop=True) for name in ("overlap_excess", "overlap_excess_stderr"))
+    drawn = mf.simulate_overlaps(net, pairs=PAIRS, draws=DRAWS, seed=4)
+    np.testing.assert_allclose(drawn.gate_deviation.values[0], 0.0, atol=1e-12)
+    random = drawn.overlap_excess_stderr > 1e-12
+    excess, stderr = (drawn[name].where(random, drop=True) for name in ("overlap_excess", "overlap_excess_stderr"))
     assert consistent(excess.fillna(0.0), stderr.fillna(1.0), DRAWS)
-    conserved = found.overlap[0, 1:] - found.overlap[0, 0]
-    assert not consistent(conserved, found.overlap_stderr[0, 1:], DRAWS)
+    conserved = drawn.overlap[0, 1:] - drawn.overlap[0, 0]
+    assert not consistent(conserved, drawn.overlap_stderr[0, 1:], DRAWS)
 
 
 def test_smooth_gates_inside_a_branch_leave_no_closed_mean():
     net = mf.ResidualMLP(depth=2, width=4, block_depth=2, tail=1, activation="gelu")
-    found = mf.simulate_overlaps(net, pairs=[((1, 1), (1, 2))], draws=4, seed=0)
-    assert found.overlap.notnull().all()
-    np.testing.assert_array_equal(np.isfinite(found.gated_overlap[0]), [False, True, True])
+    drawn = mf.simulate_overlaps(net, pairs=[((1, 1), (1, 2))], draws=4, seed=0)
+    assert drawn.overlap.notnull().all()
+    np.testing.assert_array_equal(np.isfinite(drawn.gated_overlap[0]), [False, True, True])
 
 
 @pytest.mark.parametrize(

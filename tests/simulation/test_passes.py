@@ -19,7 +19,7 @@ from tests.strategies import architectures
 
 def _linear(net):
     """A net's first linear map."""
-    return next(one for one in net.units[0].branch if one.weights)
+    return next(part for part in net.units[0].branch if part.weights)
 
 
 @given(architectures(), st.integers(0, 2**31))
@@ -27,11 +27,11 @@ def test_backward_is_the_adjoint_of_the_layer_map(net, seed):
     rng = np.random.default_rng(seed)
     below, above = net.channels_by_layer[:2]
     weight = Dense(rng.normal(size=(2, above, below * net.taps)))
-    setting, one = Setting(net.grid, 1, {"W1": weight}, NUMPY), _linear(net)
+    setting, linear = Setting(net.grid, 1, {"W1": weight}, NUMPY), _linear(net)
     values = rng.normal(size=(2, below, 3, net.sites))
     errors = rng.normal(size=(2, above, 3, net.sites))
-    forward = (LinearOperation().tangent(one, values, None, values, setting) * errors).sum()
-    backward = (values * LinearOperation().backward(one, values, None, errors, setting, in_place=False)).sum()
+    forward = (LinearOperation().tangent(linear, values, None, values, setting) * errors).sum()
+    backward = (values * LinearOperation().backward(linear, values, None, errors, setting, in_place=False)).sum()
     np.testing.assert_allclose(forward, backward, rtol=1e-10, atol=1e-10)
 
 
@@ -39,9 +39,9 @@ def test_backward_is_the_adjoint_of_the_layer_map(net, seed):
 def test_site_gram_is_the_gram_matrix_of_the_patches(net, seed):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(2, net.channels_by_layer[0], net.inputs, net.sites))
-    one, setting = _linear(net), Setting(net.grid, net.inputs, {}, NUMPY)
-    patches = patches_of(one, features, setting)
-    np.testing.assert_allclose(moves.site_gram(one, features, setting), patches.swapaxes(1, 2) @ patches, atol=1e-12)
+    linear, setting = _linear(net), Setting(net.grid, net.inputs, {}, NUMPY)
+    patches = patches_of(linear, features, setting)
+    np.testing.assert_allclose(moves.site_gram(linear, features, setting), patches.swapaxes(1, 2) @ patches, atol=1e-12)
 
 
 @pytest.mark.parametrize("channels", [2, 40])
@@ -51,13 +51,13 @@ def test_own_update_is_the_same_both_ways(channels):
     rng = np.random.default_rng(0)
     error = rng.normal(size=(1, channels, 2, 24))
     features = rng.normal(size=(1, channels, 1, 24))
-    one, setting = _linear(net), Setting(net.grid, net.inputs, {}, NUMPY)
-    patches = patches_of(one, features, setting)
+    linear, setting = _linear(net), Setting(net.grid, net.inputs, {}, NUMPY)
+    patches = patches_of(linear, features, setting)
     expected = error.reshape(1, -1, 24) @ patches.swapaxes(1, 2) @ patches
     gram, explicit = moves.own_update_operations(24, channels, 3, 2 * channels)
     assert (gram <= explicit) == (channels == 40)
-    found = moves.own_update(one, error, features, setting)
-    np.testing.assert_allclose(found.reshape(1, -1, 24), expected, atol=1e-10)
+    changes = moves.own_update(linear, error, features, setting)
+    np.testing.assert_allclose(changes.reshape(1, -1, 24), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["dense", "lazy"])
@@ -68,7 +68,7 @@ def test_the_order_of_error_columns_changes_no_column(net, kind):
     state = passes.forward(net, weights, draw_inputs(net, [stream(0, "inputs", 0)]))
     gradient = np.random.default_rng(0).normal(size=(1, net.outputs, 3, state.output.shape[3]))
     order = [2, 0, 1]
-    found, permuted = (list(moves.gradient_changes(state, one)) for one in (gradient, gradient[:, :, order]))
-    for before, after in zip(found, permuted, strict=True):
+    changes, permuted = (list(moves.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
+    for before, after in zip(changes, permuted, strict=True):
         np.testing.assert_allclose(after, before[:, :, order], rtol=1e-12 if kind == "dense" else 1e-9)
         assert np.abs(after - before).max() > 0.1 * np.abs(before).max()

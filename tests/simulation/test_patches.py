@@ -20,7 +20,8 @@ def rng():
 
 
 def test_both_ways_are_tried():
-    runs = [patches._are_long(patches._runs(table)[0], table) for table in (neighbours(*one, "zero") for one in GRIDS)]
+    tables = [neighbours(*lattice, "zero") for lattice in GRIDS]
+    runs = [patches._are_long(patches._runs(table)[0], table) for table in tables]
     assert set(runs) == {True, False}
 
 

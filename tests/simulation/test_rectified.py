@@ -37,8 +37,8 @@ def gradients_and_error(net, weights, inputs, columns, arrays):
     error = RNG(2).normal(size=(DRAWS, state.output.shape[1], columns * net.inputs, state.output.shape[3]))
     top, errors = through_readout(state, error)
     errors |= backward(state, top, len(net.units))
-    found = {name: dense(one.slope) for name, one in gradients(state, error).items()} if columns == 1 else {}
-    return state, found, [errors[place] for place in sorted(errors, reverse=True)]
+    slopes = {name: dense(gradient.slope) for name, gradient in gradients(state, error).items()} if columns == 1 else {}
+    return state, slopes, [errors[place] for place in sorted(errors, reverse=True)]
 
 
 @pytest.mark.parametrize("net", NETS)
@@ -50,8 +50,8 @@ def test_passes_and_gradients_are_those_of_the_maps_one_by_one(net, columns, dir
     state, moved, errors = gradients_and_error(joined, weights, inputs, columns, arrays)
     plain, expected, plain_errors = gradients_and_error(net, weights, inputs, columns, NUMPY)
     np.testing.assert_allclose(state.output, plain.output, rtol=1e-9, atol=1e-9 * np.abs(plain.output).max())
-    for one, other in zip([*moved.values(), *errors], [*expected.values(), *plain_errors], strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+    for array, reference in zip([*moved.values(), *errors], [*expected.values(), *plain_errors], strict=True):
+        np.testing.assert_allclose(array, reference, rtol=1e-9, atol=1e-9 * np.abs(reference).max())
     assert set(moved) == set(expected)
 
 
@@ -68,15 +68,15 @@ def test_tangents_are_those_of_the_maps_one_by_one(net):
 
         return tangent(state, MatrixMoves(state, moved), len(net.units), 1)
 
-    for one, other in zip(changes(joined), changes(plain), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+    for change, reference in zip(changes(joined), changes(plain), strict=True):
+        np.testing.assert_allclose(change, reference, rtol=1e-9, atol=1e-9 * np.abs(reference).max())
 
 
 def test_relu_and_a_stencil_are_joined_and_nothing_else():
-    kinds = [[type(one) for one in unit.maps] for unit in rectified(NETS[0]).units]
+    kinds = [[type(part) for part in unit.maps] for unit in rectified(NETS[0]).units]
     assert kinds == [[RectifiedLinear]] * 3
     assert rectified(NETS[0]).readout_unit == NETS[0].readout_unit  # its linear map has no stencil
     assert rectified(NETS[2]).units == NETS[2].units
     dense = mf.MLP(depth=2, width=4)
-    assert not any(isinstance(one, RectifiedLinear) for unit in rectified(dense).units for one in unit.maps)
-    assert any(isinstance(one, Linear) for one in rectified(NETS[1]).readout_unit.maps)
+    assert not any(isinstance(part, RectifiedLinear) for unit in rectified(dense).units for part in unit.maps)
+    assert any(isinstance(part, Linear) for part in rectified(NETS[1]).readout_unit.maps)

@@ -33,31 +33,31 @@ def _given_draw(loop, seed=0, draw=0):
 @given(loops(), st.sampled_from(KINDS), st.integers(0, 99))
 def test_the_split_adds_up(loop, kind, seed):
     """H_0 + B_l + C_l = H_l of every draw to rounding, all four computed apart."""
-    found = draw_residual_energies(loop, seed, range(3), weights=kind)
-    parts = found["initial_energy"][:, None] + found["cross_term"] + found["correlation_term"]
-    sizes = found["initial_energy"][:, None] + np.abs(found["cross_term"]) + found["correlation_term"]
-    assert not found["binary_exponent"].any()
-    np.testing.assert_array_less(np.abs(parts - found["residual_energy"]), 1e-12 * sizes)
+    drawn = draw_residual_energies(loop, seed, range(3), weights=kind)
+    parts = drawn["initial_energy"][:, None] + drawn["cross_term"] + drawn["correlation_term"]
+    sizes = drawn["initial_energy"][:, None] + np.abs(drawn["cross_term"]) + drawn["correlation_term"]
+    assert not drawn["binary_exponent"].any()
+    np.testing.assert_array_less(np.abs(parts - drawn["residual_energy"]), 1e-12 * sizes)
 
 
 @given(loops())
 def test_a_walk_is_its_naive_twin(loop):
-    found = draw_residual_energies(loop, 0, range(1), correlations=True)
+    drawn = draw_residual_energies(loop, 0, range(1), correlations=True)
     matrices, start = _given_draw(loop)
     streams = naive.loop_streams(loop, matrices, start)
-    np.testing.assert_allclose(found["residual_energy"][0], [h @ h / loop.width for h in streams[1:]], rtol=1e-9)
+    np.testing.assert_allclose(drawn["residual_energy"][0], [h @ h / loop.width for h in streams[1:]], rtol=1e-9)
     features = [naive.sigma(loop.activation, h) for h in streams[:-1]]
     increments = [matrix @ own for matrix, own in zip(matrices, features, strict=True)]
     for name, rows in (("feature_overlap", features), ("increment_correlation", increments)):
         expected = [[first @ second / loop.width for second in rows] for first in rows]
-        np.testing.assert_allclose(found[name][0], expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(drawn[name][0], expected, rtol=1e-9, atol=1e-12)
 
 
 def test_increment_correlations_sum_to_the_correlation_term():
     loop = mf.TiedLoop(depth=7, width=20, alpha=0.5)
-    found = draw_residual_energies(loop, 0, range(4), weights="lazy", correlations=True)
-    total = loop.step_size**2 * found["increment_correlation"].sum(axis=(1, 2))
-    np.testing.assert_allclose(total, found["correlation_term"][:, -1], rtol=1e-12)
+    drawn = draw_residual_energies(loop, 0, range(4), weights="lazy", correlations=True)
+    total = loop.step_size**2 * drawn["increment_correlation"].sum(axis=(1, 2))
+    np.testing.assert_allclose(total, drawn["correlation_term"][:, -1], rtol=1e-12)
 
 
 def _disagreements(first, second, names=("residual_energy", "cross_term", "correlation_term")):

@@ -37,21 +37,23 @@ def norm(matrix):
 def sample_moves(weights, sample):
     """-eta grad of one sample's own loss, of every matrix."""
     data = given_data(NET, INPUTS[:, [sample]].T, LABELS[[sample]], Logistic())
-    state = forward(NET, given_weights(NET, {name: one[None] for name, one in weights.items()}), data.inputs)
+    state = forward(NET, given_weights(NET, {name: weight[None] for name, weight in weights.items()}), data.inputs)
     slopes = gradients(state, Logistic().slope(state.output, data.targets, NUMPY))
-    return {name: -RATES[NET.role_of(name)]["learning_rate"] * dense(one.slope)[0] for name, one in slopes.items()}
+    return {
+        name: -RATES[NET.role_of(name)]["learning_rate"] * dense(weight.slope)[0] for name, weight in slopes.items()
+    }
 
 
 def by_hand(draw):
     """Weights before and after steps 1, 2, 3, and every sample's own moves."""
-    now = {name: one[0] for name, one in drawn_weights(NET, 0, range(draw, draw + 1)).items()}
-    found = []
+    now = {name: weight[0] for name, weight in drawn_weights(NET, 0, range(draw, draw + 1)).items()}
+    steps = []
     for _ in range(3):
         own = [sample_moves(now, sample) for sample in range(4)]
         moved = {name: w + np.mean([moves[name] for moves in own], axis=0) for name, w in now.items()}
-        found.append((now, moved, own))
+        steps.append((now, moved, own))
         now = moved
-    return found
+    return steps
 
 
 def shares(old, new):
@@ -62,16 +64,17 @@ def shares(old, new):
 @pytest.mark.parametrize("draw", [0, 1])
 @pytest.mark.parametrize("place", [0, 1])
 def test_every_ratio_is_its_definition(draw, place):
-    found = {name: values[draw, place] for name, values in drawn().items()}
+    ratios = {name: values[draw, place] for name, values in drawn().items()}
     steps = by_hand(draw)
     start, (before, after, own) = steps[0][0], steps[2 * place]
-    (seen, output, read), (then, *_), (first, *_) = (block_streams(NET, one, INPUTS) for one in (before, after, start))
+    looks = (block_streams(NET, weights, INPUTS) for weights in (before, after, start))
+    (seen, output, read), (then, *_), (first, *_) = looks
     moves = {name: after[name] - before[name] for name in before}
     triples = [(start[name], before[name], after[name]) for name in before]
     weights = [norm(new) / (norm(old) + norm(new - old)) for _, old, new in triples]
     travels = [norm(new) / (norm(old) + norm(new - old)) for old, _, new in triples]
     given = [before[name] @ read[name] for name in before if name != "readout"]
-    kept = [np.linalg.norm(np.maximum(one, 0), axis=0) / np.linalg.norm(one, axis=0) for one in given]
+    kept = [np.linalg.norm(np.maximum(values, 0), axis=0) / np.linalg.norm(values, axis=0) for values in given]
     samples = [
         [
             np.linalg.norm(own[i][name] @ z[:, i]) / (4 * np.linalg.norm(moves[name] @ z[:, i]))
@@ -91,24 +94,24 @@ def test_every_ratio_is_its_definition(draw, place):
     for kind, found_by in (("weight", before), ("update", moves)):
         gains = {name: np.sqrt(np.mean((found_by[name] @ z) ** 2) / np.mean(z**2)) for name, z in read.items()}
         expected[f"{kind}_alignment"] = [gain / norm(found_by[name]) for name, gain in gains.items()]
-    assert set(found) == set(expected)
+    assert set(ratios) == set(expected)
     for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(ratios[name], values, rtol=1e-6, err_msg=name)
 
 
 def test_copies_of_one_sample_make_an_update_of_so_many_times_its_own_part():
     inputs = np.repeat(INPUTS[:, :1], 4, axis=1)
-    found = drawn(inputs=inputs, labels=np.ones(4))["sample_update_ratio"]
-    np.testing.assert_allclose(found, 1 / 4)
+    ratios = drawn(inputs=inputs, labels=np.ones(4))["sample_update_ratio"]
+    np.testing.assert_allclose(ratios, 1 / 4)
 
 
 def test_samples_that_share_no_direction_leave_the_input_layer_to_each_other():
     """Orthogonal inputs: in the input layer a sample's own part is the whole update, whatever the others do."""
-    found = drawn(inputs=2 * np.eye(5)[:, :4])["sample_update_ratio"]
-    np.testing.assert_allclose(found[..., 0], 1.0)
-    assert np.abs(found[..., 1:-1] - 1).mean() > 0.2
+    ratios = drawn(inputs=2 * np.eye(5)[:, :4])["sample_update_ratio"]
+    np.testing.assert_allclose(ratios[..., 0], 1.0)
+    assert np.abs(ratios[..., 1:-1] - 1).mean() > 0.2
 
 
 def test_linear_nets_keep_all():
-    found = drawn(dataclasses.replace(NET, activation="linear"))
-    np.testing.assert_array_equal(found["activation_ratio"], 1.0)
+    measured = drawn(dataclasses.replace(NET, activation="linear"))
+    np.testing.assert_array_equal(measured["activation_ratio"], 1.0)

@@ -136,7 +136,7 @@ def _step_by_jax(net, weights, inputs, error):
         weights, x = [jnp.asarray(weight) for weight in weights], jnp.asarray(inputs)
         _, pull = jax.vjp(lambda w: _streams(net, w, x)[1], weights)
         (gradient,) = pull(jnp.asarray(error) / error.size)
-        down = [-one for one in gradient]
+        down = [-slope for slope in gradient]
         _, changes = jax.jvp(lambda w: _streams(net, w, x)[0], (weights,), (down,))
         return [np.asarray(change) for change in changes]
 
@@ -145,15 +145,15 @@ def _apart(net, reference, seed=0):
     """The largest difference of changes, over the largest change, from those of a reference net with the same draw."""
     weights, inputs, error = given_draw(net, seed)
     pairs = zip(mf.one_step(net, weights, inputs, error), _step_by_jax(reference, weights, inputs, error), strict=True)
-    return max(np.abs(one - other).max() / np.abs(other).max() for one, other in pairs)
+    return max(np.abs(change - expected).max() / np.abs(expected).max() for change, expected in pairs)
 
 
 def _assert_alike(net, seed):
     weights, inputs, error = given_draw(net, seed)
     theirs = _step_by_jax(net, weights, inputs, error)
     assert len(theirs) == 2 * net.depth
-    for one, other in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(other).max()))
+    for change, expected in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
+        np.testing.assert_allclose(change, expected, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(expected).max()))
 
 
 @each_option
@@ -180,11 +180,11 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), OTHERS.values(), ids=OTHERS.keys())
-def test_a_reference_of_another_net_is_seen(one, other):
+@pytest.mark.parametrize(("options", "other_options"), OTHERS.values(), ids=OTHERS.keys())
+def test_a_reference_of_another_net_is_seen(options, other_options):
     """At a difference of 1e-3 of the largest change, where right ones agree to 1e-11."""
-    assert _apart(_net(**one), _net(**one)) < 1e-11
-    assert _apart(_net(**one), _net(**other)) > 1e-3
+    assert _apart(_net(**options), _net(**options)) < 1e-11
+    assert _apart(_net(**options), _net(**other_options)) > 1e-3
 
 
 def test_a_dropped_head_is_seen():
@@ -201,9 +201,9 @@ def test_a_dropped_head_is_seen():
 def test_a_jacobian_of_normalisation_without_its_second_projection_is_seen(normalisation, monkeypatch):
     """(P - y y' / C) / s without y y' / C, which keeps tokens from growing."""
 
-    def centred_alone(self, one, values, kept, moved, setting):
+    def centred_alone(self, spec, values, kept, moved, setting):
         columns = setting.by_sample(moved)
-        across = columns - columns.mean(axis=1)[:, None] if one.kind == "layer" else columns
+        across = columns - columns.mean(axis=1)[:, None] if spec.kind == "layer" else columns
         return (kept[1][:, :, None] * across).reshape(moved.shape)
 
     net = _net(normalisation=normalisation)
@@ -292,8 +292,8 @@ def test_values_are_those_of_loops_over_tokens_and_heads(options):
     weights, inputs, _ = given_draw(net, 1)
     *streams, output = mf.pre_activations(net, weights, inputs)
     for sample, tokens in enumerate(inputs):
-        found, out = _naive_values(net, weights, tokens)
-        np.testing.assert_allclose([stream[sample] for stream in streams], found, rtol=1e-9, atol=1e-11)
+        values, out = _naive_values(net, weights, tokens)
+        np.testing.assert_allclose([stream[sample] for stream in streams], values, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(output[sample], out, rtol=1e-9, atol=1e-11)
 
 
@@ -350,7 +350,7 @@ def test_a_causal_mask_leaks_nothing(causal):
     other = inputs.copy()
     other[:, :, 3:] *= -1.5
     pairs = zip(*(mf.pre_activations(net, weights, x)[:-1] for x in (inputs, other)), strict=True)
-    apart = [np.abs(one - two)[:, :, :3].max() for one, two in pairs]
+    apart = [np.abs(first - second)[:, :, :3].max() for first, second in pairs]
     assert (max(apart) == 0.0) if causal else (min(apart) > 1e-4)
 
 
@@ -363,7 +363,7 @@ def test_a_causal_error_at_the_last_token_alone_reaches_all_and_one_at_the_first
     state = _state(net, weights, inputs), _state(net, weights, other)
     first = np.zeros((1, net.width, net.inputs, net.tokens))
     first[..., 0] = 1.0
-    errors = [passes.backward(one, first, len(net.units)) for one in state]
+    errors = [passes.backward(error, first, len(net.units)) for error in state]
     for place in errors[0]:
         np.testing.assert_array_equal(errors[0][place], errors[1][place])
         assert not errors[0][place][..., 1:].any()
@@ -381,7 +381,7 @@ def _state(net, weights, inputs):
 def test_label_and_output_terms_are_the_energies_of_one_step(options):
     """The step of a draw under its labels alone, and under its outputs alone."""
     net, seed, draw = _net(**options), 7, 3
-    found = draw_energies(net, seed, range(draw, draw + 1))
+    measured = draw_energies(net, seed, range(draw, draw + 1))
     drawn = draw_weights(net, [stream(seed, "weights", draw)], "dense")
     weights = [drawn[name].matrix[0] for name in net.weights]
     inputs = stream(seed, "inputs", draw).standard_normal((net.width, net.inputs, net.tokens)).swapaxes(0, 1)
@@ -389,8 +389,8 @@ def test_label_and_output_terms_are_the_energies_of_one_step(options):
     *_, output = mf.pre_activations(net, weights, inputs)
     for name, error in (("label_term", labels), ("output_term", output)):
         energies = [np.square(change).mean() for change in mf.one_step(net, weights, inputs, error)]
-        np.testing.assert_allclose(found[name][0], energies, rtol=1e-9)
-    assert found["output_error"][0, 0] == pytest.approx((np.square(labels).sum() + np.square(output).sum()) / 2)
+        np.testing.assert_allclose(measured[name][0], energies, rtol=1e-9)
+    assert measured["output_error"][0, 0] == pytest.approx((np.square(labels).sum() + np.square(output).sum()) / 2)
 
 
 DRAWS = 2000
@@ -404,12 +404,12 @@ LAWS = {
 
 def _energies(net, kind):
     chunks = [draw_energies(net, 11, range(start, start + 50), weights=kind) for start in range(0, DRAWS, 50)]
-    terms = [np.concatenate([found[name] for found in chunks]) for name in ("label_term", "output_term")]
+    terms = [np.concatenate([chunk[name] for chunk in chunks]) for name in ("label_term", "output_term")]
     return np.log(np.concatenate(terms, axis=1))
 
 
-def _smallest_p(one, other):
-    return min(stats.ks_2samp(a, b, method="asymp").pvalue for a, b in zip(one.T, other.T, strict=True))
+def _smallest_p(draws, reference):
+    return min(stats.ks_2samp(a, b, method="asymp").pvalue for a, b in zip(draws.T, reference.T, strict=True))
 
 
 @pytest.mark.parametrize("options", LAWS.values(), ids=LAWS.keys())

@@ -82,9 +82,9 @@ def test_a_walk_in_powers_of_two_is_the_same_walk(net, kind, monkeypatch):
     monkeypatch.setattr(walk, "LARGEST_EXPONENT", 1)
     scaled = list(walk.walk(net, *_drawn(net, kind, scales)))
     assert len(set(scaled[-1].exponent)) == DRAWS
-    for expected, found in zip(plain, scaled, strict=True):
+    for expected, actual in zip(plain, scaled, strict=True):
         for name in ("features", "increment", "total", "stream"):
-            restored = np.ldexp(getattr(found, name), found.exponent[:, None, None, None])
+            restored = np.ldexp(getattr(actual, name), actual.exponent[:, None, None, None])
             np.testing.assert_allclose(restored, getattr(expected, name), rtol=1e-9, atol=1e-12 * scales.max())
 
 
@@ -116,10 +116,10 @@ def test_weights_live_from_their_first_use_to_their_last(kind):
 @each_stream
 @each_kind
 def test_the_split_adds_up_on_every_stream(net, kind):
-    found = draw_residual_energies(net, 0, range(DRAWS), weights=kind)
-    parts = found["initial_energy"][:, None] + found["cross_term"] + found["correlation_term"]
-    np.testing.assert_allclose(parts, found["residual_energy"], rtol=1e-11)
-    assert set(found) == {*POWERS, "initial_energy", "binary_exponent"}
+    drawn = draw_residual_energies(net, 0, range(DRAWS), weights=kind)
+    parts = drawn["initial_energy"][:, None] + drawn["cross_term"] + drawn["correlation_term"]
+    np.testing.assert_allclose(parts, drawn["residual_energy"], rtol=1e-11)
+    assert set(drawn) == {*POWERS, "initial_energy", "binary_exponent"}
 
 
 @each_stream
@@ -128,22 +128,22 @@ def test_the_split_adds_up_on_every_stream(net, kind):
 def test_draws_of_a_stream_do_not_depend_on_their_company(net, kind, update):
     together = draw_stream_updates(net, 9, range(4), update=update, weights=kind)["stream_update_energy"]
     alone = [draw_stream_updates(net, 9, range(i, i + 1), update=update, weights=kind) for i in range(4)]
-    np.testing.assert_allclose(together, np.concatenate([one["stream_update_energy"] for one in alone]), rtol=1e-7)
+    np.testing.assert_allclose(together, np.concatenate([part["stream_update_energy"] for part in alone]), rtol=1e-7)
     assert (together > 0).all()
 
 
 def test_given_inputs_start_every_draw():
     net = STREAMS["transformer"]
     batch = np.random.default_rng(0).normal(size=net.input_shape)
-    found = draw_residual_energies(net, 0, range(2), inputs=batch)
-    np.testing.assert_allclose(found["initial_energy"], np.full(2, np.mean(batch**2)), rtol=1e-12)
+    drawn = draw_residual_energies(net, 0, range(2), inputs=batch)
+    np.testing.assert_allclose(drawn["initial_energy"], np.full(2, np.mean(batch**2)), rtol=1e-12)
 
 
 def test_features_of_several_sizes_have_no_overlaps():
     with pytest.raises(ValueError, match="of one size"):
         draw_residual_energies(STREAMS["looped transformer"], 0, range(2), correlations=True)
-    found = draw_residual_energies(STREAMS["convolutions, tied"], 0, range(2), correlations=True)
-    assert found["feature_overlap"].shape == found["increment_correlation"].shape == (2, 4, 4)
+    drawn = draw_residual_energies(STREAMS["convolutions, tied"], 0, range(2), correlations=True)
+    assert drawn["feature_overlap"].shape == drawn["increment_correlation"].shape == (2, 4, 4)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_no_residual_stream_is_refused(net, message):
 def test_the_cost_of_a_loop_counts_what_its_draws_hold(tied):
     """By hand: the matrices, or the known vectors, of the weights that live at once."""
     loop = mf.TiedLoop(depth=10, width=100, tied=tied)
-    walked, updated = (one.stream_cost(loop) for one in (ResidualEnergies(), StreamUpdates(update="gradient")))
+    walked, updated = (measure.stream_cost(loop) for measure in (ResidualEnergies(), StreamUpdates(update="gradient")))
     assert walked.draw_bytes("dense") == 8 * (100**2 + 10 * 100)
     known = 10 * 200 if tied else 200
     assert walked.draw_bytes("lazy") == 8 * (known + 10 * 100 + 10 * 100)

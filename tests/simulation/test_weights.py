@@ -104,13 +104,13 @@ def _lazy_and_dense_changes(net, seed, forget=0):
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(2, net.channels_by_layer[0], net.inputs, net.sites))
     error = rng.normal(size=(2, net.outputs, 2 * net.inputs, net.output_units // net.outputs))
-    found = _changes(net, matrices, inputs, error)
+    changes = _changes(net, matrices, inputs, error)
     fan_ins = [prod(shape[1:]) for shape in net.weight_shapes]
     sizes = dict(zip(matrices, fan_ins, strict=True))
     elements = {name: matrix.times(np.stack([np.eye(sizes[name])] * 2)) for name, matrix in matrices.items()}
     for element in elements.values():
         element[:, :, :forget] = 0.0
-    return found, _changes(net, {name: Dense(element) for name, element in elements.items()}, inputs, error)
+    return changes, _changes(net, {name: Dense(element) for name, element in elements.items()}, inputs, error)
 
 
 @given(conv_nets(), st.integers(0, 99))
@@ -202,10 +202,10 @@ def test_rare_normals_are_numpys():
     """So many that the tail beyond 3.65 and the edges of all layers are met, after an odd count and with a scale."""
     ours, theirs = stream(2, "weights", 0), stream(2, "weights", 0)
     assert ours.standard_normal() == theirs.standard_normal()
-    found = np.empty(300_000)
-    fill_normal(ours, found, 3.0)
-    np.testing.assert_array_equal(found, 3.0 * theirs.standard_normal(found.size))
-    assert (np.abs(found) > 3 * 3.7).sum() > 30
+    normals = np.empty(300_000)
+    fill_normal(ours, normals, 3.0)
+    np.testing.assert_array_equal(normals, 3.0 * theirs.standard_normal(normals.size))
+    assert (np.abs(normals) > 3 * 3.7).sum() > 30
     assert ours.integers(1 << 60) == theirs.integers(1 << 60)
 
 

@@ -27,16 +27,16 @@ PLAIN = {"depth": 5, "activation": "relu", "outputs": 3}
 )
 def test_the_variance_of_weights_is_a_matter_of_powers(net, inputs, weight_variance, head):
     """Against the recursion itself, which carries the variance from layer to layer."""
-    one = net(**PLAIN, weight_variance=weight_variance, head=head)
-    given = np.random.default_rng(0).normal(size=one.input_shape) if inputs else None
-    found = mf.predict(one, level="mean_field", inputs=given)
-    overlap, profile = mean_field_profiles(one, given)
+    varied = net(**PLAIN, weight_variance=weight_variance, head=head)
+    given = np.random.default_rng(0).normal(size=varied.input_shape) if inputs else None
+    predicted = mf.predict(varied, level="mean_field", inputs=given)
+    overlap, profile = mean_field_profiles(varied, given)
     label = profile.mean(axis=1)
-    np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-12)
-    np.testing.assert_allclose(found.log_overlap_energy, np.log(overlap), rtol=1e-12, atol=1e-12)
-    if not one.is_pooled:
-        np.testing.assert_allclose(found.label_term, label, rtol=1e-12)
-        np.testing.assert_allclose(found.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-12)
+    np.testing.assert_allclose(predicted.overlap_energy, overlap, rtol=1e-12)
+    np.testing.assert_allclose(predicted.log_overlap_energy, np.log(overlap), rtol=1e-12, atol=1e-12)
+    if not varied.is_pooled:
+        np.testing.assert_allclose(predicted.label_term, label, rtol=1e-12)
+        np.testing.assert_allclose(predicted.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weight_variance", [4.0, 1.0])
@@ -49,12 +49,12 @@ def test_the_variance_of_weights_is_a_matter_of_powers(net, inputs, weight_varia
 )
 def test_logarithms_stay_finite_at_any_depth(net, names, weight_variance):
     """A factor 2 a layer, or 1/2: from layer to layer F goes as its square, B as itself, and F polynomially besides."""
-    found = mf.predict(replace(net, depth=2000, weight_variance=weight_variance), level="mean_field")
+    predicted = mf.predict(replace(net, depth=2000, weight_variance=weight_variance), level="mean_field")
     for name in names:
-        assert np.isfinite(found[f"log_{name}"]).all()
+        assert np.isfinite(predicted[f"log_{name}"]).all()
         with np.errstate(over="ignore"):
-            np.testing.assert_allclose(found[name], np.exp(found[f"log_{name}"].values), rtol=1e-9)
-    growth = float(found.log_overlap_energy[-1] - found.log_overlap_energy[-2])
+            np.testing.assert_allclose(predicted[name], np.exp(predicted[f"log_{name}"].values), rtol=1e-9)
+    growth = float(predicted.log_overlap_energy[-1] - predicted.log_overlap_energy[-2])
     assert growth == pytest.approx(2 * np.log(weight_variance / 2), abs=0.01)
 
 

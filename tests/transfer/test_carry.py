@@ -67,9 +67,9 @@ PAIRS = {
 @pytest.mark.parametrize("nets", PAIRS.values(), ids=PAIRS)
 def test_pooled_nets_carry_what_draws_show(nets):
     """Drawn scales of the label term, finite channels granted; the overlap energy in its place, as before, fails."""
-    found = [mf.simulate(net, draws=DRAWS, seed=seed) for seed, net in enumerate(nets)]
-    logs = [math.log(one["label_learning_rate_scale"]) for one in found]
-    error = math.hypot(*(float(o["label_learning_rate_scale_stderr"] / o["label_learning_rate_scale"]) for o in found))
+    drawn = [mf.simulate(net, draws=DRAWS, seed=seed) for seed, net in enumerate(nets)]
+    logs = [math.log(scales["label_learning_rate_scale"]) for scales in drawn]
+    error = math.hypot(*(float(o["label_learning_rate_scale_stderr"] / o["label_learning_rate_scale"]) for o in drawn))
     granted = sum(math.log1p(finite_width_allowance(net).max()) / 2 for net in nets)
     assert consistent(logs[1] - logs[0] - math.log(carried(*nets)), error, DRAWS, granted)
     overlap = [float(mf.predict(net, level="mean_field")["overlap_energy"].mean()) ** -0.5 for net in nets]
@@ -116,9 +116,9 @@ def test_outputs_that_change_are_accounted_for_or_refused():
     """The label term alone would ask for ten times the rate; the exact scale of the whole update for far less."""
     few, many = mlps(12, 12, width=64)[0], mlps(12, width=64, outputs=1000)[0]
     exact = [float(mf.predict(net, level="exact")["learning_rate_scale"]) for net in (few, many)]
-    found = mf.explain_transfer(0.1, few, many)
-    assert found.rule == "exact"
-    assert found.rate == pytest.approx(0.1 * exact[1] / exact[0])
+    transfer = mf.explain_transfer(0.1, few, many)
+    assert transfer.rule == "exact"
+    assert transfer.rate == pytest.approx(0.1 * exact[1] / exact[0])
     with pytest.raises(ValueError, match=r"differ in outputs, .* factor of 0\.1"):
         carried(few, many)
     block = mf.ResidualMLP(depth=2, width=8)
@@ -130,44 +130,44 @@ def test_outputs_that_change_are_accounted_for_or_refused():
 
 def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean():
     """Depth 12 -> 1200 at width 1024: mean field 1.1e-4, exact mean 6.5e-8, median 9e-4 (of 400 draws)."""
-    found = mf.explain_transfer(0.1, *mlps(12, 1200, width=1024))
-    assert found.rule == "typical"
-    assert found.rates["finite_depth"] == pytest.approx(1.086e-4, rel=1e-3)
-    assert found.rates["exact"] == pytest.approx(6.53e-8, rel=1e-2)
-    assert abs(math.log(found.rate / 9e-4)) < 5 * found.error
-    low, high = found.interval
-    assert low < found.rate / 3 < 3 * found.rate < high
-    assert found.error < 0.05
-    assert "rare nets make the mean" in found.reason
-    assert "depth over width 1.2" in found.reason
+    transfer = mf.explain_transfer(0.1, *mlps(12, 1200, width=1024))
+    assert transfer.rule == "typical"
+    assert transfer.rates["finite_depth"] == pytest.approx(1.086e-4, rel=1e-3)
+    assert transfer.rates["exact"] == pytest.approx(6.53e-8, rel=1e-2)
+    assert abs(math.log(transfer.rate / 9e-4)) < 5 * transfer.error
+    low, high = transfer.interval
+    assert low < transfer.rate / 3 < 3 * transfer.rate < high
+    assert transfer.error < 0.05
+    assert "rare nets make the mean" in transfer.reason
+    assert "depth over width 1.2" in transfer.reason
     with pytest.warns(mf.PremiseWarning, match=r"width 1\.2 .* four in five nets would take between 3\.57e-05"):
-        assert mf.transfer_learning_rate(0.1, *mlps(12, 1200, width=1024)) == found.rate
+        assert mf.transfer_learning_rate(0.1, *mlps(12, 1200, width=1024)) == transfer.rate
 
 
 def test_the_default_is_the_finite_depth_rule_where_all_agree():
-    found = mf.explain_transfer(0.1, *mlps(3, 12, width=4096))
-    assert (found.rule, found.interval, found.error, found.warnings) == ("finite_depth", None, 0.0, ())
-    assert set(found.rates) == {"finite_depth", "power_law", "exact"}
-    assert found.rate == mf.transfer_learning_rate(0.1, *mlps(3, 12)) == 0.1 * carried(*mlps(3, 12))
+    transfer = mf.explain_transfer(0.1, *mlps(3, 12, width=4096))
+    assert (transfer.rule, transfer.interval, transfer.error, transfer.warnings) == ("finite_depth", None, 0.0, ())
+    assert set(transfer.rates) == {"finite_depth", "power_law", "exact"}
+    assert transfer.rate == mf.transfer_learning_rate(0.1, *mlps(3, 12)) == 0.1 * carried(*mlps(3, 12))
     assert mf.transfer_learning_rate(0.1, *mlps(3, 3)) == 0.1
 
 
 def test_the_default_takes_the_whole_update_where_outputs_are_many():
-    found = mf.explain_transfer(0.1, *mlps(10, 100, width=20_000, outputs=20_000))
-    assert found.rule == "exact"
-    assert found.rate < 0.5 * found.rates["finite_depth"]
+    transfer = mf.explain_transfer(0.1, *mlps(10, 100, width=20_000, outputs=20_000))
+    assert transfer.rule == "exact"
+    assert transfer.rate < 0.5 * transfer.rates["finite_depth"]
 
 
 def test_typical_rates_are_medians_over_draws():
     """Against lazily revealed draws of another seed, and their order statistics."""
     nets = mlps(4, 32, width=64)
     drawn = [mf.simulate(net, draws=2000, seed=9, weights="lazy") for net in nets]
-    median = [one["learning_rate_scale_quantile"].sel(quantile=0.5) for one in drawn]
-    errors = [one["learning_rate_scale_quantile_stderr"].sel(quantile=0.5) for one in drawn]
-    found = mf.explain_transfer(1.0, *nets, rule="typical")
-    error = math.hypot(found.error, *(float(e / m) for e, m in zip(errors, median, strict=True)))
-    assert consistent(math.log(found.rate / float(median[1] / median[0])), error, 512)
-    assert not consistent(math.log(carried(*nets, rule="exact") / found.rate), found.error, 512)
+    median = [scales["learning_rate_scale_quantile"].sel(quantile=0.5) for scales in drawn]
+    errors = [scales["learning_rate_scale_quantile_stderr"].sel(quantile=0.5) for scales in drawn]
+    transfer = mf.explain_transfer(1.0, *nets, rule="typical")
+    error = math.hypot(transfer.error, *(float(e / m) for e, m in zip(errors, median, strict=True)))
+    assert consistent(math.log(transfer.rate / float(median[1] / median[0])), error, 512)
+    assert not consistent(math.log(carried(*nets, rule="exact") / transfer.rate), transfer.error, 512)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_broken_premises_are_said(nets, rule, sentence):
         warnings.simplefilter("always")
         mf.transfer_learning_rate(0.1, *nets, rule=rule)
     said = mf.explain_transfer(0.1, *nets, rule=rule).warnings
-    assert [str(one.message) for one in caught] == list(said)
-    assert {one.category for one in caught} == {mf.PremiseWarning}
+    assert [str(warning.message) for warning in caught] == list(said)
+    assert {warning.category for warning in caught} == {mf.PremiseWarning}
     assert any(sentence in warning for warning in said)
 
 

@@ -51,11 +51,11 @@ def test_uniform_correction_of_made_up_laws(law, verdict):
 
 
 def test_the_exact_correction_is_not_uniform():
-    found = depth_laws.judge_uniform_correction(
+    finding = depth_laws.judge_uniform_correction(
         finite_width_excess(mf.MLP(depth=1, width=1), (1024, 4096), SHARES, (8,))
     )
-    assert found.verdict is Verdict.REFUTED
-    assert "it is 27.8 at l = n; at fixed l = 8 it does go as n^(-1.00" in found.evidence
+    assert finding.verdict is Verdict.REFUTED
+    assert "it is 27.8 at l = n; at fixed l = 8 it does go as n^(-1.00" in finding.evidence
 
 
 def test_the_output_term_is_neither_lower_order_nor_negligible():
@@ -99,9 +99,9 @@ def test_finite_depth_slope_is_that_of_the_closed_law():
 
 def test_published_numbers_agree_with_what_the_papers_say_of_them():
     """Nine slopes of mean -1.38; table 6 fits to -1.578; table 5 scales its rates by ((D + 1) / 13)^(-3/2)."""
-    found = {measured.source: measured for measured in published.measured_slopes()}
-    assert round(found["Zhang et al. 2026, table 1, all nine"].slope, 2) == -1.38
-    assert found["Zhang et al. 2026, table 6, audio"].slope == pytest.approx(-1.578, abs=0.001)
+    slopes = {measured.source: measured for measured in published.measured_slopes()}
+    assert round(slopes["Zhang et al. 2026, table 1, all nine"].slope, 2) == -1.38
+    assert slopes["Zhang et al. 2026, table 6, audio"].slope == pytest.approx(-1.578, abs=0.001)
     scaled = {7: 6.231e-3, 9: 4.274e-3, 11: 3.163e-3, 21: 1.199e-3}
     for depth, rate in scaled.items():
         assert published.VIT_RATES[13] * (depth / 13) ** -1.5 == pytest.approx(rate, rel=1e-3)

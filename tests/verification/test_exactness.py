@@ -22,7 +22,10 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
 def _beside(net, draws):
     """Measured, exact and mean field, with exact spreads."""
     predicted = [mf.predict(net, level=level) for level in ("exact", "mean_field")]
-    named = [one.rename({name: f"{name}_{one.attrs['level']}" for name in one.data_vars}) for one in predicted]
+    named = [
+        prediction.rename({name: f"{name}_{prediction.attrs['level']}" for name in prediction.data_vars})
+        for prediction in predicted
+    ]
     spreads = {LABEL_SPREAD: ("layer", label_spread(net)), OVERLAP_SPREAD: ("layer", relative_spread(net))}
     measured = mf.simulate(net, draws=draws, seed=0)
     return xr.merge([measured, *named, xr.Dataset(spreads)], combine_attrs="override")
@@ -56,26 +59,26 @@ def test_where_depth_is_width_nothing_is_claimed_of_labels(square):
     wrong = np.abs(square["output_term"] - square["output_term_exact"]) / square["output_term_stderr"]
     assert float(wrong.max()) > 8
     for name in ("label_term", "output_term"):
-        found = judge_exact(square, name)
-        assert found.verdict is Verdict.INCONCLUSIVE
-        assert "at no layer" in found.evidence
+        finding = judge_exact(square, name)
+        assert finding.verdict is Verdict.INCONCLUSIVE
+        assert "at no layer" in finding.evidence
         assert not is_converged(square, name).any()
 
 
 def test_where_depth_is_width_the_lower_layers_overlap_is_confirmed(square):
-    found = judge_exact(square, "overlap_energy")
+    finding = judge_exact(square, "overlap_energy")
     planned = np.flatnonzero(draws_needed(square[OVERLAP_SPREAD]) <= 1024) + 1
-    assert found.verdict is Verdict.CONFIRMED
-    assert f"layers {planned[-1] + 1} .. 32 left out, not converged" in found.evidence
+    assert finding.verdict is Verdict.CONFIRMED
+    assert f"layers {planned[-1] + 1} .. 32 left out, not converged" in finding.evidence
     wrong = square.assign(overlap_energy_exact=1.3 * square["overlap_energy_exact"])
     assert judge_exact(wrong, "overlap_energy").verdict is Verdict.REFUTED
 
 
 def test_a_planned_mean_that_one_draw_makes_decides_nothing(moderate):
     lone = moderate.assign(label_term_largest_share=0 * moderate["label_term_largest_share"] + 0.3)
-    found = judge_exact(lone, "label_term")
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "has not converged" in found.evidence
+    finding = judge_exact(lone, "label_term")
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "has not converged" in finding.evidence
 
 
 def test_draws_needed():

@@ -34,8 +34,8 @@ def test_the_tables_of_one_condition_fail_the_other():
     """Negative control: a table for k >= 2 read as one for k = 1 leaves no hidden learning rate as derived."""
     for table in TABLES:
         swapped = replace(table, one_layer=not table.one_layer)
-        found = {(c.role, c.hyperparameter) for c in compare_table(swapped, table.optimizers[0]) if not c.agrees}
-        assert {("hidden", "block_multiplier"), ("hidden", "learning_rate")} <= found
+        cells = {(c.role, c.hyperparameter) for c in compare_table(swapped, table.optimizers[0]) if not c.agrees}
+        assert {("hidden", "block_multiplier"), ("hidden", "learning_rate")} <= cells
 
 
 def test_sentences():

@@ -42,8 +42,8 @@ def test_mean_over_draws_survives_draws_close_to_zero():
     rng = np.random.default_rng(2)
     sizes = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     values = np.abs(rng.normal(size=(5, 400))) * sizes[:, None] ** 0.5
-    found = ladder_slope(sizes, mean_over_draws(values, power=2))
-    assert abs(found.plain - 0.5) < 5 * found.plain_stderr
-    assert found.plain_stderr < 0.7 * ladder_slope(sizes, values).plain_stderr
+    ladder = ladder_slope(sizes, mean_over_draws(values, power=2))
+    assert abs(ladder.plain - 0.5) < 5 * ladder.plain_stderr
+    assert ladder.plain_stderr < 0.7 * ladder_slope(sizes, values).plain_stderr
     whole = np.log(np.mean(values**2, axis=1)) / 2
-    assert found.plain == pytest.approx(np.polyfit(np.log(sizes), whole, 1)[0], abs=5e-3)
+    assert ladder.plain == pytest.approx(np.polyfit(np.log(sizes), whole, 1)[0], abs=5e-3)

@@ -1,6 +1,7 @@
 """Verdicts: each of the three can come out, and each for the right reason."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -88,7 +89,9 @@ def test_the_draws_that_are_needed_decide(claim, rival):
 
 def test_carrying_draws_count_for_the_band_and_made_ones_for_what_is_needed():
     all_carry, few_carry = _weighed(100, 0.0, 0.6), _weighed(100, 0.0, 0.6, effective=25)
-    needed = [int(re.findall(r"about ([\d,]+)", one.evidence)[0].replace(",", "")) for one in (all_carry, few_carry)]
+    needed = [
+        int(re.findall(r"about ([\d,]+)", finding.evidence)[0].replace(",", "")) for finding in (all_carry, few_carry)
+    ]
     assert needed[1] > needed[0]
 
 
@@ -139,14 +142,18 @@ def _panel(**options):
 
 def test_a_judge_says_its_sentences_and_shares_the_budget_of_its_run():
     judges, single, pair, dataset = _panel()
-    found = judges.findings(dataset)
-    assert [finding.claim for finding in found] == ["It is one (Doe et al. 2026, eq. 1)", "It is not 2", "It is not 4"]
-    assert [finding.verdict for finding in found] == [Verdict.CONFIRMED] * 3
-    assert (found[0], found[2]) == (single(dataset), pair(dataset, other=4.0))
+    findings = judges.findings(dataset)
+    assert [finding.claim for finding in findings] == [
+        "It is one (Doe et al. 2026, eq. 1)",
+        "It is not 2",
+        "It is not 4",
+    ]
+    assert [finding.verdict for finding in findings] == [Verdict.CONFIRMED] * 3
+    assert (findings[0], findings[2]) == (single(dataset), pair(dataset, other=4.0))
     band = Bands.of(len(judges) * 2, 1000).alarm
     assert len(judges) == 3
-    assert found[0].evidence == f"shown; worst 0.0 s.e. beyond the allowance, rival 19.0, band {band:.3g}"
-    assert found[0].rival == "it is 3"
+    assert findings[0].evidence == f"shown; worst 0.0 s.e. beyond the allowance, rival 19.0, band {band:.3g}"
+    assert findings[0].rival == "it is 3"
 
 
 def test_more_judges_widen_the_band_and_skewed_draws_too():
@@ -156,6 +163,13 @@ def test_more_judges_widen_the_band_and_skewed_draws_too():
     assert bands == sorted(set(bands))
     lone = _panel(largest_share=lambda dataset: 0.5)[1](dataset)
     assert lone.verdict is Verdict.INCONCLUSIVE
+
+
+def test_python_without_docstrings_is_refused_in_one_line(monkeypatch):
+    """In `python -OO` no judge has its sentences."""
+    monkeypatch.setattr("meanfield.verification.judges.sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
+    with pytest.raises(ValueError, match="-OO strips docstrings"):
+        Judges().decide(test_no_error_and_no_difference_is_no_deviation)
 
 
 def test_a_judge_without_a_rival_is_no_judge():
@@ -237,8 +251,8 @@ def _ladder(activation, draws, channels=64):
 )
 def test_findings_tell_the_laws_apart(activation, mean_field, minima):
     """ReLU refutes the sum of minima; for linear nets it is exact, so the mean field cannot be told from it."""
-    found = depth_growth.findings(_ladder(activation, 4096))
-    assert [finding.verdict for finding in found[:2]] == [mean_field, minima]
+    findings = depth_growth.findings(_ladder(activation, 4096))
+    assert [finding.verdict for finding in findings[:2]] == [mean_field, minima]
 
 
 def test_allowance_of_given_images_leaves_layer_one_none():
@@ -257,8 +271,8 @@ def test_allowance_knows_that_uncorrelated_sites_fluctuate(activation, taps, exc
 
 
 def test_too_few_draws_are_inconclusive():
-    found = depth_growth.findings(_ladder("relu", 8))
-    assert {finding.verdict for finding in found[:2]} == {Verdict.INCONCLUSIVE}
+    findings = depth_growth.findings(_ladder("relu", 8))
+    assert {finding.verdict for finding in findings[:2]} == {Verdict.INCONCLUSIVE}
 
 
 def test_a_wrong_theory_is_refuted():

@@ -216,7 +216,7 @@ class Transformer(TokenStream):
 
     def role_of(self, weight: str) -> str:
         """ "hidden" or "output": tokens come embedded, so that the first block is like all others."""
-        return "output" if weight in {one.name for one in self.readout_unit.maps[-1].weights} else "hidden"
+        return "output" if weight in {matrix.name for matrix in self.readout_unit.maps[-1].weights} else "hidden"
 
     @property
     def _normalised(self) -> tuple[Map, ...]:

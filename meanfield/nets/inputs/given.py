@@ -26,15 +26,15 @@ def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
     if inputs is None:
         return None
     batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
-    seen, where = batch, ""
+    read, where = batch, ""
     if isinstance(architecture, Sequential):
-        seen, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
-    if not seen.any():
+        read, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
+    if not read.any():
         raise ValueError(
             f"inputs are 0 everywhere{where}, so that no layer sees anything and no step moves anything: eta* would be "
             "infinite; give others"
         )
-    _require_size(seen, where)
+    _require_size(read, where)
     require_spread(architecture, batch)
     return batch
 

@@ -21,8 +21,8 @@ class Stencils:
     def gather(self, values: Any, table: Table) -> Any:
         """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
         draws, channels, rows, sites = values.shape
-        taken = self._xp.take(self._bordered(values, table, 3), self._own(table), axis=3)
-        return self._xp.moveaxis(taken, 3, 2).reshape(draws, channels * len(table), rows * sites)
+        shifted = self._xp.take(self._bordered(values, table, 3), self._own(table), axis=3)
+        return self._xp.moveaxis(shifted, 3, 2).reshape(draws, channels * len(table), rows * sites)
 
     def gather_transpose(self, patches: Any, reversed_table: Table, rows: int) -> Any:
         """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""

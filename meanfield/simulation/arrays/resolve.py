@@ -17,7 +17,8 @@ def arrays_of(backend: str, precision: str) -> Arrays:
     """The arrays of "numpy" or "cupy" in "float64" or "float32".
 
     Raises:
-        ValueError: another name. ModuleNotFoundError: "cupy" without CuPy, or without the CUDA libraries that it calls.
+        ValueError: another name.
+        ModuleNotFoundError: "cupy" without CuPy, or without the CUDA libraries that it calls.
         OSError: "cupy" without a device.
     """
     require_choice("backend", backend, BACKENDS)

@@ -99,28 +99,30 @@ def _changes_up(drawn, net, squares, idle, turns, downs, spans, energies):
     """T_1 .. T_L: rows 0 - 2 of ``moved`` in the frame of the errors, rows 3 and 4 beyond it."""
     active, halves, normals = drawn
     widths, variances = net
-    moved, seen, rest, carried = np.zeros((5, 2)), np.empty((5, 2)), np.zeros((2, 2)), np.empty(2)
+    moved, turned, triangle, carried = np.zeros((5, 2)), np.empty((5, 2)), np.zeros((2, 2)), np.empty(2)
     moved[:2] = spans[0] * squares[0]
     _set_energy(moved, widths[0], energies[0])
     for layer in range(1, len(active)):
         units, square = active[layer], squares[layer]
         deviation, length = np.sqrt(variances[layer]), np.sqrt(squares[layer + 1])
         turn, down, span = turns[layer], downs[layer - 1], spans[layer]
-        _turned(turns[layer - 1], moved, seen)
-        _lengths_and_angle(seen, rest)
+        _turned(turns[layer - 1], moved, turned)
+        _lengths_and_angle(turned, triangle)
         for k in range(2):
-            carried[k] = seen[0, k] / np.sqrt(square)  # along phi, which becomes z
-            fresh = normals[layer, THIRD] * rest[0, k] + normals[layer, THIRD_NEXT] * rest[1, k]
-            moved[0, k] = length * turn[0, 0] * carried[k] + down[0, 0] * seen[1, k] + span[0, k] * square
-            moved[1, k] = length * turn[0, 1] * carried[k] + down[0, 1] * seen[1, k] + down[1, 1] * seen[2, k]
+            carried[k] = turned[0, k] / np.sqrt(square)  # along phi, which becomes z
+            fresh = normals[layer, THIRD] * triangle[0, k] + normals[layer, THIRD_NEXT] * triangle[1, k]
+            moved[0, k] = length * turn[0, 0] * carried[k] + down[0, 0] * turned[1, k] + span[0, k] * square
+            moved[1, k] = length * turn[0, 1] * carried[k] + down[0, 1] * turned[1, k] + down[1, 1] * turned[2, k]
             moved[1, k] = moved[1, k] + span[1, k] * square if units > 1 else 0.0
             moved[2, k] = length * turn[0, 2] * carried[k] + deviation * fresh if units > 2 else 0.0
         off = normals[layer, BEYOND_OFF] if units > 3 else 0.0
-        _spread(deviation, halves[layer, BEYOND], halves[layer, BEYOND_NEXT], off, rest, moved[3:])
+        _spread(deviation, halves[layer, BEYOND], halves[layer, BEYOND_NEXT], off, triangle, moved[3:])
         _set_energy(moved, widths[layer], energies[layer])
         if widths[layer] > units:
             share = np.sqrt(idle[layer + 1] / widths[layer]), deviation / np.sqrt(widths[layer])
-            _add_inactive(widths[layer] - units, halves[layer], normals[layer], carried, share, rest, energies[layer])
+            _add_inactive(
+                widths[layer] - units, halves[layer], normals[layer], carried, share, triangle, energies[layer]
+            )
 
 
 @njit(cache=True, nogil=True)
@@ -150,10 +152,10 @@ def _lengths_and_angle(rows, triangle):
         square += rows[i, 0] * rows[i, 0]
         product += rows[i, 0] * rows[i, 1]
     part = product / square if square > 0.0 else 0.0
-    triangle[0, 0], triangle[0, 1], other = np.sqrt(square), part * np.sqrt(square), 0.0
+    triangle[0, 0], triangle[0, 1], square_off = np.sqrt(square), part * np.sqrt(square), 0.0
     for i in range(1, 5):
-        other += (rows[i, 1] - part * rows[i, 0]) ** 2
-    triangle[1, 1] = np.sqrt(other)
+        square_off += (rows[i, 1] - part * rows[i, 0]) ** 2
+    triangle[1, 1] = np.sqrt(square_off)
 
 
 @njit(cache=True, nogil=True)
@@ -165,12 +167,13 @@ def _spread(deviation, half, next_half, off, triangle, rows):
 
 
 @njit(cache=True, nogil=True)
-def _add_inactive(units, halves, normals, carried, share, rest, energy):
+def _add_inactive(units, halves, normals, carried, share, triangle, energy):
     """Add what inactive units have, where errors vanish: along z, and beyond it."""
     of_features, deviation = share
     rows = np.empty((2, 2))
     off = normals[IDLE_OFF] if units > 1 else 0.0
-    _spread(deviation, halves[IDLE], halves[IDLE_NEXT], off, rest, rows)
+    _spread(deviation, halves[IDLE], halves[IDLE_NEXT], off, triangle, rows)
     for k in range(2):
-        along = of_features * carried[k] + deviation * (normals[ALONG] * rest[0, k] + normals[ALONG_NEXT] * rest[1, k])
+        fresh = normals[ALONG] * triangle[0, k] + normals[ALONG_NEXT] * triangle[1, k]
+        along = of_features * carried[k] + deviation * fresh
         energy[k] += along**2 + rows[0, k] ** 2 + rows[1, k] ** 2

@@ -37,16 +37,16 @@ def reveal(queries, basis, images, known, other_known, other_basis, other_images
     width = images.shape[2]
     after = known + count
     parts, fixed = np.empty((count, after), basis.dtype), np.empty((count, other_known), basis.dtype)
-    seen = np.empty_like(fixed)
+    projections = np.empty_like(fixed)
     for d in range(draws):
         normals = stock[d, start : start + count * width].reshape(count, width)
         new, theirs = images[d, known:after], other_basis[d, :other_known]
         _extend(queries[d], basis[d, :after], known, parts)
         _dots(other_images[d, :other_known], basis[d, known:after], fixed)
-        _dots(theirs, normals, seen)
+        _dots(theirs, normals, projections)
         for k in range(count):
             for b in range(other_known):
-                fixed[k, b] -= deviation * seen[k, b]
+                fixed[k, b] -= deviation * projections[k, b]
         _blend(new, deviation, normals, fixed, theirs)
         for k in range(count):
             if parts[k, known + k] == 0.0:
@@ -66,10 +66,10 @@ def _extend(queries, basis, known, parts):
         for k in range(count):
             _append(queries[k], _length(queries[k]), basis[: known + k + 1], ALL, parts[k])
         return
-    rest = _outside(queries, basis[:known], parts[:, :known])
+    outside = _outside(queries, basis[:known], parts[:, :known])
     for first in range(0, count, TOGETHER):
         last, before = min(first + TOGETHER, count), known + first
-        block = _outside(rest[first:last], basis[known:before], parts[first:last, known:before])
+        block = _outside(outside[first:last], basis[known:before], parts[first:last, known:before])
         for k in range(first, last):
             _append(block[k - first], _length(queries[k]), basis[: known + k + 1], before, parts[k])
 
@@ -80,9 +80,9 @@ def _outside(vectors, rows, parts):
     if len(rows) == 0:
         return vectors
     _dots(rows, vectors, parts)
-    rest = np.empty_like(vectors)
-    _blend(rest, 1.0, vectors, -parts, rows)
-    return rest
+    outside = np.empty_like(vectors)
+    _blend(outside, 1.0, vectors, -parts, rows)
+    return outside
 
 
 @njit(cache=True, nogil=True)
@@ -156,8 +156,8 @@ def _mix(out, coefficients, rows):
         out[:] = np.dot(coefficients, rows)
         return
     for k in range(len(out)):
-        others = coefficients[k, 1:].reshape(1, -1)
-        _blend(out[k : k + 1], np.float64(coefficients[k, 0]), rows[:1], others, rows[1:])
+        coefficients_after = coefficients[k, 1:].reshape(1, -1)
+        _blend(out[k : k + 1], np.float64(coefficients[k, 0]), rows[:1], coefficients_after, rows[1:])
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})

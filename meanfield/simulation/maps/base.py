@@ -46,11 +46,11 @@ class Operation(ABC):
         """d, where the output of t X is t^d times that of X for all t > 0; None where there is no such number."""
         return None
 
-    def kept(self, one: Any, below: int, sites: int) -> int:
+    def kept(self, spec: Any, below: int, sites: int) -> int:
         """Numbers per sample and site that `forward` keeps besides the input, of so many channels below."""
         return 0
 
-    def products(self, one: Any, below: int, sites: int) -> tuple[int, int]:
+    def products(self, spec: Any, below: int, sites: int) -> tuple[int, int]:
         """Operations of products of values with values, per sample and site: on the way up, and per column of errors.
 
         Those of a column count the way back and the tangent.

@@ -42,8 +42,8 @@ class LinearOperation(Operation):
         _, _, rows, sites = columns.shape
         patches = patches_of(spec, self.seen(spec, columns, setting) if rectified else columns, setting)
         products = [setting.weights[weight.name].times(patches) for weight in spec.weights]
-        whole = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
-        return whole.reshape(len(whole), -1, rows, sites)  # draws may share what comes in
+        image = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
+        return image.reshape(len(image), -1, rows, sites)  # draws may share what comes in
 
 
 class BiasOperation(Operation):

@@ -81,8 +81,8 @@ class ResidualEnergies(StreamMeasure):
         2^(k_s + k_t): all increments, and all features, must be of one size.
 
         Raises:
-            ValueError: a net that is no residual stream. OverflowError: a single step, or a smooth activation, leaves
-                the range of floats all the same.
+            ValueError: a net that is no residual stream.
+            OverflowError: a single step, or a smooth activation, leaves the range of floats all the same.
         """
         start = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], self.inputs)
         matrices = DrawnInTurn(net, [stream(seed, "weights", draw) for draw in draws], self.weights, right=1, left=0)

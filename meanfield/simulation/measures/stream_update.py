@@ -124,8 +124,8 @@ class StreamUpdates(StreamMeasure):
         """stream_update_energy |dh_l|^2 / N of every draw, (D, L), at learning rate 1.
 
         Raises:
-            ValueError: a net that is no residual stream. OverflowError: the stream or its change leaves the range of
-                floats.
+            ValueError: a net that is no residual stream.
+            OverflowError: the stream or its change leaves the range of floats.
         """
         require_residual_stream(net)
 

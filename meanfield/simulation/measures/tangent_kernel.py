@@ -47,9 +47,9 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
         yield own
 
 
-def _between(kernels: dict[tuple[int, int], Any], first: int, other: int) -> Any:
+def _between(kernels: dict[tuple[int, int], Any], rows: int, columns: int) -> Any:
     """Theta between two values, (n_one, n_other)."""
-    return kernels[first, other] if first >= other else kernels[other, first].swapaxes(1, 2)
+    return kernels[rows, columns] if rows >= columns else kernels[columns, rows].swapaxes(1, 2)
 
 
 def _along(
@@ -86,8 +86,8 @@ def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
     for weight in spec.weights:
         rows, size = weight.group_rows, features.shape[1] // weight.groups
         for group in range(weight.groups):
-            seen = features[:, group * size : (group + 1) * size]
-            gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, seen, state.setting)
+            group_features = features[:, group * size : (group + 1) * size]
+            gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, group_features, state.setting)
             for channel in range(first, first + rows):
                 kernel[:, channel, :, channel] = gram
             first += rows

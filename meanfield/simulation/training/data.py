@@ -86,7 +86,7 @@ class Batches:
 
 def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:
     """Of (D, C, N, S) those samples, (D, C, B, S)."""
-    chosen = arrays.xp.asarray(samples)
+    places = arrays.xp.asarray(samples)
     if len(values) == 1:
-        return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, chosen], 1, 0))
-    return arrays.xp.stack([of_net[:, own] for of_net, own in zip(values, chosen, strict=True)])
+        return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, places], 1, 0))
+    return arrays.xp.stack([of_net[:, own] for of_net, own in zip(values, places, strict=True)])

@@ -43,8 +43,8 @@ class Use:
     @property
     def patches(self) -> Any:
         """X (D, in taps, B S) of what comes in."""
-        seen = operation_of(self.spec).seen(self.spec, self.values, self.setting)
-        return patches_of(self.spec, seen, self.setting)  # type: ignore[arg-type]  # biases have none
+        features = operation_of(self.spec).seen(self.spec, self.values, self.setting)
+        return patches_of(self.spec, features, self.setting)  # type: ignore[arg-type]  # biases have none
 
     @cached_property
     def direct(self) -> DirectConvolution | None:
@@ -142,12 +142,12 @@ def _curvature(uses: Sequence[Use]) -> Any:
         return _factored(uses, *squares) if _by_factors(uses) else _multiplied(uses[0], squares[0][0], squares[1][0])
     total: Any = 0
     for sample in range(errors[0].shape[3]):
-        seen = [
+        of_sample = [
             x.reshape(*x.shape[:2], -1, error.shape[4])[:, :, sample] for x, error in zip(patches, errors, strict=True)
         ]
         for column in range(errors[0].shape[2]):
             own = (error[:, :, column, sample] for error in errors)
-            alone = _sum(_multiplied(use, error, x) for use, error, x in zip(uses, own, seen, strict=True))
+            alone = _sum(_multiplied(use, error, x) for use, error, x in zip(uses, own, of_sample, strict=True))
             total = total + alone * alone
     return total
 

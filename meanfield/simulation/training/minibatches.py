@@ -36,9 +36,9 @@ class Population:
 
     def change(self, batch: Samples) -> Array:
         """Delta z^(L) at the observed input under one step of rate 1 on these samples: (width,)."""
-        chosen, count = list(batch), len(batch)
-        inputs = np.concatenate([self.inputs[chosen], self.observed[None]])
-        errors = np.concatenate([self.errors[chosen], np.zeros((1, self.net.outputs))])
+        samples, count = list(batch), len(batch)
+        inputs = np.concatenate([self.inputs[samples], self.observed[None]])
+        errors = np.concatenate([self.errors[samples], np.zeros((1, self.net.outputs))])
         # The observed input is a sample without error; the mean over samples counts it.
         *_, top = one_step(self.net.replace(inputs=count + 1), self.weights, inputs, errors)
         return np.asarray(top[-1] * (count + 1) / count)

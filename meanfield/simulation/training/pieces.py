@@ -83,12 +83,12 @@ class Pieces:
         return np.concatenate(outputs, axis=2), total
 
     def _of_piece(
-        self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, whole: int
+        self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, batch_size: int
     ) -> tuple[Any, Gradients]:
-        """As `sweep`, of some samples of a ``whole`` batch; what the passes keep is let go before the next piece."""
+        """As `sweep`, of some samples of a batch; what the passes keep is let go before the next piece."""
         inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
         state = forward(self._net, matrices, inputs, self._arrays)
-        return state.output, loss_gradients(state, loss, part.targets, curved, part.samples / whole)
+        return state.output, loss_gradients(state, loss, part.targets, curved, part.samples / batch_size)
 
 
 def power_of_two(most: int) -> int:

@@ -74,8 +74,8 @@ class Training:
     def batch(self) -> Data:
         """The samples of the next step."""
         if self._batch is None:
-            chosen = self.batches
-            self._batch = self.data if chosen is None else self.data.taken(chosen.at(self.taken), self.arrays)
+            batches = self.batches
+            self._batch = self.data if batches is None else self.data.taken(batches.at(self.taken), self.arrays)
         return self._batch
 
     def losses(self) -> Any:
@@ -119,11 +119,11 @@ class Training:
         largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in gradients.values()]).max(axis=0)
         self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
         if self.gone.any():
-            for whole in self.weights.values():
-                whole[xp.asarray(self.gone)] = np.nan
+            for weight in self.weights.values():
+                weight[xp.asarray(self.gone)] = np.nan
 
     def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
-        whole, method = self.weights[name], self.optimizer
+        weight, method = self.weights[name], self.optimizer
         rate, decay, epsilon = (self._settings[name][key] for key in ("learning_rate", "weight_decay", "epsilon"))
         if len(self.net.weights[name].shape) == 1 and not method.elementwise:
             method = self.for_biases
@@ -131,8 +131,8 @@ class Training:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
         if isinstance(rate, np.ndarray):
             rate = self.arrays.moved(rate.reshape(-1, 1, 1))
-        direction, self.states[name] = method.step(self.states.get(name), gradient, Place(whole, rate, epsilon))
-        _move(whole, direction, rate, decay)
+        direction, self.states[name] = method.step(self.states.get(name), gradient, Place(weight, rate, epsilon))
+        _move(weight, direction, rate, decay)
         return [_of_net(direction, net) for net in range(self.nets)]
 
     def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:

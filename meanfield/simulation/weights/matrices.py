@@ -106,8 +106,8 @@ class Lazy:
         answers = empty((draws, count, side.images.shape[2]))
         stock, start = self._normals.take(count * answers.shape[2])
         side.extend(count, empty)
-        seen = (known, other.known, other.basis, other.images)
-        reveal(queries, side.basis, side.images, *seen, stock, start, self._deviation, answers)
+        opposite = (known, other.known, other.basis, other.images)
+        reveal(queries, side.basis, side.images, *opposite, stock, start, self._deviation, answers)
         return answers.swapaxes(1, 2)
 
 

@@ -153,8 +153,8 @@ def _by_groups(maps: list[Any], errors: list[Any], features: list[Any], setting:
     by_group = []
     for group in range(weight.groups):
         own = [error[:, group * rows : (group + 1) * rows] for error in errors]
-        seen = [values[:, group * below : (group + 1) * below] for values in features]
-        by_group.append(_updates([replace(spec, weights=(alone,)) for spec in maps], own, seen, setting))
+        features_of_group = [values[:, group * below : (group + 1) * below] for values in features]
+        by_group.append(_updates([replace(spec, weights=(alone,)) for spec in maps], own, features_of_group, setting))
     return [setting.arrays.xp.concatenate(parts, axis=1) for parts in zip(*by_group, strict=True)]
 
 

@@ -24,5 +24,5 @@ class Slabs:
         numbers = prod(shape)
         if numbers > self._rest.size:
             self._rest = np.empty(max(numbers, BLOCK_NUMBERS), self._rest.dtype)
-        taken, self._rest = self._rest[:numbers], self._rest[numbers:]
-        return taken.reshape(shape)
+        numbers_given, self._rest = self._rest[:numbers], self._rest[numbers:]
+        return numbers_given.reshape(shape)

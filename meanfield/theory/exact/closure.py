@@ -45,7 +45,7 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
 
     Args:
         moments: factors with indices, all summed: "Theta_ij Theta_ij" is |Theta|_F^2, "z_i Theta_ij Theta_jk z_k" is
-            z' Theta^2 z; other names are tangent vectors of parameters below, e.g. "u_i v_i u_j v_j" = <u, v>^2.
+            z' Theta^2 z; other names are tangent vectors of parameters below, e.g. "u_i v_i u_j v_j" is `<u, v>^2`.
         activation: "relu" (gates are fair coins) or "linear".
         direction: "up" for the tangent kernel before its gate, from one layer to the next; "down" for the Gram matrix
             of the Jacobians to the outputs (written Theta too), after its gate, from one layer to the one below.
@@ -115,15 +115,15 @@ def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recurs
     Raises:
         ValueError: as for `derive`.
     """
-    known = _parsed(moments)
+    closed = _parsed(moments)
     rows: list[list[dict[int, Polynomial]]] = [[] for _ in units]
-    for current in known:
+    for current in closed:
         for unit, unit_rows in zip(units, rows, strict=True):
             row = unit.through(current)
-            known += [moment for moment in row if moment not in known]
-            unit_rows.append({known.index(moment): polynomial for moment, polynomial in row.items()})
+            closed += [moment for moment in row if moment not in closed]
+            unit_rows.append({closed.index(moment): polynomial for moment, polynomial in row.items()})
     return tuple(
-        Recursion(tuple(known), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
+        Recursion(tuple(closed), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
         for unit, unit_rows in zip(units, rows, strict=True)
     )
 

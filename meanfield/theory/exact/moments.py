@@ -95,10 +95,10 @@ def perfect_matchings(size: int) -> Iterator[list[tuple[int, int]]]:
         if not remaining:
             yield []
             return
-        first, rest = remaining[0], remaining[1:]
-        for index, partner in enumerate(rest):
-            for others in pair(rest[:index] + rest[index + 1 :]):
-                yield [(first, partner), *others]
+        first, partners = remaining[0], remaining[1:]
+        for index, partner in enumerate(partners):
+            for pairs in pair(partners[:index] + partners[index + 1 :]):
+                yield [(first, partner), *pairs]
 
     if size % 2 == 0:
         yield from pair(list(range(size)))

@@ -46,8 +46,8 @@ def pair_moments(net: Sequential, pair: Pair) -> PairMoments:
     Given the layers below, T_h averages n_h independent products, so Var(T_h | below) = s^2 (e + b) / n_h with
     b = <Du, Dv>^2, e = |Du|^2 |Dv|^2 of the gated tangents below and s the weights' variance: Lemma 5, exactly.
     """
-    chain, ((low, unit), (high, other)) = _PairChain(net), sorted(pair)
-    is_same = (low, unit) == (high, other)
+    chain, ((low, unit), (high, unit_above)) = _PairChain(net), sorted(pair)
+    is_same = (low, unit) == (high, unit_above)
     start = chain.born(low, is_same) if low == high else chain.met(low, high)
     moments = chain.from_state(SQUARED, start, high, net.depth)
     widths, result = chain.channels, PairMoments(*np.full((3, net.depth), np.nan))

@@ -53,16 +53,18 @@ def exact_terms_by_depth(net: Sequential, depths: Iterable[int]) -> Iterator[Exa
         ValueError: a depth that this net does not reach, or hidden layers of several widths (a cut net would then end
             in other layers).
     """
-    whole = net.depth
+    full_depth = net.depth
     chain = PlainChain(net)
     overlap, below = _from_below(net.replace(head="he", outputs=1))
     above = chain.gram_from_above()
     gamma = net.head_variance * net.head_fan_in * net.sigma.gain
     label = overlap + np.log(gamma / net.outputs)
     for depth in depths:
-        if depth != whole and (not 1 <= depth < whole or len(set(net.channels_by_layer[1:])) > 1):
-            raise ValueError(f"depth {depth} cannot be cut from this net of {whole} layers; its layers must be equal")
-        yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth], above[whole - depth :]))
+        if depth != full_depth and (not 1 <= depth < full_depth or len(set(net.channels_by_layer[1:])) > 1):
+            raise ValueError(
+                f"depth {depth} cannot be cut from this net of {full_depth} layers; its layers must be equal"
+            )
+        yield ExactTerms(overlap[:depth], label[:depth], chain.output_term(below[:depth], above[full_depth - depth :]))
 
 
 @lru_cache(maxsize=1)

@@ -117,6 +117,6 @@ def _formula(polynomial: Polynomial, variables: Sequence[str]) -> str:
     terms = []
     for powers, coefficient in sorted(polynomial.items(), reverse=True):
         symbols = " ".join(filter(None, map(factor, variables, powers)))
-        shown = "" if coefficient == 1 and symbols else str(coefficient)
-        terms.append(" ".join(filter(None, (shown, symbols))))
+        factor_shown = "" if coefficient == 1 and symbols else str(coefficient)
+        terms.append(" ".join(filter(None, (factor_shown, symbols))))
     return " + ".join(terms)

@@ -10,8 +10,8 @@ def power_series(coefficients, correlations):
     count, orders = coefficients.shape
     last, total = coefficients[count - 1], np.empty(count)
     for row in range(count):
-        other, rho, value = coefficients[row], correlations[row], 0.0
+        row_coefficients, rho, value = coefficients[row], correlations[row], 0.0
         for order in range(orders - 1, -1, -1):
-            value = value * rho + last[order] * other[order]
+            value = value * rho + last[order] * row_coefficients[order]
         total[row] = value
     return total

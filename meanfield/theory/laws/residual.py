@@ -52,9 +52,9 @@ def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) 
     """
     logs = []
     for count in np.atleast_1d(np.asarray(blocks, dtype=int)):
-        taken = np.arange(count + 1)
-        ways = gammaln(count + 1) - gammaln(taken + 1) - gammaln(count - taken + 1)
-        length = plain + block_depth * taken
+        branches = np.arange(count + 1)
+        ways = gammaln(count + 1) - gammaln(branches + 1) - gammaln(count - branches + 1)
+        length = plain + block_depth * branches
         with np.errstate(divide="ignore"):
             logs.append(-0.5 * logsumexp(ways + 3 * np.log(length)))
     return np.array(logs)

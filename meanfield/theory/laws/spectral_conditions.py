@@ -34,7 +34,7 @@ def branch_products(
         raise ValueError(f"{len(weight_norms)} weight norms and {len(update_norms)} update norms; give one per layer")
     layers = range(len(weight_norms))
     return {
-        chosen: multiplier * math.prod((update_norms if i in chosen else weight_norms)[i] for i in layers)
+        updated: multiplier * math.prod((update_norms if i in updated else weight_norms)[i] for i in layers)
         for order in range(len(layers) + 1)
-        for chosen in combinations(layers, order)
+        for updated in combinations(layers, order)
     }

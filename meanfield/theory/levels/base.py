@@ -69,9 +69,9 @@ class Level(ABC):
         """None, or the reason why this level does not predict this."""
         if not self.has(net, options.inputs):
             return f"{self.name!r} is for {self.whose}"
-        taken, readout = self.takes(net, options), getattr(net, "readout", "")
+        accepted, readout = self.takes(net, options), getattr(net, "readout", "")
         for option, sentence in self.refusals.items():
-            if option in options.asked - taken:
+            if option in options.asked - accepted:
                 return sentence.format(level=self.name, kind=type(net).__name__, readout=readout)
         return None
 

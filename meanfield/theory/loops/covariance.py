@@ -80,10 +80,10 @@ def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[StreamStep]:
     variances, covariance, averages = np.full(loop.depth + 1, start), np.array([start]), pair_averages(loop)
     for step in range(1, loop.depth + 1):
         _require_averages(loop, step, covariance[-1])
-        others = variances[step - len(covariance) : step]
-        features = averages.features(others, covariance)
+        earlier_variances = variances[step - len(covariance) : step]
+        features = averages.features(earlier_variances, covariance)
         correlation = sums.add(scale + features)
-        yield StreamStep(averages, others, covariance, features, correlation)
+        yield StreamStep(averages, earlier_variances, covariance, features, correlation)
         covariance = np.logaddexp(start, correlation)
         variances[step] = covariance[-1]
 

@@ -27,9 +27,9 @@ def through_linear(linear: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds
 
 def _stacked(linear: Linear, weight: Weight, below: Kinds, grid: tuple[int, ...]) -> Iterator[Kind]:
     groups, variance = _groups(weight, below), weight.variance
-    for seen in groups:
-        own, carried = (_summed(linear, total(seen, name), grid) for name in ("covariance", "kernel"))
-        gaussian = weight.shape[1] > 1 or all(kind.given is not None for kind in seen)
+    for kinds in groups:
+        own, carried = (_summed(linear, total(kinds, name), grid) for name in ("covariance", "kernel"))
+        gaussian = weight.shape[1] > 1 or all(kind.given is not None for kind in kinds)
         channels, mean = weight.shape[0] // len(groups), np.zeros(own.shape[:2])
         yield Kind(channels, variance * own, own + variance * carried, mean, gaussian)
 

@@ -133,10 +133,10 @@ def _overlaps(
     for place, moments in enumerate(layer_moments(net, transport, product)):
         if below is not None:
             here, _ = transport.variances(below.covariance)
-            seen = net.sigma.gate_product(here, here, here) / gain
+            gates_on = net.sigma.gate_product(here, here, here) / gain
             kernels = below.kernel * partner.observed(below.kernel)
             fluctuation = _three_gates(net, transport, partner, below.covariance) * kernels
-            carried = seen * gates[place - 1] * cross + fluctuation / (gain**2 * widths[place])
+            carried = gates_on * gates[place - 1] * cross + fluctuation / (gain**2 * widths[place])
             cross = net.layers[place].variance_factor ** 2 * transport.independent(carried)
         yield moments.kernel * partner.observed(moments.kernel) / widths[place + 1] + cross
         below = moments

@@ -69,12 +69,12 @@ def layer_moments(net: Sequential, transport: Transport, input_product: Array) -
     average = net.sigma.gate_product
     below: LayerMoments | None = None
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
-        seen = None
+        through_gates = None
         if below is not None:
             here, there = transport.variances(below.covariance)
             both_on = average(here, here, here) * average(there, there, there) / net.sigma.gain**2
-            seen = both_on * below.cross_channel
-        below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, seen))
+            through_gates = both_on * below.cross_channel
+        below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, through_gates))
         yield below
 
 
@@ -84,21 +84,22 @@ def through_weights(
     place: int,
     features: Array,
     below: LayerMoments | None,
-    seen: Array | None,
+    through_gates: Array | None,
 ) -> tuple[Array, Array]:
     """K and V above one weight matrix, from ``features`` Tr(xx) / k and the moments below; layer 1 has none below.
 
-    ``seen`` is what the gates leave of V: w V, 1 V for homogeneous activations except where pre-activations vanish.
+    ``through_gates`` is what the gates leave of V: w V, 1 V for homogeneous activations except where
+    pre-activations vanish.
     """
     layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma
     own = channels * net.taps * features
-    if below is None or seen is None:
+    if below is None or through_gates is None:
         return own, np.zeros_like(own)
     pair = *transport.variances(below.covariance), below.covariance
     gate = sigma.gate_product(*pair)
     same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
     gate_square = gate if same else sigma.gate_square_product(*pair)
-    moved = seen + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
+    moved = through_gates + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
     carried = layer.variance_factor * transport.diagonal(gate * below.kernel) / sigma.gain
     return own + carried, layer.variance_factor**2 * transport.independent(moved)
 

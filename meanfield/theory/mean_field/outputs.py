@@ -59,8 +59,8 @@ def output_covariance(net: Sequential, inputs: ArrayLike | None, correlation: fl
     gamma = net.head_variance * net.head_fan_in
     if pairs.ndim == 4:
         return np.asarray(gamma * pairs[:, 0, :, 0, None])
-    same, other = pairs[0, 0], pairs[-1, 0]
-    return np.asarray(gamma * ((same - other) * np.eye(len(pairs)) + other)[..., None])
+    same, across = pairs[0, 0], pairs[-1, 0]
+    return np.asarray(gamma * ((same - across) * np.eye(len(pairs)) + across)[..., None])
 
 
 def output_error(net: Sequential, inputs: ArrayLike | None, batch: Batch, loss: str) -> Array:

@@ -42,14 +42,14 @@ def pooled_label_term(net: Sequential, inputs: ArrayLike | None = None) -> Array
     layers = list(layer_moments(net, transport, product))
     gates = [net.sigma.gate_product(*transport.variances(c), c) for c in (moments.covariance for moments in layers)]
     arriving = _arriving_errors(net, transport, gates)
-    terms, others = [], np.zeros(())  # others: v_l
+    terms, between_channels = [], np.zeros(())  # v_l
     for place, moments in enumerate(layers):
         if place:
             below = layers[place - 1].kernel, gates[place - 1], arriving[place - 1]
             scale = net.layers[place].variance_factor / net.sigma.gain
-            others = scale * transport.moved(_between_channels(net, transport, *below, others))
+            between_channels = scale * transport.moved(_between_channels(net, transport, *below, between_channels))
         own = transport.bilinear(moments.kernel, arriving[place] * transport.within(gates[place]), moments.kernel)
-        terms.append(np.mean(own + others))
+        terms.append(np.mean(own + between_channels))
     return np.array(terms)
 
 
@@ -75,7 +75,7 @@ def _arriving_errors(net: Sequential, transport: Transport, gates: list[Array]) 
 
 
 def _between_channels(
-    net: Sequential, transport: Transport, kernel: Array, gate: Array, errors: Array, others: Array
+    net: Sequential, transport: Transport, kernel: Array, gate: Array, errors: Array, below: Array
 ) -> Array:
     """What one layer's units pass on to other channels above, by site p: E[s'(p)^2] v + sum C^ K K t."""
     alone, shared = net.sigma.triple or (0.0, 0.0)
@@ -83,4 +83,4 @@ def _between_channels(
     fresh = transport.bilinear(kernel, form, kernel)
     if shared:
         fresh = fresh + 2 * shared * transport.bilinear(gate * kernel, errors, kernel)
-    return transport.at_site(gate) * others + fresh
+    return transport.at_site(gate) * below + fresh

@@ -49,8 +49,8 @@ def _overlaps(length: int, step: int, padding: str, axes: int) -> Iterator[tuple
         inside = max(length - abs(step), 0)
         start = max(-step, 0)
         runs = [(slice(start, start + inside), slice(start + step, start + step + inside))] if inside else []
-    for chosen in product(runs, repeat=axes):
-        yield [here for here, _ in chosen], [there for _, there in chosen]
+    for axis_runs in product(runs, repeat=axes):
+        yield [here for here, _ in axis_runs], [there for _, there in axis_runs]
 
 
 def _along(values: Array, axes: Sequence[int], slices: Sequence[slice]) -> Array:

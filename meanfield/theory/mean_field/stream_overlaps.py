@@ -50,9 +50,9 @@ def mean_overlap(net: Sequential, pair: Pair) -> MeanOverlap:
         ValueError: an activation other than relu and linear.
     """
     require_choice("activation of a net whose overlaps are followed", net.activation, FOLLOWED)
-    (low, unit), (high, other) = sorted(pair)
+    (low, unit), (high, unit_above) = sorted(pair)
     shares = unit_shares(net)
-    on_one_unit = unit == other and all(share.kept for share in shares[low:high])
+    on_one_unit = unit == unit_above and all(share.kept for share in shares[low:high])
     widths = np.array(net.channels_by_layer)[[*net.unit_ends]]
     begun = np.sqrt(_energy_at_birth(net, low) * _energy_at_birth(net, high)) / widths[high - 1 :]
     (mean, deviation), scale = np.full((2, len(shares)), np.nan), begun[0] * growth_since_birth(net, pair)

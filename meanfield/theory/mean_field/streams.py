@@ -124,11 +124,11 @@ class _Stream:
 
     def _through(self, place: int, below: LayerMoments, met: Array | None = None) -> LayerMoments:
         """The plain recursion through one weight matrix, with what the stream's gates remember."""
-        seen = self._energies[place] * self._energies_there[place] * below.cross_channel
+        through_gates = self._energies[place] * self._energies_there[place] * below.cross_channel
         if met is not None:
-            seen = seen + met + self._transport.transpose(met)
-        known = below if place else None
-        moved = through_weights(self._net, self._transport, place, self._features[place], known, seen)
+            through_gates = through_gates + met + self._transport.transpose(met)
+        plain_below = below if place else None
+        moved = through_weights(self._net, self._transport, place, self._features[place], plain_below, through_gates)
         return LayerMoments(self._covariances[place + 1], *moved)
 
     def _met(self, gate: int, state: _State) -> Array:

@@ -87,8 +87,8 @@ def _points(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Points,
     """The leanest representation of the batch's points, and E[s(x) s(x')] of the input over pairs of them."""
     _, product = input_products(architecture, inputs)
     if inputs is None and architecture.padding == "circular":
-        other = product[-1, -1] if product.size > 1 else 0.0
-        return Exchangeable(architecture.inputs, architecture.sites), np.array([product[0, 0], other, other])
+        across = product[-1, -1] if product.size > 1 else 0.0
+        return Exchangeable(architecture.inputs, architecture.sites), np.array([product[0, 0], across, across])
     count = architecture.inputs * architecture.sites
     needed = (architecture.depth + WORKING_ARRAYS) * NUMBER_BYTES * count**2
     require_bytes(needed, "the output term over all pairs of sites", "grid, samples or depth")

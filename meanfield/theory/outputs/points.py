@@ -100,15 +100,15 @@ class Exchangeable:
         return np.array([1.0, self.sites - 1.0, (self.inputs - 1.0) * self.sites])
 
     def _eigenvalues(self, pairs: Array) -> Array:
-        same, sample, other = pairs * self.counts
-        across = other / max(self.inputs - 1, 1)
-        return np.array([pairs[0] - pairs[1], same + sample - across, same + sample + other])
+        same, sample, across_samples = pairs * self.counts
+        across = across_samples / max(self.inputs - 1, 1)
+        return np.array([pairs[0] - pairs[1], same + sample - across, same + sample + across_samples])
 
     def _pairs(self, eigenvalues: Array) -> Array:
-        within, between, whole = eigenvalues
-        other = (whole - between) / (self.inputs * self.sites)
-        sample = (between - within) / self.sites + other
-        return np.array([within + sample, sample, other])
+        within, between, uniform = eigenvalues
+        across_samples = (uniform - between) / (self.inputs * self.sites)
+        sample = (between - within) / self.sites + across_samples
+        return np.array([within + sample, sample, across_samples])
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,11 @@ class EveryPair:
             return np.asarray(left @ right)
         net = self.architecture
         corner = left.reshape(net.inputs, *net.grid, -1)[:, *(slice((length + 1) // 2) for length in net.grid)]
-        found = (corner.reshape(-1, len(left)) @ right).reshape(*corner.shape[:-1], net.inputs, *net.grid)
+        image = (corner.reshape(-1, len(left)) @ right).reshape(*corner.shape[:-1], net.inputs, *net.grid)
         for axis, length in enumerate(net.grid, start=1):
-            first = found.take(range(length // 2), axis)
-            found = np.concatenate([found, np.flip(first, (axis, axis + 1 + len(net.grid)))], axis)
-        return found.reshape(left.shape)
+            first = image.take(range(length // 2), axis)
+            image = np.concatenate([image, np.flip(first, (axis, axis + 1 + len(net.grid)))], axis)
+        return image.reshape(left.shape)
 
     def contracted(self, left: Array, right: Array) -> Array:
         return np.vecdot(left, right)[:, None]

@@ -48,11 +48,11 @@ class PooledDrive:
         points, sums = self.points, SiteSums(layer.covariance, self.points.sites)
         mean = points.quotient(with_z, layer.covariance)
         along_z = points.contracted(with_z, mean)
-        own, others = _own_change(along, kernel, mean), _from_other_samples(along, kernel, mean)
+        own, from_others = _own_change(along, kernel, mean), _from_other_samples(along, kernel, mean)
         count = points.inputs - 1
         # given x, samples are independent: means and mean square of what all others add
-        once, squared = count * sums.given(others), count * sums.given(others, others)
-        squared = squared + count * (count - 1) * sums.given(others) ** 2
+        once, squared = count * sums.given(from_others), count * sums.given(from_others, from_others)
+        squared = squared + count * (count - 1) * sums.given(from_others) ** 2
         gate, feature = ((1.0, ((GATE, OWN),)),), ((1.0, ((FEATURE, OWN),)),)
         sibling = ((1.0, ((FEATURE, SIBLING),)),)
 
@@ -60,11 +60,11 @@ class PooledDrive:
             total = sums.given(own, own, *factors) + 2 * sums.given(own, *factors) * once
             return float(sums.weights @ (total + sums.given(*factors) * squared))
 
-        def with_feature(other: Polynomial) -> float:
-            return float(sums.weights @ (sums.given(own, gate, other) + sums.given(gate, other) * once))
+        def with_feature(factor: Polynomial) -> float:
+            return float(sums.weights @ (sums.given(own, gate, factor) + sums.given(gate, factor) * once))
 
         beyond = sums.given(own, gate) * sums.given(feature) + sums.given(gate) * (
-            sums.given(others, feature) + (count - 1) * sums.given(others) * sums.given(feature)
+            sums.given(from_others, feature) + (count - 1) * sums.given(from_others) * sums.given(feature)
         )
         pairs = np.array([with_feature(feature), with_feature(sibling), sums.weights @ beyond])
         return Change(energy() - along_z, energy(gate) - self.architecture.sigma.gain * along_z, pairs)

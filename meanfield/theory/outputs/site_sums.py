@@ -37,15 +37,15 @@ class SiteSums:
     def __init__(self, covariance: Array, sites: int) -> None:
         self.sites = sites
         self._products: dict[tuple[Meeting, ...], Array] = {}
-        same, other = covariance[0], covariance[1]
-        steepness = np.sqrt(1 + other / max(same - other, CLOSEST * same))
+        same, across = covariance[0], covariance[1]
+        steepness = np.sqrt(1 + across / max(same - across, CLOSEST * same))
         # The trapezoidal rule in u, x = sinh(u) / steepness: some 100 points to rounding, however steep the gates in x.
         end = np.arcsinh(REACH * steepness)
         u = np.linspace(-end, end, 2 * int(np.ceil(end / STEP)) + 1)
         self._x = np.sinh(u) / steepness
         weights = np.cosh(u) * np.exp(-(self._x**2) / 2)
         self.weights = weights / weights.sum()
-        self._centre, self._spread = np.sqrt(other) * self._x, np.sqrt(max(same - other, CLOSEST * same))
+        self._centre, self._spread = np.sqrt(across) * self._x, np.sqrt(max(same - across, CLOSEST * same))
 
     def mean(self, *polynomials: Polynomial) -> float:
         return float(self.weights @ self.given(*polynomials))
@@ -87,13 +87,13 @@ class SiteSums:
 @lru_cache(maxsize=4096)
 def _coincidences(factors: tuple[Factor, ...], sites: int) -> tuple[tuple[tuple[Meeting, ...], int], ...]:
     """What meets at the sites of a product, and in how many ways: the sum over all values of the summed indices."""
-    found: Counter[tuple[Meeting, ...]] = Counter()
+    ways: Counter[tuple[Meeting, ...]] = Counter()
     fixed = [place for place in (OWN, SIBLING) if any(where == place for _, where in factors)]
     start = {place: [kind for kind, where in factors if where == place] for place in fixed}
     free = [kind for kind, where in factors if where == SUM]
     for groups, count in _placed(free, list(start.values()), sites):
-        found[tuple(sorted(map(_meeting, groups)))] += count
-    return tuple(found.items())
+        ways[tuple(sorted(map(_meeting, groups)))] += count
+    return tuple(ways.items())
 
 
 def _placed(kinds: list[str], groups: list[list[str]], sites: int) -> Iterator[tuple[list[list[str]], int]]:
@@ -101,10 +101,10 @@ def _placed(kinds: list[str], groups: list[list[str]], sites: int) -> Iterator[t
     if not kinds:
         yield groups, 1
         return
-    first, *rest = kinds
+    first, *remaining = kinds
     for place, group in enumerate(groups):
-        yield from _placed(rest, [*groups[:place], [*group, first], *groups[place + 1 :]], sites)
-    for placed, count in _placed(rest, [*groups, [first]], sites):
+        yield from _placed(remaining, [*groups[:place], [*group, first], *groups[place + 1 :]], sites)
+    for placed, count in _placed(remaining, [*groups, [first]], sites):
         yield placed, count * (sites - len(groups))
 
 

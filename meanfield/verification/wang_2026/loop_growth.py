@@ -96,8 +96,8 @@ def judge_correlations(dataset: xr.Dataset) -> Contest:
     return Contest(claim, Deviation(looped, error, UNCORRELATED), shown=words)
 
 
-def _correlations(at: xr.Dataset, chosen: Array) -> tuple[Array, Array]:
-    mean, stderr = (at[f"increment_correlation{end}"].values[chosen] for end in ("", "_stderr"))
+def _correlations(at: xr.Dataset, steps: Array) -> tuple[Array, Array]:
+    mean, stderr = (at[f"increment_correlation{end}"].values[steps] for end in ("", "_stderr"))
     return mean, stderr
 
 

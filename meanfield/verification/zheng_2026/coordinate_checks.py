@@ -81,8 +81,8 @@ def _of_each(
     verdict = combined(finding.verdict for finding in run.values())
     if verdict is Verdict.CONFIRMED and set(run) != set(optimizers):
         verdict = Verdict.INCONCLUSIVE
-    shown = "; ".join(f"{name} {finding.verdict}: {finding.evidence}" for name, finding in run.items())
-    return Ruling(verdict, f"{len(run)} of {len(optimizers)} optimizers: {shown}", words)
+    by_optimizer = "; ".join(f"{name} {finding.verdict}: {finding.evidence}" for name, finding in run.items())
+    return Ruling(verdict, f"{len(run)} of {len(optimizers)} optimizers: {by_optimizer}", words)
 
 
 @JUDGES.decide
@@ -99,9 +99,9 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
     claim, rival = against_conditions(rows)
     hardest = rows[int(np.argmax(claim.excess))]
     worst = hardest.slope
-    shown = f"{worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({hardest.where}), allowance {worst.allowance:.3f}"
+    evidence = f"{worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({hardest.where}), allowance {worst.allowance:.3f}"
     made = Contest(claim, rival, comparisons=len(rows) * dataset.sizes["optimizer"])
-    return made.saying(f"hardest {shown}", **words)
+    return made.saying(f"hardest {evidence}", **words)
 
 
 @JUDGES.decide
@@ -112,16 +112,16 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     Where features are large some draws are so sure of their labels that they stand still, others leave the floats, and
     what either makes of a mean says nothing of the rest.
     """
-    away, shown = [], []
+    away, slopes = [], []
     for direction in DIRECTIONS:
         at = dataset[f"feature_update_norm_by_{direction}"].sel(optimizer=optimizer, table="standard", step=1)
         middle, stderr, gone = _middle_slope(dataset[direction].values, at.transpose(direction, "draw").values)
         away.append(abs(middle) / max(stderr, ROUNDING))
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""
         # Growth is exponential, not a power: a straight line says how steep it is over this ladder.
-        shown.append(f"{middle:+.2f} +- {stderr:.2f} in {direction}{lost}")
+        slopes.append(f"{middle:+.2f} +- {stderr:.2f} in {direction}{lost}")
     verdict = Verdict.REFUTED if min(away) > AWAY else Verdict.INCONCLUSIVE
-    return Ruling(verdict, f"slope after one step {', '.join(shown)}: {min(away):.0f} s.e. or more from flat")
+    return Ruling(verdict, f"slope after one step {', '.join(slopes)}: {min(away):.0f} s.e. or more from flat")
 
 
 def _middle_slope(sizes: Array, values: Array) -> tuple[float, float, float]:

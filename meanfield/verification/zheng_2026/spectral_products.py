@@ -43,8 +43,8 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     for place, update in enumerate(np.moveaxis(updates, 1, 0)):
         moved = [update[:, 1:-1].reshape(blocks)[..., i] for i in range(net.block_depth)]
         products = {
-            label(chosen, net.block_depth): value.mean(axis=1)
-            for chosen, value in branch_products(a_block, inside, moved).items()
+            label(layers, net.block_depth): value.mean(axis=1)
+            for layers, value in branch_products(a_block, inside, moved).items()
         }
         if net.biases:
             products |= bias_products(net, inside, measured["bias_update_norm"].values[:, place], "db")
@@ -74,9 +74,9 @@ def bias_products(net: BlockNet, inside: list[Array], norms: Array, symbol: str)
     return products
 
 
-def label(chosen: tuple[int, ...], block_depth: int) -> str:
+def label(updated: tuple[int, ...], block_depth: int) -> str:
     """a_l |W^(2)| |dW^(1)| and the like, for the layers that are updated."""
-    factors = [f"|{'d' * (i in chosen)}W^({i + 1})|" for i in reversed(range(block_depth))]
+    factors = [f"|{'d' * (i in updated)}W^({i + 1})|" for i in reversed(range(block_depth))]
     return " ".join(["a_l", *factors])
 
 

@@ -31,11 +31,11 @@ def planned(monkeypatch):
     """Run a command as far as its draws: the name of the run, and how to learn what it would draw."""
 
     def plan(simulation, arguments):
-        found = []
-        monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: found.extend([self.run_key, measure]) or 0)
+        datasets = []
+        monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: datasets.extend([self.run_key, measure]) or 0)
         module = simulation_module(simulation)
         assert module.main(["--preset", "smoke", *SIMULATIONS[simulation], *arguments]) == 0
-        return found
+        return datasets
 
     def stop(wanted, **_):
         raise Planned(wanted)

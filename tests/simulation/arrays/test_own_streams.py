@@ -22,11 +22,11 @@ DRAWS = 2048
 def _exact_difference(net, backend, weights, precision):
     measured = mf.simulate(net, draws=DRAWS, seed=1, backend=backend, weights=weights, precision=precision)
     predicted = mf.predict(NET, level="exact")
-    found = [
+    draws = [
         consistent((measured[name] - predicted[name]).values, measured[f"{name}_stderr"].values, DRAWS)
         for name in ("label_term", "output_term")
     ]
-    return measured, all(found)
+    return measured, all(draws)
 
 
 @pytest.mark.parametrize("weights", ["dense", "lazy"])

@@ -136,7 +136,7 @@ def test_what_would_be_lost_in_one_step_is_refused(cupy, net, backend):
 def test_given_arrays_that_single_precision_loses_are_refused(which, factor):
     net = mf.MLP(depth=2, width=3)
     given = [np.ones(shape) for shape in net.weight_shapes], np.ones(net.input_shape), np.ones(net.output_shape)
-    scaled = [[factor * one for one in array] if place == which else array for place, array in enumerate(given)]
+    scaled = [[factor * part for part in array] if place == which else array for place, array in enumerate(given)]
     name = (r"weights\[0\]", "inputs", "output_error")[which]
     with pytest.raises(OverflowError, match=f"{name} has size .*; float32 would lose .*; take precision 'float64'"):
         mf.one_step(net, *scaled, precision="float32")
@@ -174,9 +174,9 @@ def test_nets_that_no_float_can_follow_are_refused_before_any_draw(variance, dep
 @pytest.mark.parametrize(("variance", "depth"), [(4.0, 144), (1.0, 216), (2.0, 300)])
 def test_the_deepest_nets_that_floats_can_follow_are_drawn(variance, depth):
     net = mf.MLP(depth=depth, width=256, weight_variance=variance)
-    found = mf.simulate(net, draws=4, seed=0)
+    drawn = mf.simulate(net, draws=4, seed=0)
     for name in ("label_term", "output_term", "learning_rate_scale"):
-        assert (np.isfinite(found[name]) & (found[name] > 0) & np.isfinite(found[f"{name}_stderr"])).all()
+        assert (np.isfinite(drawn[name]) & (drawn[name] > 0) & np.isfinite(drawn[f"{name}_stderr"])).all()
 
 
 @pytest.mark.parametrize(("activation", "variance"), [("tanh", 4.0), ("gelu", 1.0)])
@@ -190,7 +190,7 @@ def test_smooth_nets_that_leave_the_floats_are_refused_when_drawn(activation, va
 
 def test_where_no_draw_moves_the_scale_is_infinite_without_a_warning():
     """Nets of one unit a layer, all of them off somewhere; their energies are 0 exactly."""
-    found = mf.simulate(mf.MLP(depth=50, width=1), draws=4, seed=0)
-    assert not found.update_energy.any()
-    assert np.isinf(found.learning_rate_scale)
-    assert np.isnan(found.learning_rate_scale_stderr)
+    drawn = mf.simulate(mf.MLP(depth=50, width=1), draws=4, seed=0)
+    assert not drawn.update_energy.any()
+    assert np.isinf(drawn.learning_rate_scale)
+    assert np.isnan(drawn.learning_rate_scale_stderr)

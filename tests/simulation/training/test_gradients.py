@@ -35,7 +35,7 @@ def made(net, loss, samples, shared):
 
 def differences(net, weights, inputs, of):
     """d of(output) / d element for every element of every weight: name -> (elements, ...)."""
-    found = {}
+    differences = {}
     for name, values in weights.items():
         slopes = []
         for index in np.ndindex(values.shape[1:]):
@@ -45,8 +45,8 @@ def differences(net, weights, inputs, of):
                 sides.append(of(outputs(net, weights, inputs).output))
             values[:, *index] = kept
             slopes.append((sides[1] - sides[0]) / (2 * STEP))
-        found[name] = np.stack(slopes)
-    return found
+        differences[name] = np.stack(slopes)
+    return differences
 
 
 CASES = [(name, loss, samples) for name in NETS for loss in ("squared", "cross_entropy") for samples in (1, 3)]
@@ -58,10 +58,10 @@ def test_gradients_are_central_differences(name, loss, samples, shared):
     net, law = NETS[name], LOSSES[loss]
     weights, inputs, targets = made(net, loss, samples, shared)
     state = outputs(net, weights, inputs)
-    found = gradients(state, law.slope(state.output, targets, NUMPY))
+    slopes = gradients(state, law.slope(state.output, targets, NUMPY))
     expected = differences(net, weights, inputs, lambda output: law.value(output, targets, NUMPY))
-    assert set(found) == set(net.weights)
-    for weight, gradient in found.items():
+    assert set(slopes) == set(net.weights)
+    for weight, gradient in slopes.items():
         slope = dense(gradient.slope)
         assert slope.shape == weights[weight].shape
         np.testing.assert_allclose(slope.reshape(2, -1).T, expected[weight], atol=1e-9, err_msg=weight)
@@ -74,10 +74,10 @@ def test_curvature_is_the_gauss_newton_diagonal(name, loss, samples):
     weights, inputs, targets = made(net, loss, samples, True)
     state = outputs(net, weights, inputs)
     output = state.output
-    found = gradients(state, law.slope(output, targets, NUMPY), law.curvature(output, targets, NUMPY))
+    slopes = gradients(state, law.slope(output, targets, NUMPY), law.curvature(output, targets, NUMPY))
     hessian = hessians(law, output, targets)
     expected = differences(net, weights, inputs, lambda moved: moved.swapaxes(1, 2).reshape(2, samples, -1))
-    for weight, gradient in found.items():
+    for weight, gradient in slopes.items():
         moved = np.einsum("edbi,dbij,edbj->ed", expected[weight], hessian, expected[weight])
         np.testing.assert_allclose(dense(gradient.curvature).reshape(2, -1).T, moved, atol=1e-8, err_msg=weight)
 
@@ -117,9 +117,9 @@ def test_losses_are_their_definitions():
     targets, classes = rng.normal(size=(4, 3, 2)), rng.integers(3, size=(4, 2))
     flat = [output[net].swapaxes(0, 1) for net in range(2)]
     squared, entropy = Squared(), CrossEntropy()
-    found = squared.value(output, squared.targets(targets, NUMPY), NUMPY)
+    loss_value = squared.value(output, squared.targets(targets, NUMPY), NUMPY)
     np.testing.assert_allclose(
-        found, [np.mean([np.sum((o - y) ** 2) / 12 for o, y in zip(f, targets, strict=True)]) for f in flat]
+        loss_value, [np.mean([np.sum((o - y) ** 2) / 12 for o, y in zip(f, targets, strict=True)]) for f in flat]
     )
     shares = [np.exp(f) / np.exp(f).sum(axis=1, keepdims=True) for f in flat]
     chosen = [-np.log(np.take_along_axis(share, classes[:, None], axis=1)).mean() for share in shares]
@@ -143,7 +143,7 @@ def test_a_net_alone_is_the_net_in_company():
     net = NETS["transformer"]
     weights, inputs, targets = made(net, "squared", 3, True)
     both = gradients(state := outputs(net, weights, inputs), Squared().slope(state.output, targets, NUMPY))
-    alone = outputs(net, {name: one[1:] for name, one in weights.items()}, inputs)
+    alone = outputs(net, {name: weight[1:] for name, weight in weights.items()}, inputs)
     for name, gradient in gradients(alone, Squared().slope(alone.output, targets, NUMPY)).items():
         np.testing.assert_array_equal(dense(gradient.slope)[0], dense(both[name].slope)[1])
 

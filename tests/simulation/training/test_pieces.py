@@ -124,16 +124,16 @@ def test_losses_before_a_step_cost_no_pass_of_their_own(monkeypatch):
 @pytest.mark.parametrize("total", [1, 3, 8, 13, 48])
 @pytest.mark.parametrize("most", [1, 2, 8])
 def test_cuts_are_powers_of_two_one_after_another(total, most):
-    found = list(cuts(total, most))
-    assert [n for one in found for n in range(one.start, one.stop)] == list(range(total))
-    assert {one.stop - one.start for one in found} <= {1, 2, 4, 8}
-    assert max(one.stop - one.start for one in found) <= most
+    pieces = list(cuts(total, most))
+    assert [n for piece in pieces for n in range(piece.start, piece.stop)] == list(range(total))
+    assert {piece.stop - piece.start for piece in pieces} <= {1, 2, 4, 8}
+    assert max(piece.stop - piece.start for piece in pieces) <= most
 
 
 @pytest.mark.parametrize("nets", [1, 3, 8, 48])
 @pytest.mark.parametrize("channels", [8, 32, 512])
 def test_pieces_hold_some_samples(nets, channels):
     net = replace(CONVOLUTIONAL["conv_net"], channels=channels)
-    found = Pieces(net, nets, NUMPY.for_training())
-    assert found.together <= nets
-    assert found.samples >= FEWEST_SAMPLES
+    planned = Pieces(net, nets, NUMPY.for_training())
+    assert planned.together <= nets
+    assert planned.samples >= FEWEST_SAMPLES

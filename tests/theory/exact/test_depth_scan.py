@@ -18,11 +18,13 @@ def test_energies_are_those_of_each_net(activation, level):
     scan = depth_scan.energies_by_depth(net, DEPTHS)
     column = scan["log_energy" if level == "exact" else f"log_energy_{level}"]
     for depth in DEPTHS:
-        found = mf.predict(mf.MLP(depth=depth, width=24, outputs=3, activation=activation, head="fan_in"), level=level)
+        predicted = mf.predict(
+            mf.MLP(depth=depth, width=24, outputs=3, activation=activation, head="fan_in"), level=level
+        )
         for name in depth_scan.ENERGIES:
             at = column.sel(net_depth=depth, energy=name)
-            if name in found and (level == "exact" or name not in depth_scan.EXACT_ALONE):
-                values = found[name].values
+            if name in predicted and (level == "exact" or name not in depth_scan.EXACT_ALONE):
+                values = predicted[name].values
                 assert np.exp(at.sel(layers="last")) == pytest.approx(values[-1], rel=1e-10)
                 assert np.exp(at.sel(layers="mean")) == pytest.approx(values.mean(), rel=1e-10)
             else:
@@ -59,7 +61,7 @@ def test_finite_width_excess(activation):
 
 def test_output_share():
     """A/B and the slope of eta* between L and 1.1 L, each net predicted by itself."""
-    found = depth_scan.output_share(mf.MLP(depth=1, width=500), ("he", "mup"), (2, 500), (10, 50))
+    share = depth_scan.output_share(mf.MLP(depth=1, width=500), ("he", "mup"), (2, 500), (10, 50))
     for head in ("he", "mup"):
         for outputs in (2, 500):
             for depth in (10, 50):
@@ -67,7 +69,7 @@ def test_output_share():
                     mf.predict(mf.MLP(depth=d, width=500, outputs=outputs, head=head), level="exact")
                     for d in (depth, round(1.1 * depth))
                 ]
-                at = found.sel(head=head, outputs=outputs, share_depth=depth)
+                at = share.sel(head=head, outputs=outputs, share_depth=depth)
                 ratio = float((ends[0].output_term / ends[0].label_term)[-1])
                 assert np.exp(at["log_output_over_label"]) == pytest.approx(ratio, rel=1e-10)
                 slope = float(np.log(ends[1].learning_rate_scale / ends[0].learning_rate_scale) / np.log(1.1))

@@ -75,8 +75,8 @@ def test_the_finite_width_correction_is_a_function_of_depth_over_width():
     """F_l / leading at l/n = 1/8, 1/2, 1: 1.38, 4.4, 28, whatever the width (docs/theory.md section 3)."""
     for n in (256, 1024):
         layers = np.array([n // 8, n // 2, n])
-        found = mf.predict(mf.MLP(depth=n, width=n), level="exact").overlap_energy.values[layers - 1]
-        ratio = found / (n * layers * (2 * layers**2 + 1) / 12)
+        predicted = mf.predict(mf.MLP(depth=n, width=n), level="exact").overlap_energy.values[layers - 1]
+        ratio = predicted / (n * layers * (2 * layers**2 + 1) / 12)
         np.testing.assert_allclose(ratio, [1.38, 4.4, 28], rtol=0.03)
 
 
@@ -94,9 +94,9 @@ def test_relative_spread_of_one_draw(net):
 
 def test_spreads_are_predicted_on_request():
     net = mf.MLP(depth=4, width=32)
-    found = mf.predict(net, level="exact", spread=True)
-    np.testing.assert_array_equal(found.overlap_energy_relative_spread, exact.relative_spread(net))
-    np.testing.assert_array_equal(found.label_term_relative_spread, exact.label_spread(net))
+    predicted = mf.predict(net, level="exact", spread=True)
+    np.testing.assert_array_equal(predicted.overlap_energy_relative_spread, exact.relative_spread(net))
+    np.testing.assert_array_equal(predicted.label_term_relative_spread, exact.label_spread(net))
     with pytest.raises(ValueError, match="'exact' alone"):
         mf.predict(net, level="mean_field", spread=True)
 
@@ -110,20 +110,20 @@ def test_spread_at_two_printed_depths():
 
 def test_a_million_layers_stay_finite_in_logs():
     """F grows by 1 + 5/n a layer, as |z|^4 does, and l^2 beside; moments of six legs outgrow it by exp(9000)."""
-    found = mf.predict(mf.MLP(depth=10**6, width=1024), level="exact")
-    assert np.all(np.isfinite(found.log_update_energy))
-    assert np.isfinite(found.log_learning_rate_scale)
-    rate = float(found.log_overlap_energy.diff("layer")[-1])
+    predicted = mf.predict(mf.MLP(depth=10**6, width=1024), level="exact")
+    assert np.all(np.isfinite(predicted.log_update_energy))
+    assert np.isfinite(predicted.log_learning_rate_scale)
+    rate = float(predicted.log_overlap_energy.diff("layer")[-1])
     assert rate == pytest.approx(np.log1p(5 / 1024) + 2 / 10**6, abs=1e-8)
-    assert np.isinf(found.overlap_energy[-1])
+    assert np.isinf(predicted.overlap_energy[-1])
 
 
 def test_logs_are_the_logarithms():
-    found = mf.predict(NETS["relu"], level="exact")
+    predicted = mf.predict(NETS["relu"], level="exact")
     for name in ("overlap_energy", "label_term", "output_term", "update_energy", "learning_rate_scale"):
-        np.testing.assert_allclose(np.exp(found[f"log_{name}"]), found[name], rtol=1e-12)
-    np.testing.assert_allclose(found.update_energy, found.label_term + found.output_term, rtol=1e-12)
-    np.testing.assert_allclose(found.learning_rate_scale, found.update_energy.mean() ** -0.5, rtol=1e-12)
+        np.testing.assert_allclose(np.exp(predicted[f"log_{name}"]), predicted[name], rtol=1e-12)
+    np.testing.assert_allclose(predicted.update_energy, predicted.label_term + predicted.output_term, rtol=1e-12)
+    np.testing.assert_allclose(predicted.learning_rate_scale, predicted.update_energy.mean() ** -0.5, rtol=1e-12)
 
 
 def test_output_term_is_no_lower_order():

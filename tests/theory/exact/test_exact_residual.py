@@ -88,9 +88,9 @@ def test_one_percent_is_seen(monkeypatch):
     whole = Recursion.matrix
 
     def spoiled(self, *values):
-        found = whole(self, *values)
-        found[0, 0] *= 1.01 if self.block_depth and self.moments[0] == parse_moment(OVERLAP) else 1.0
-        return found
+        row = whole(self, *values)
+        row[0, 0] *= 1.01 if self.block_depth and self.moments[0] == parse_moment(OVERLAP) else 1.0
+        return row
 
     monkeypatch.setattr(Recursion, "matrix", spoiled)
     assert not _agree(measured, mf.predict(right, level="exact"), ["label_term"])
@@ -103,11 +103,11 @@ def test_one_percent_is_seen(monkeypatch):
 @pytest.mark.parametrize(("block_depth", "stem", "tail"), [(1, 0, 0), (1, 1, 1), (2, 0, 0), (2, 1, 1), (3, 0, 0)])
 def test_width_one_averaged_over_all_weights(scaling, block_depth, stem, tail):
     net = _net(width=1, block_depth=block_depth, scaling=scaling, stem=stem, tail=tail)
-    found = mf.predict(net, level="exact")
+    predicted = mf.predict(net, level="exact")
     overlap, label, output = _scalar_terms(net)
-    np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-11)
-    np.testing.assert_allclose(found.label_term, label, rtol=1e-11)
-    np.testing.assert_allclose(found.output_term, output, rtol=1e-11)
+    np.testing.assert_allclose(predicted.overlap_energy, overlap, rtol=1e-11)
+    np.testing.assert_allclose(predicted.label_term, label, rtol=1e-11)
+    np.testing.assert_allclose(predicted.output_term, output, rtol=1e-11)
 
 
 def _scalar_terms(net):
@@ -135,9 +135,9 @@ def _scalar_terms(net):
 
 
 def _replaced(weights, place, value):
-    found = weights.copy()
-    found[place] = value
-    return found
+    copy = weights.copy()
+    copy[place] = value
+    return copy
 
 
 def _scalar_states(net, weights, start=None):
@@ -198,19 +198,19 @@ def test_learning_rate_scales_by_block_depth_and_scaling(scaling, slopes):
             assert residual_exponent(scaling, block_depth, stem, tail) == expected
             options = {"block_depth": block_depth, "scaling": scaling, "stem": stem, "tail": tail}
             nets = [_net(depth=blocks, width=10**4, **options) for blocks in (10**3, 10**4)]
-            found = [mf.predict(net, level="exact") for net in nets]
+            predicted = [mf.predict(net, level="exact") for net in nets]
             for name in ("log_learning_rate_scale", "log_label_learning_rate_scale"):
-                assert float(found[1][name] - found[0][name]) / np.log(10) == pytest.approx(expected, abs=0.003)
+                assert float(predicted[1][name] - predicted[0][name]) / np.log(10) == pytest.approx(expected, abs=0.003)
 
 
 def test_a_hundred_thousand_blocks_stay_finite_in_logs():
     """Without scaling |z|^4 grows by E (I + W)'(I + W) squared, of which F takes its rate, and l^2 beside."""
     blocks, n = 10**5, 64
-    found = mf.predict(_net(depth=blocks, width=n, scaling="none"), level="exact")
-    assert all(np.all(np.isfinite(found[name])) for name in found if name.startswith("log_"))
+    predicted = mf.predict(_net(depth=blocks, width=n, scaling="none"), level="exact")
+    assert all(np.all(np.isfinite(predicted[name])) for name in predicted if name.startswith("log_"))
     s = 1 / n
     rate = np.log(1 + 4 * s + 2 * s * n + s**2 * n * (n + 2))
-    growth = found.log_overlap_energy.diff("layer")
+    growth = predicted.log_overlap_energy.diff("layer")
     np.testing.assert_allclose(growth[[blocks // 2, -1]], rate + 2 / np.array([blocks / 2, blocks]), atol=1e-8)
 
 

@@ -38,8 +38,8 @@ def test_growth_of_a_pair_is_the_printed_table():
     for _ in range(6):
         expected.append(state[0] / n**2)
         state = overlap_of_two_tangents(*state, n, 2 / n)
-    found = mf.predict(net, level="exact", pairs=[((1, 1), (1, 2))]).squared_overlap
-    np.testing.assert_allclose(found[0], expected, rtol=1e-13)
+    predicted = mf.predict(net, level="exact", pairs=[((1, 1), (1, 2))]).squared_overlap
+    np.testing.assert_allclose(predicted[0], expected, rtol=1e-13)
 
 
 @pytest.fixture(scope="module", params=["dense", "lazy"])
@@ -70,10 +70,10 @@ def test_squared_overlaps_of_a_net_twice_as_wide_are_seen(followed):
 def test_given_a_layer_the_mean_is_the_gated_overlap_not_the_overlap():
     """Eq. 14 of Zhang et al. 2026 fixes z^(l) and so the gates it averages over; the gated overlap is conserved."""
     net = mf.MLP(depth=5, width=16)
-    found = mf.simulate_overlaps(net, pairs=[((2, 1), (2, 1))], draws=DRAWS, seed=1, fixed_layers=2)
-    overlap, gated = float(found.overlap[0, 1]), float(found.gated_overlap[0, 1])
+    drawn = mf.simulate_overlaps(net, pairs=[((2, 1), (2, 1))], draws=DRAWS, seed=1, fixed_layers=2)
+    overlap, gated = float(drawn.overlap[0, 1]), float(drawn.gated_overlap[0, 1])
     assert gated in (0.0, pytest.approx(2 * overlap))
-    above, stderr = found.overlap[0, 2:], found.overlap_stderr[0, 2:] + 1e-12
+    above, stderr = drawn.overlap[0, 2:], drawn.overlap_stderr[0, 2:] + 1e-12
     assert consistent(above - gated, stderr, DRAWS)
     assert not consistent(above - overlap, stderr, DRAWS)
 
@@ -84,12 +84,12 @@ def test_convolutional_overlaps_are_conserved_in_mean():
         mf.ConvNet(depth=4, channels=8, grid=(5,), kernel=(2,)),
         mf.ConvNet(depth=4, channels=8, grid=(3, 4), kernel=(3, 3)),
     ):
-        found = mf.simulate_overlaps(net, pairs=[((1, 1), (1, 1))], draws=4096, seed=2)
-        drift = found.overlap[0, 1:] - found.overlap[0, 0]
-        assert consistent(drift, found.overlap_stderr[0, 1:] + found.overlap_stderr[0, 0], 4096)
+        drawn = mf.simulate_overlaps(net, pairs=[((1, 1), (1, 1))], draws=4096, seed=2)
+        drift = drawn.overlap[0, 1:] - drawn.overlap[0, 0]
+        assert consistent(drift, drawn.overlap_stderr[0, 1:] + drawn.overlap_stderr[0, 0], 4096)
     padded = mf.ConvNet(depth=4, channels=8, grid=(5,), kernel=(3,), padding="zero")
-    found = mf.simulate_overlaps(padded, pairs=[((1, 1), (1, 1))], draws=4096, seed=2)
-    assert not consistent(found.overlap[0, 3] - found.overlap[0, 0], found.overlap_stderr[0, 3], 4096)
+    drawn = mf.simulate_overlaps(padded, pairs=[((1, 1), (1, 1))], draws=4096, seed=2)
+    assert not consistent(drawn.overlap[0, 3] - drawn.overlap[0, 0], drawn.overlap_stderr[0, 3], 4096)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,6 @@ def test_overlaps_have_no_mean_field_level():
 
 
 def test_a_pair_at_great_depth_does_not_overflow():
-    found = mf.predict(mf.MLP(depth=20_000, width=10), level="exact", pairs=[((1, 1), (2, 1))])
-    assert np.isinf(found.squared_overlap[0, -1])
-    assert np.isfinite(found.log_squared_overlap[0, 1:]).all()
+    predicted = mf.predict(mf.MLP(depth=20_000, width=10), level="exact", pairs=[((1, 1), (2, 1))])
+    assert np.isinf(predicted.squared_overlap[0, -1])
+    assert np.isfinite(predicted.log_squared_overlap[0, 1:]).all()

@@ -42,8 +42,8 @@ def test_residual_scales_are_the_limit_of_exact_ones(scaling, block_depth):
 def test_two_scalings_of_one_function_differ_by_the_number_of_blocks():
     """a^2 f^k is 1/K^2 for both: the same nets, whose parameters are K^(1/2) times as steep in one of them."""
     depths = (1, 3, 20)
-    found = [scales_at(blocks(block_depth=2, scaling=scaling), depths) for scaling in ("init", "multiplier_linear")]
-    np.testing.assert_allclose(found[1], np.array(depths) * found[0], rtol=1e-12)
+    predicted = [scales_at(blocks(block_depth=2, scaling=scaling), depths) for scaling in ("init", "multiplier_linear")]
+    np.testing.assert_allclose(predicted[1], np.array(depths) * predicted[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
@@ -58,9 +58,9 @@ def test_scales_of_stacks_are_the_closed_form(activation):
 
 def test_scales_of_tied_linear_loops_are_the_closed_form():
     """d/d sigma_W^2 of the sum of squared binomials: one of the j factors of W^j is the update."""
-    depths, found = (1, 4, 25), scales_at(loop(activation="linear", weight_variance=1.3), (1, 4, 25))
+    depths, predicted = (1, 4, 25), scales_at(loop(activation="linear", weight_variance=1.3), (1, 4, 25))
     moved = [sum(math.comb(d, j) ** 2 * j * 1.3 ** (j - 1) * d ** (-2 * j) for j in range(1, d + 1)) for d in depths]
-    np.testing.assert_allclose(found, np.array(moved) ** -0.5, rtol=1e-10)
+    np.testing.assert_allclose(predicted, np.array(moved) ** -0.5, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,9 @@ def test_stacks_add_up_aligned_changes_and_isotropic_ones_in_squares(update, cla
         mf.simulate_loop_update(loop(depth, alpha="sqrt", tied=False), draws=draws, seed=depth, update=update)
         for depth in depths
     ]
-    energy, stderr = (np.array([float(one[name][-1]) for one in found]) for name in (ENERGY, f"{ENERGY}_stderr"))
+    energy, stderr = (
+        np.array([float(dataset[name][-1]) for dataset in found]) for name in (ENERGY, f"{ENERGY}_stderr")
+    )
     slope, error = np.log2(energy[1] / energy[0]) / octaves, np.hypot(*(stderr / energy)) / np.log(2) / octaves
     correction = abs(2 * np.diff(np.log2(scales_at(loop(alpha="sqrt", tied=False), depths)))[0]) / octaves
     assert consistent(slope - claimed, error, draws, correction)

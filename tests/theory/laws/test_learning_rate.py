@@ -14,8 +14,8 @@ def test_one_recursion_serves_all_depths(activation):
     options = {"channels": 16, "grid": (6,), "kernel": (3,), "readout": "convolution", "activation": activation}
     scales = scales_by_depth(mf.ConvNet(depth=12, **options))
     for depth in (1, 5, 12):
-        found = mf.predict(mf.ConvNet(depth=depth, **options), level="mean_field")
-        assert scales[depth - 1] == pytest.approx(float(found["label_term"].mean()) ** -0.5, rel=1e-12)
+        predicted = mf.predict(mf.ConvNet(depth=depth, **options), level="mean_field")
+        assert scales[depth - 1] == pytest.approx(float(predicted["label_term"].mean()) ** -0.5, rel=1e-12)
 
 
 def test_nets_that_share_no_recursion_are_refused():

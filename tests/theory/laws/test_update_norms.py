@@ -22,8 +22,8 @@ def test_deeper_branches_scale_as_those_of_two_layers(optimizer):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_the_two_conditions_part_in_hidden_layers_only(optimizer):
-    one, two = derived(optimizer, 1), derived(optimizer, 2)
-    parted = {role for (role, name), found in one.items() if found != two[role, name]}
+    single, pair = derived(optimizer, 1), derived(optimizer, 2)
+    parted = {role for (role, name), condition in single.items() if condition != pair[role, name]}
     assert "hidden" in parted
     assert parted <= {"hidden", "hidden_bias"}
 

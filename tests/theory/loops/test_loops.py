@@ -71,12 +71,12 @@ def naive_covariances(net):
 def test_recursions_are_the_double_sums(activation, tied, alpha):
     net = loop(5, activation=activation, tied=tied, alpha=alpha)
     q, r, increments = naive_covariances(net)
-    found = mf.predict(net, level="mean_field", correlations=True)
-    np.testing.assert_allclose(found.residual_energy, np.diag(q)[1:], rtol=1e-10)
-    np.testing.assert_allclose(found.increment_correlation, increments, rtol=1e-10)
+    predicted = mf.predict(net, level="mean_field", correlations=True)
+    np.testing.assert_allclose(predicted.residual_energy, np.diag(q)[1:], rtol=1e-10)
+    np.testing.assert_allclose(predicted.increment_correlation, increments, rtol=1e-10)
     np.testing.assert_allclose(np.exp(log_update_energies(net)), np.diag(r)[1:], rtol=1e-10)
     shared = [average(sigma, activation, q[0, 0], q[3, 3], q[0, 3])]
-    np.testing.assert_allclose(found.feature_overlap.sel(step=1, step_other=4), shared[0], rtol=1e-10)
+    np.testing.assert_allclose(predicted.feature_overlap.sel(step=1, step_other=4), shared[0], rtol=1e-10)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -107,9 +107,9 @@ def test_linear_loops_are_the_sum_of_squared_binomials(alpha):
     x = net.step_size**2 * net.weight_variance
     terms = np.array([[math.comb(last, j) ** 2 * x**j for j in range(41)] for last in range(1, 41)])
     for level in ("mean_field", "law"):
-        found = mf.predict(net, level=level)
-        np.testing.assert_allclose(found.residual_energy, terms.sum(axis=1), rtol=1e-10)
-        np.testing.assert_allclose(found.correlation_term, terms[:, 1:].sum(axis=1), rtol=1e-10)
+        predicted = mf.predict(net, level=level)
+        np.testing.assert_allclose(predicted.residual_energy, terms.sum(axis=1), rtol=1e-10)
+        np.testing.assert_allclose(predicted.correlation_term, terms[:, 1:].sum(axis=1), rtol=1e-10)
     # One of the j factors of W^j is the update: dH / d sigma_W^2.
     moved = (terms * np.arange(41)).sum(axis=1) / net.weight_variance
     np.testing.assert_allclose(np.exp(log_update_energies(net)), moved, rtol=1e-10)
@@ -118,9 +118,9 @@ def test_linear_loops_are_the_sum_of_squared_binomials(alpha):
 def test_linear_loops_tend_to_the_bessel_function():
     net = loop(2048, activation="linear")
     for level in ("mean_field", "law"):
-        found = float(mf.predict(net, level=level).residual_energy[-1])
-        assert found == pytest.approx(i0(2 * math.sqrt(1.3)), rel=1e-3)
-    assert found != pytest.approx(i0(2 * 1.3), rel=0.1)
+        predicted = float(mf.predict(net, level=level).residual_energy[-1])
+        assert predicted == pytest.approx(i0(2 * math.sqrt(1.3)), rel=1e-3)
+    assert predicted != pytest.approx(i0(2 * 1.3), rel=0.1)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
@@ -130,9 +130,9 @@ def test_independent_steps_multiply(activation, alpha):
     gain = {"relu": 0.5, "linear": 1.0}[activation]
     x, count = net.step_size**2 * net.weight_variance * gain, np.arange(1, 51)
     for level in ("mean_field", "law"):
-        found = mf.predict(net, level=level)
-        np.testing.assert_allclose(found.log_residual_energy, count * math.log1p(x), rtol=1e-12)
-        np.testing.assert_allclose(found.correlation_term, np.expm1(count * math.log1p(x)), rtol=1e-11)
+        predicted = mf.predict(net, level=level)
+        np.testing.assert_allclose(predicted.log_residual_energy, count * math.log1p(x), rtol=1e-12)
+        np.testing.assert_allclose(predicted.correlation_term, np.expm1(count * math.log1p(x)), rtol=1e-11)
     moved = count * net.step_size**2 * gain * (1 + x) ** (count - 1)
     np.testing.assert_allclose(np.exp(log_update_energies(net)), moved, rtol=1e-11)
 
@@ -140,38 +140,38 @@ def test_independent_steps_multiply(activation, alpha):
 @pytest.mark.parametrize("activation", ["relu", "linear", "tanh"])
 def test_energies_scale_with_the_start_if_the_activation_does(activation):
     net = loop(12, activation=activation, alpha=0.5)
-    one, nine = (np.array([step.correlation[-1] for step in steps(net, start)]) for start in (1.0, 9.0))
-    assert np.allclose(nine, one + math.log(9), rtol=1e-12) == (activation != "tanh")
+    unit, nine = (np.array([step.correlation[-1] for step in steps(net, start)]) for start in (1.0, 9.0))
+    assert np.allclose(nine, unit + math.log(9), rtol=1e-12) == (activation != "tanh")
 
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_correlation_term_adds_up_the_increments(tied):
     net = loop(30, tied=tied, alpha=0.5)
-    found = mf.predict(net, level="mean_field", correlations=True)
-    sums = found.increment_correlation.values.cumsum(axis=0).cumsum(axis=1).diagonal()
-    np.testing.assert_allclose(found.correlation_term, net.step_size**2 * sums, rtol=1e-12)
-    np.testing.assert_allclose(found.residual_energy, 1 + found.correlation_term, rtol=1e-12)
-    assert (found.increment_correlation.values[0, 1:] > 0).all() == tied
-    assert (found.cross_term == 0).all()
-    assert found.initial_energy == 1
-    assert list(found.step.values) == list(range(1, 31))
-    assert found.attrs["level"] == "mean_field"
+    predicted = mf.predict(net, level="mean_field", correlations=True)
+    sums = predicted.increment_correlation.values.cumsum(axis=0).cumsum(axis=1).diagonal()
+    np.testing.assert_allclose(predicted.correlation_term, net.step_size**2 * sums, rtol=1e-12)
+    np.testing.assert_allclose(predicted.residual_energy, 1 + predicted.correlation_term, rtol=1e-12)
+    assert (predicted.increment_correlation.values[0, 1:] > 0).all() == tied
+    assert (predicted.cross_term == 0).all()
+    assert predicted.initial_energy == 1
+    assert list(predicted.step.values) == list(range(1, 31))
+    assert predicted.attrs["level"] == "mean_field"
 
 
 def test_energies_beyond_a_float_keep_their_logarithms():
     """alpha = 0 at depth 4096: bounded from both sides, far above what a float holds."""
     net = loop(4096, alpha=0.0)
-    found = mf.predict(net, level="mean_field")
+    predicted = mf.predict(net, level="mean_field")
     lower, upper = log_energy_bounds(net)
-    assert np.isinf(found.residual_energy[-1])
-    assert (found.log_residual_energy.values >= lower - 1e-9).all()
-    assert (found.log_residual_energy.values <= upper + 1e-9).all()
+    assert np.isinf(predicted.residual_energy[-1])
+    assert (predicted.log_residual_energy.values >= lower - 1e-9).all()
+    assert (predicted.log_residual_energy.values <= upper + 1e-9).all()
     assert lower[-1] > 4000
 
 
 def test_tiny_correlation_terms_keep_their_digits():
-    found = mf.predict(loop(64, alpha=6.0), level="mean_field")
-    assert float(found.correlation_term[-1]) == pytest.approx(0.65 * 64.0**-10, rel=1e-6)
+    predicted = mf.predict(loop(64, alpha=6.0), level="mean_field")
+    assert float(predicted.correlation_term[-1]) == pytest.approx(0.65 * 64.0**-10, rel=1e-6)
 
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
@@ -206,9 +206,9 @@ def test_theorem_1_holds_above_the_threshold():
 @pytest.mark.parametrize(("tied", "threshold"), [(True, 1.0), (False, 0.5)])
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_thresholds(activation, tied, threshold):
-    found = [critical_alpha(loop(depth, tied=tied, activation=activation)) for depth in (32, 64)]
-    assert found[1] == pytest.approx(threshold, abs=0.01)
-    assert 2 * found[1] - found[0] == pytest.approx(threshold, abs=1e-3)
+    predicted = [critical_alpha(loop(depth, tied=tied, activation=activation)) for depth in (32, 64)]
+    assert predicted[1] == pytest.approx(threshold, abs=0.01)
+    assert 2 * predicted[1] - predicted[0] == pytest.approx(threshold, abs=1e-3)
 
 
 def test_updates_scale_as_theorem_2_says_down_to_the_threshold():

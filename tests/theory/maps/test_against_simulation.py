@@ -36,10 +36,10 @@ def draws_of(name):
 def agrees(name):
     """Whether theory, as it stands, is what draws tend to."""
     shares = []
-    for found, width in zip(draws_of(name), (WIDTH, 2 * WIDTH), strict=True):
+    for sums, width in zip(draws_of(name), (WIDTH, 2 * WIDTH), strict=True):
         net = NETS[name](width)
         expected, size = predicted(net, inputs_of(net))
-        shares.append((found - expected) / size)
+        shares.append((sums - expected) / size)
     narrow, wide = shares
     difference = 2 * wide.mean(axis=0) - narrow.mean(axis=0)
     stderr = np.sqrt((4 * wide.var(axis=0) + narrow.var(axis=0)) / len(wide))
@@ -51,62 +51,62 @@ def test_draws_tend_to_the_theory(name):
     assert agrees(name)
 
 
-def undilated(one, below, grid):
-    return TRANSPORTS[Linear](replace(one, dilation=1), below, grid)
+def undilated(spec, below, grid):
+    return TRANSPORTS[Linear](replace(spec, dilation=1), below, grid)
 
 
-def without_own_part(one, below, grid):
-    above = TRANSPORTS[Linear](one, below, grid)
-    own = TRANSPORTS[Linear](one, tuple(replace(kind, kernel=0 * kind.kernel) for kind in below), grid)
+def without_own_part(spec, below, grid):
+    above = TRANSPORTS[Linear](spec, below, grid)
+    own = TRANSPORTS[Linear](spec, tuple(replace(kind, kernel=0 * kind.kernel) for kind in below), grid)
     return tuple(
         replace(kind, kernel=kind.kernel - alone.kernel * below[0].kernel.any())
         for kind, alone in zip(above, own, strict=True)
     )
 
 
-def groups_see_all(one, below, grid):
-    whole = (replace(w, shape=(w.shape[0], count(below), *w.shape[2:]), groups=1) for w in one.weights)
-    return TRANSPORTS[Linear](replace(one, weights=tuple(whole)), below, grid)
+def groups_see_all(spec, below, grid):
+    whole = (replace(w, shape=(w.shape[0], count(below), *w.shape[2:]), groups=1) for w in spec.weights)
+    return TRANSPORTS[Linear](replace(spec, weights=tuple(whole)), below, grid)
 
 
-def unbiased(one, below, grid):
+def unbiased(spec, below, grid):
     return below
 
 
-def same_gates(one, below, grid):
+def same_gates(spec, below, grid):
     """sigma' of two points as if they were one."""
-    above = TRANSPORTS[Pointwise](one, below, grid)
+    above = TRANSPORTS[Pointwise](spec, below, grid)
     if below[0].given is not None:
         return above
-    sigma, variance = activation_named(one.activation), below[0].covariance.max()
+    sigma, variance = activation_named(spec.activation), below[0].covariance.max()
     gate = float(sigma.gate_product(*[np.array([variance])] * 3)[0])
     return tuple(replace(kind, kernel=gate * under.kernel) for kind, under in zip(above, below, strict=True))
 
 
-def gating_at_rest(one, below, grid):
+def gating_at_rest(spec, below, grid):
     middle = count(below) // 2
     still = [replace(kind, kernel=0 * kind.kernel) for kind in between(below, 0, middle)]
-    return TRANSPORTS[Gate](one, (*still, *between(below, middle, 2 * middle)), grid)
+    return TRANSPORTS[Gate](spec, (*still, *between(below, middle, 2 * middle)), grid)
 
 
-def means_kept(one, below, grid):
-    return TRANSPORTS[Normalisation](replace(one, kind="rms"), below, grid)
+def means_kept(spec, below, grid):
+    return TRANSPORTS[Normalisation](replace(spec, kind="rms"), below, grid)
 
 
-def kernels_undivided(one, below, grid):
-    above = TRANSPORTS[Normalisation](one, below, grid)
+def kernels_undivided(spec, below, grid):
+    above = TRANSPORTS[Normalisation](spec, below, grid)
     return tuple(replace(kind, kernel=under.kernel) for kind, under in zip(above, below, strict=True))
 
 
-def looking_ahead(one, below, grid):
-    return TRANSPORTS[Attention](replace(one, causal=False), below, grid)
+def looking_ahead(spec, below, grid):
+    return TRANSPORTS[Attention](replace(spec, causal=False), below, grid)
 
 
-def looking_at_itself(one, below, grid):
+def looking_at_itself(spec, below, grid):
     return between(below, 2 * count(below) // 3, count(below))
 
 
-def sites_pooled_alike(one, below, grid):
+def sites_pooled_alike(spec, below, grid):
     """The mean over sites of pairs of one site, not of all pairs."""
     return tuple(
         replace(
@@ -117,7 +117,7 @@ def sites_pooled_alike(one, below, grid):
     )
 
 
-def first_site(one, below, grid):
+def first_site(spec, below, grid):
     return tuple(averaged(kind, np.eye(3)[:1]) for kind in below)
 
 

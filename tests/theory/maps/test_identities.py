@@ -63,9 +63,9 @@ def test_one_site_of_a_residual_net():
     net = mf.ResidualMLP(depth=6, width=10, scaling="multiplier_sqrt")
     a, n, s = net.multiplier, 10, net.weight_variances[0]
     c, k = input_variance(net), 0.0
-    for found in list(value_kernels(net))[:6]:
+    for point in list(value_kernels(net))[:6]:
         k, c = k * (1 + a**2 * s * n / 2) + a**2 * n * c / 2, c * (1 + a**2 * s * n / 2)
-        np.testing.assert_allclose([found.covariance.item(), found.kernel.item()], [c, k], rtol=1e-12)
+        np.testing.assert_allclose([point.covariance.item(), point.kernel.item()], [c, k], rtol=1e-12)
 
 
 def test_loops_of_steps_with_matrices_of_their_own():
@@ -89,9 +89,11 @@ def exact_net():
 
 def linear_agrees(net):
     draws = 6000
-    found = drawn(net, inputs_of(net), draws, 7)
+    draws_of_net = drawn(net, inputs_of(net), draws, 7)
     expected, size = predicted(net, inputs_of(net))
-    return consistent((found.mean(axis=0) - expected) / size, (found / size).std(axis=0) / draws**0.5, draws)
+    return consistent(
+        (draws_of_net.mean(axis=0) - expected) / size, (draws_of_net / size).std(axis=0) / draws**0.5, draws
+    )
 
 
 def test_linear_nets_are_exact_at_any_width():
@@ -103,7 +105,7 @@ def test_a_bias_counts_among_the_parameters():
     units = (Unit((linear("stem", 4, 3, (3,)), Bias(Weight("b", (4,), 0.7)))),)
     net = Chain(units=units, input_channels=3, grid=(3,), inputs=2)
     inputs = inputs_of(net)
-    (kernels,) = {tuple(np.round(one, 12)) for one in drawn(net, inputs, 25, 0)[:, 1]}
+    (kernels,) = {tuple(np.round(kernel, 12)) for kernel in drawn(net, inputs, 25, 0)[:, 1]}
     np.testing.assert_allclose(kernels, predicted(net, inputs)[0][1], rtol=1e-12)
 
 
@@ -123,16 +125,16 @@ def test_normalised_given_inputs_are_what_they_are():
     values = centred / centred.std(axis=1, keepdims=True)
     maps = (Normalisation("layer"), Normalisation("rms"), Normalisation("layer"), linear("top", 4, 5))
     net = Chain(units=(Unit(maps),), input_channels=5, grid=(3,), inputs=2)
-    (found,) = value_kernels(net, inputs)
-    np.testing.assert_allclose(found.covariance, 1.2 * np.einsum("bip,cir->bpcr", values, values) / 5, atol=1e-12)
+    (kinds,) = value_kernels(net, inputs)
+    np.testing.assert_allclose(kinds.covariance, 1.2 * np.einsum("bip,cir->bpcr", values, values) / 5, atol=1e-12)
 
 
 @given(chains())
 def test_nets_at_random_close_or_say_why_not(net):
     """Finite, symmetric and positive, up to where they are refused."""
     with contextlib.suppress(NoTransport):
-        for found in value_kernels(net):
-            for pairs in (found.covariance, found.kernel):
+        for kinds in value_kernels(net):
+            for pairs in (kinds.covariance, kinds.kernel):
                 matrix = pairs.reshape(pairs.shape[0] * pairs.shape[1], -1)
                 np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
                 assert np.linalg.eigvalsh(matrix).min() > -1e-9 * np.abs(matrix).max()
@@ -200,6 +202,6 @@ def test_a_stack_of_unlike_kinds_is_taken_apart_channel_by_channel():
     np.testing.assert_allclose(square[0].kernel, 2 * square[1].kernel - _carried(square[1]), rtol=1e-12)
 
 
-def _carried(found):
+def _carried(kinds):
     """t' - own, own = c' / s with s = 1.2 / 4."""
-    return found.kernel - found.covariance / 0.3
+    return kinds.kernel - kinds.covariance / 0.3

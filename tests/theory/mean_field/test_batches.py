@@ -39,8 +39,8 @@ def test_alike_samples_and_pairs_of_samples_agree(net, batch):
     covariance = input_variance(net) * np.kron(between, np.eye(net.sites)).reshape((samples, net.sites) * 2)
     product = net.sigma.product(*pairs.variances(covariance), covariance)
     labels = input_variance(net) * between if batch.labels == "teacher" else np.eye(samples)
-    found = correlated_label_term(net, pairs, product, (labels + batch.label_mean**2)[..., None])
-    np.testing.assert_allclose(found, mf.predict(net, level="mean_field", batch=batch).label_term, rtol=1e-12)
+    predicted = correlated_label_term(net, pairs, product, (labels + batch.label_mean**2)[..., None])
+    np.testing.assert_allclose(predicted, mf.predict(net, level="mean_field", batch=batch).label_term, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("padding", "variance"), [("circular", None), ("zero", None), ("zero", 1.3)])
@@ -56,9 +56,9 @@ def test_independent_labels_of_mean_zero_give_the_plain_label_term(padding, vari
 def test_copies_of_one_sample_are_one_sample():
     """rho = 1 with a teacher: the same label too, so the batch size does not matter."""
     law = mf.Batch(input_correlation=1, labels="teacher")
-    one, many = (mf.predict(mf.MLP(depth=4, width=9, inputs=b), level="mean_field", batch=law) for b in (1, 50))
+    single, many = (mf.predict(mf.MLP(depth=4, width=9, inputs=b), level="mean_field", batch=law) for b in (1, 50))
     for name in ("label_term", "output_term", "learning_rate_scale", "output_error"):
-        np.testing.assert_allclose(many[name], one[name], rtol=1e-9)
+        np.testing.assert_allclose(many[name], single[name], rtol=1e-9)
 
 
 @given(st.integers(1, 40), st.floats(0, 1))
@@ -155,9 +155,9 @@ def test_mean_square_probability(classes, variance):
     exponentials = np.exp(logits)
     square = np.square(exponentials / exponentials.sum(axis=1, keepdims=True)).mean(axis=1)
     stderr = square.std() / np.sqrt(len(square))
-    found = mean_square_probability(classes, variance)
-    assert consistent(square.mean() - found, stderr, len(square))
-    assert not consistent(square.mean() - 1.05 * found, stderr, len(square))
+    predicted = mean_square_probability(classes, variance)
+    assert consistent(square.mean() - predicted, stderr, len(square))
+    assert not consistent(square.mean() - 1.05 * predicted, stderr, len(square))
 
 
 def test_mean_square_probability_in_its_limits():

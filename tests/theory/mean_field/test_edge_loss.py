@@ -35,8 +35,8 @@ def test_eigenvalues_multiply_over_the_axes(height, width, high, wide):
 @pytest.mark.parametrize(("grid", "kernel"), [((6,), (3,)), ((9,), (5,)), ((5, 4), (3, 3))])
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_the_overlap_energy_decays_as_lambda_to_twice_the_layer(grid, kernel, activation):
-    found = edge_loss(_net(grid, kernel, activation=activation), limit=200, beyond=5)
-    assert found.decay == pytest.approx(2 * np.log(transport_eigenvalue(grid, kernel)), rel=0.01)
+    predicted = edge_loss(_net(grid, kernel, activation=activation), limit=200, beyond=5)
+    assert predicted.decay == pytest.approx(2 * np.log(transport_eigenvalue(grid, kernel)), rel=0.01)
 
 
 def test_growth_turns_after_the_square_of_the_grid():
@@ -49,7 +49,7 @@ def test_growth_turns_after_the_square_of_the_grid():
     law = [-1.5 / np.log(transport_eigenvalue(n, 3)) for n in sites]
     np.testing.assert_allclose(turns, law, rtol=0.06)
     drifting = [edge_loss(_net((n,), (2,)), limit=2000, beyond=1.2).turning_depth for n in sites]
-    slopes = [np.polyfit(np.log1p(sites), np.log(found), 1)[0] for found in (turns, drifting)]
+    slopes = [np.polyfit(np.log1p(sites), np.log(layers), 1)[0] for layers in (turns, drifting)]
     np.testing.assert_allclose(slopes, [2, 1], atol=0.1)
 
 
@@ -65,10 +65,10 @@ def test_gates_lose_half_of_the_energy_long_before_the_square_of_the_grid():
 
 
 def test_circular_nets_lose_nothing_against_themselves():
-    found = edge_loss(_net((8,), (1,)), limit=20)
-    np.testing.assert_allclose(found.ratio, 1.0, rtol=1e-12)
-    assert np.isnan(found.half_depth)
-    assert np.isnan(found.turning_depth)
+    predicted = edge_loss(_net((8,), (1,)), limit=20)
+    np.testing.assert_allclose(predicted.ratio, 1.0, rtol=1e-12)
+    assert np.isnan(predicted.half_depth)
+    assert np.isnan(predicted.turning_depth)
 
 
 def test_grids_and_kernels_of_different_dimension_are_refused():

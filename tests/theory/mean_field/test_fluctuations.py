@@ -33,8 +33,8 @@ def test_the_chain_is_the_mean_field(weight_variance):
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_homogeneous_activations_need_no_correction(activation):
-    found = chain_corrections(mf.MLP(depth=6, width=100, activation=activation))
-    np.testing.assert_allclose([found.pre_activation_energy, found.gate_energy], 0, atol=1e-8)
+    predicted = chain_corrections(mf.MLP(depth=6, width=100, activation=activation))
+    np.testing.assert_allclose([predicted.pre_activation_energy, predicted.gate_energy], 0, atol=1e-8)
 
 
 @pytest.fixture(scope="module", params=["gelu", "tanh"])

@@ -17,14 +17,14 @@ LAYERS = np.arange(1, 31)
 
 def test_relu_nets_of_one_site_grow_as_l_times_two_l_squared_plus_one():
     """F_l / n = l (2 l^2 + 1) / 12 (docs/theory.md section 6), which is not a sum of minima."""
-    found = mf.predict(mf.MLP(depth=30, width=50), level="mean_field").overlap_energy / 50
-    np.testing.assert_allclose(found, LAYERS * (2 * LAYERS**2 + 1) / 12, rtol=1e-12)
+    predicted = mf.predict(mf.MLP(depth=30, width=50), level="mean_field").overlap_energy / 50
+    np.testing.assert_allclose(predicted, LAYERS * (2 * LAYERS**2 + 1) / 12, rtol=1e-12)
 
 
 def test_linear_nets_of_one_site_grow_as_the_sum_of_minima():
-    found = mf.predict(mf.MLP(depth=30, width=50, activation="linear"), level="mean_field").overlap_energy / 50
+    predicted = mf.predict(mf.MLP(depth=30, width=50, activation="linear"), level="mean_field").overlap_energy / 50
     minima = [sum(min(i, j) for i in range(1, layer + 1) for j in range(1, layer + 1)) for layer in LAYERS]
-    np.testing.assert_allclose(found, minima, rtol=1e-12)
+    np.testing.assert_allclose(predicted, minima, rtol=1e-12)
     np.testing.assert_allclose(laws.sum_of_minima(np.ones(30)), minima)
     np.testing.assert_allclose(minima, LAYERS * (LAYERS + 1) * (2 * LAYERS + 1) / 6)
 
@@ -125,9 +125,9 @@ def _label_weights(net):
 @pytest.mark.parametrize("head", ["he", "fan_in", "mup"])
 def test_top_layer_reduction_relates_label_term_and_overlap_energy(head):
     net = mf.ConvNet(depth=4, channels=6, grid=(5,), kernel=(2,), readout="convolution", head=head, outputs=3)
-    found = mf.predict(net, level="mean_field")
+    predicted = mf.predict(net, level="mean_field")
     gamma = net.head_variance * net.head_fan_in * net.sigma.gain
-    np.testing.assert_allclose(found.label_term, gamma / net.output_units * found.overlap_energy, rtol=1e-12)
+    np.testing.assert_allclose(predicted.label_term, gamma / net.output_units * predicted.overlap_energy, rtol=1e-12)
 
 
 def test_sites_that_see_nothing_stay_silent():
@@ -135,9 +135,9 @@ def test_sites_that_see_nothing_stay_silent():
     net = mf.ConvNet(depth=3, channels=8, grid=(9,), padding="zero", input_channels=1, readout="convolution")
     image = np.full(net.input_shape, -1.0)
     image[..., 8] = 1.0
-    found = mf.predict(net, level="mean_field", inputs=image)
-    assert np.all(np.isfinite(found.overlap_energy))
-    assert np.all(found.overlap_energy > 0)
+    predicted = mf.predict(net, level="mean_field", inputs=image)
+    assert np.all(np.isfinite(predicted.overlap_energy))
+    assert np.all(predicted.overlap_energy > 0)
 
 
 def test_levels_that_do_not_exist_name_those_that_do():

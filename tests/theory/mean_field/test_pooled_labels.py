@@ -21,7 +21,7 @@ def _by_site_pairs(net, inputs=None):
     """c and K of every layer over all pairs of sites of one sample, from the recursion that keeps pairs."""
     transport, product = input_products(net, inputs)
     layers = layer_moments(net, transport, product)
-    return [(one.covariance[0, :, 0], one.kernel[0, :, 0]) for one in layers]
+    return [(layer.covariance[0, :, 0], layer.kernel[0, :, 0]) for layer in layers]
 
 
 def _triple(gate, p, r, s, activation):
@@ -84,10 +84,10 @@ def test_displacements_say_what_pairs_of_sites_do():
 
 
 def test_copies_of_an_image_are_samples_with_labels_of_their_own():
-    one = np.random.default_rng(0).normal(size=(1, 32, 5, 3))
+    image = np.random.default_rng(0).normal(size=(1, 32, 5, 3))
     alone, three = (mf.ConvNet(depth=4, channels=32, grid=(5, 3), kernel=(3, 2), inputs=n) for n in (1, 3))
-    together = pooled_label_term(three, np.concatenate([one] * 3))
-    np.testing.assert_allclose(together, pooled_label_term(alone, one) / 3, rtol=1e-10)
+    together = pooled_label_term(three, np.concatenate([image] * 3))
+    np.testing.assert_allclose(together, pooled_label_term(alone, image) / 3, rtol=1e-10)
 
 
 NETS = {

@@ -54,9 +54,9 @@ def test_profiles_average_to_the_layers():
     net = replace(NET, inputs=2)
     measured = mf.simulate(net, draws=2, seed=0, by_site=True)
     predicted = mf.predict(net, level="mean_field", by_site=True)
-    for found, name in ((measured, "update_energy"), (measured, "output_term"), (predicted, "label_term")):
-        assert found[f"{name}_by_site"].dims == ("layer", "site")
-        np.testing.assert_allclose(found[f"{name}_by_site"].mean("site"), found[name], rtol=1e-12)
+    for dataset, name in ((measured, "update_energy"), (measured, "output_term"), (predicted, "label_term")):
+        assert dataset[f"{name}_by_site"].dims == ("layer", "site")
+        np.testing.assert_allclose(dataset[f"{name}_by_site"].mean("site"), dataset[name], rtol=1e-12)
     plain = mf.simulate(net, draws=2, seed=0)
     np.testing.assert_array_equal(plain["label_term"], measured["label_term"])
 

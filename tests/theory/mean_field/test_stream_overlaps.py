@@ -35,12 +35,12 @@ def followed(request):
 
 def test_two_units_meet_behind_the_gates_they_share(followed):
     """Epsilon and the mean that it makes, next order granted at 1/n of them; no epsilon is seen to fail."""
-    net, found = followed
+    net, drawn = followed
     laws = [mean_overlap(net, pair) for pair in TWO_UNITS]
     for name, law in (("gate_deviation", [law.deviation for law in laws]), ("overlap", [law.mean for law in laws])):
         expected = np.array(law)
         known = np.isfinite(expected) & (expected != 0)
-        mean, stderr, expected = found[name].values[known], found[f"{name}_stderr"].values[known], expected[known]
+        mean, stderr, expected = drawn[name].values[known], drawn[f"{name}_stderr"].values[known], expected[known]
         assert consistent(mean - expected, stderr, DRAWS, expected / net.width)
         assert not consistent(mean, stderr, DRAWS, expected / net.width)
         if name == "gate_deviation":  # as if of two directions only one met the other
@@ -54,11 +54,11 @@ def test_two_directions_of_one_unit_overlap_in_whatever_blocks_they_begin(follow
     law = mean_overlap(net, pair)
     assert law.on_one_unit
     assert np.isnan(law.deviation).all()
-    found = mf.simulate_overlaps(net, pairs=[pair], draws=1024, seed=7)
+    drawn = mf.simulate_overlaps(net, pairs=[pair], draws=1024, seed=7)
     known = np.isfinite(law.mean)
-    gap = (found.overlap[0] - law.mean)[known]
-    assert consistent(gap, found.overlap_stderr[0][known], 1024, 3 / net.width * law.scale[known])
-    assert not consistent(found.overlap[0][known], found.overlap_stderr[0][known], 1024)
+    gap = (drawn.overlap[0] - law.mean)[known]
+    assert consistent(gap, drawn.overlap_stderr[0][known], 1024, 3 / net.width * law.scale[known])
+    assert not consistent(drawn.overlap[0][known], drawn.overlap_stderr[0][known], 1024)
 
 
 def test_smooth_gates_are_refused():

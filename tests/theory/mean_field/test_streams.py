@@ -68,11 +68,11 @@ def test_one_site_by_hand(scaling):
     linear = mf.ResidualMLP(depth=7, width=50, scaling=scaling, activation="linear")
     np.testing.assert_allclose(mf.predict(linear, level="mean_field").overlap_energy, _one_site(linear), rtol=1e-12)
     relu = mf.ResidualMLP(depth=7, width=50, scaling=scaling)
-    found = mf.predict(relu, level="mean_field")
+    predicted = mf.predict(relu, level="mean_field")
     overlap, label = _one_site_with_memory(relu)
-    np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-12)
-    np.testing.assert_allclose(found.label_term, label, rtol=1e-12)
-    assert (found.overlap_energy[2:] > (1 + 1e-5) * _one_site(relu)[2:]).all(), "gates that persist must count"
+    np.testing.assert_allclose(predicted.overlap_energy, overlap, rtol=1e-12)
+    np.testing.assert_allclose(predicted.label_term, label, rtol=1e-12)
+    assert (predicted.overlap_energy[2:] > (1 + 1e-5) * _one_site(relu)[2:]).all(), "gates that persist must count"
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -91,10 +91,11 @@ def test_displacements_say_what_all_pairs_say(net, activation):
     full = net.sigma.product(*pairs.variances(covariance), covariance)
     few = streams.stream_terms(net, *white_product(net))
     many = _with_full_input(net, pairs, full, covariance)
-    for one, other in zip(few, many, strict=True):
+    for short, full_terms in zip(few, many, strict=True):
         for name in ("overlap", "label"):
             transport = white_input(net)[0]
-            assert transport.mean(getattr(one, name)) == pytest.approx(pairs.mean(getattr(other, name)), rel=1e-10)
+            expected = pytest.approx(pairs.mean(getattr(full_terms, name)), rel=1e-10)
+            assert transport.mean(getattr(short, name)) == expected
 
 
 def _with_full_input(net, pairs, product, covariance):

@@ -54,11 +54,11 @@ def test_given_inputs_and_dead_sites():
 
 
 def test_copies_of_an_image_move_as_one():
-    one = np.random.default_rng(0).normal(size=(1, 8, 5, 3))
+    image = np.random.default_rng(0).normal(size=(1, 8, 5, 3))
     alone, three = (
         mf.ConvNet(depth=4, channels=8, grid=(5, 3), kernel=(3, 2), inputs=n, readout="convolution") for n in (1, 3)
     )
-    np.testing.assert_allclose(output_term(three, np.concatenate([one] * 3)), output_term(alone, one), rtol=1e-10)
+    np.testing.assert_allclose(output_term(three, np.concatenate([image] * 3)), output_term(alone, image), rtol=1e-10)
 
 
 @pytest.mark.parametrize("readout", ["pooled", "convolution"])

@@ -115,8 +115,8 @@ def test_change_under_pooling(drawn):
 def test_sites_that_are_nearly_one():
     """The integral over what sites share, where it is steepest."""
     near = LayerAverages.at(NET, POINTS, np.array([1.0, 1 - 1e-6, 1 - 1e-6]))
-    square, one = DRIVE.square(near, ALONG), (1 + 2 * 0.6) ** 2 / 2
-    np.testing.assert_allclose(square[:2], one, rtol=3e-3)
+    square, fused = DRIVE.square(near, ALONG), (1 + 2 * 0.6) ** 2 / 2
+    np.testing.assert_allclose(square[:2], fused, rtol=3e-3)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.99, 1 - 1e-5, 1 - 1e-9])

@@ -90,24 +90,24 @@ class TrainingAssumptions(BlockMeasure):
 
 def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward) -> Pieces:
     """Makes one step, and gives what it does."""
-    seen, before = training.look(), copied(training.weights)
+    state, before = training.look(), copied(training.weights)
     losses, samples = training.losses(), _sample_ratios(training)
-    activations = _activation_ratios(seen)
+    activations = _activation_ratios(state)
     directions = training.step()
     training.require_floats()
     now, after = training.weights, training.look()
     if not np.isfinite(after.values[-1]).all():
         raise OverflowError("streams leave the range of floats; take a smaller learning rate, width or depth")
     moves = {name: [scaled(part, -training.rate(name)) for part in parts] for name, parts in directions.items()}
-    own = norms_and_alignments(before, seen_by_matrices(seen), "weight")
-    moved = norms_and_alignments(moves, seen_by_matrices(seen), "update")
-    norms = _norms(now, seen)
-    travel = _norms({name: now[name] - start[name] for name in now}, seen)
+    own = norms_and_alignments(before, seen_by_matrices(state), "weight")
+    moved = norms_and_alignments(moves, seen_by_matrices(state), "update")
+    norms = _norms(now, state)
+    travel = _norms({name: now[name] - start[name] for name in now}, state)
     return {
         "training_loss": losses,
         "weight_step_ratio": norms / (own["weight_norm"] + moved["update_norm"]),
         "weight_travel_ratio": norms / (initial + travel),
-        "feature_step_ratio": _feature_ratios(seen, after),
+        "feature_step_ratio": _feature_ratios(state, after),
         "feature_travel_ratio": _feature_ratios(first, after),
         "activation_ratio": activations,
         "sample_update_ratio": samples,
@@ -127,19 +127,19 @@ def _feature_ratios(before: Forward, after: Forward) -> Array:
     return np.stack([_mean(_sizes(new) / (_sizes(old) + _sizes(new - old))) for old, new in pairs], axis=1)
 
 
-def _activation_ratios(seen: Forward) -> Array:
+def _activation_ratios(state: Forward) -> Array:
     """Mean over samples of |phi(W z)| / |W z|, for every matrix below the readout; 1 where no activation follows."""
     ratios = []
-    for passage in seen.passages:
+    for passage in state.passages:
         maps = passage.unit.maps
         for place, part in enumerate(maps):
             if not isinstance(part, Linear):
                 continue
             if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
-                ratios.append(np.ones(len(seen.output)))
+                ratios.append(np.ones(len(state.output)))
                 continue
-            given = passage.input_of(place + 1, seen.setting)
-            passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, seen.setting)[0]
+            given = passage.input_of(place + 1, state.setting)
+            passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, state.setting)[0]
             ratios.append(_mean(_sizes(passed) / _sizes(given)))
     return np.stack(ratios, axis=1)
 
@@ -151,18 +151,18 @@ def _sample_ratios(training: Training) -> Array:
     ratios = []
     for uses in uses_of_weights(training.look(), training.slope()).values():
         (use,) = uses
-        errors, seen = use.by_column[:, :, 0, :, 0], use.patches
-        alone = _sizes(errors) * (seen * seen).sum(axis=1)
-        ratios.append(_mean(alone / _sizes(errors @ (seen.swapaxes(1, 2) @ seen))))
+        errors, patches = use.by_column[:, :, 0, :, 0], use.patches
+        alone = _sizes(errors) * (patches * patches).sum(axis=1)
+        ratios.append(_mean(alone / _sizes(errors @ (patches.swapaxes(1, 2) @ patches))))
     return np.stack(ratios, axis=1)
 
 
 def _mean(ratios: Array) -> Array:
     """Over samples (D, B, ...), of ratios that are not 0 / 0, (D,); nan if none is left."""
     flat = ratios.reshape(len(ratios), -1)
-    known = ~np.isnan(flat)
+    is_number = ~np.isnan(flat)
     with np.errstate(invalid="ignore"):
-        return np.where(known, flat, 0.0).sum(axis=1) / known.sum(axis=1)
+        return np.where(is_number, flat, 0.0).sum(axis=1) / is_number.sum(axis=1)
 
 
 def _sizes(columns: Array) -> Array:

@@ -91,26 +91,26 @@ def _bias_norms(net: Net, values: Mapping[str, Array], name: str) -> Pieces:
 
 def seen_by_matrices(state: Forward) -> dict[str, Array]:
     """What every matrix reads at its first use, as patches (D, in taps, B S), in the order of the net."""
-    seen: dict[str, Array] = {}
+    read: dict[str, Array] = {}
     for passage in state.all_passages:
         for place, linear in enumerate(passage.unit.maps):
-            names = [weight.name for weight in linear.weights if weight.name not in seen]
+            names = [weight.name for weight in linear.weights if weight.name not in read]
             if names and isinstance(linear, Linear):
                 patches = patches_of(linear, passage.input_of(place, state.setting), state.setting)
-                seen |= dict.fromkeys(names, np.broadcast_to(patches, (len(state.output), *patches.shape[1:])))
-    return seen
+                read |= dict.fromkeys(names, np.broadcast_to(patches, (len(state.output), *patches.shape[1:])))
+    return read
 
 
 def norms_and_alignments(
-    moved: Mapping[str, Sequence[Direction] | Array], seen: Mapping[str, Array], name: str
+    moved: Mapping[str, Sequence[Direction] | Array], read: Mapping[str, Array], name: str
 ) -> Pieces:
-    """NAME_norm and NAME_alignment, (D, M), of the matrices that ``seen`` lists."""
-    norms = np.array([[rms_operator_norm(matrix) for matrix in moved[key]] for key in seen]).T
-    gains = np.stack([_gains(moved[key], z) for key, z in seen.items()], axis=1)
+    """NAME_norm and NAME_alignment, (D, M), of the matrices that ``read`` lists."""
+    norms = np.array([[rms_operator_norm(matrix) for matrix in moved[key]] for key in read]).T
+    gains = np.stack([_gains(moved[key], z) for key, z in read.items()], axis=1)
     return {f"{name}_norm": norms, f"{name}_alignment": gains / norms}
 
 
-def _gains(matrices: Sequence[Direction] | Array, seen: Array) -> Array:
+def _gains(matrices: Sequence[Direction] | Array, read: Array) -> Array:
     """|A z|_R / |z|_R of every net."""
-    images = [times(matrix, z) for matrix, z in zip(matrices, seen, strict=True)]
-    return np.array([np.sqrt(np.mean(a**2) / np.mean(z**2)) for a, z in zip(images, seen, strict=True)])
+    images = [times(matrix, z) for matrix, z in zip(matrices, read, strict=True)]
+    return np.array([np.sqrt(np.mean(a**2) / np.mean(z**2)) for a, z in zip(images, read, strict=True)])

@@ -56,9 +56,9 @@ def split_by_order(
     return first, sums
 
 
-def _block_terms(block: Unit, seen: Array, way: Setting, change: Setting) -> list[Array]:
+def _block_terms(block: Unit, value: Array, way: Setting, change: Setting) -> list[Array]:
     """The block applied to what it sees now, by the number of updates in each term."""
-    terms = [seen]
+    terms = [value]
     for part in block.branch:
         operation = operation_of(part)
         if isinstance(part, Bias):

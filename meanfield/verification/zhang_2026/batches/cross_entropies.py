@@ -32,9 +32,9 @@ def depth_slope(dataset: xr.Dataset, net: str, head: str, loss: str, name: str =
 
 def scale_ratio(dataset: xr.Dataset, name: str = "update_energy") -> tuple[xr.DataArray, xr.DataArray]:
     """log of a term under cross-entropy over that under squared loss, and its standard error."""
-    other, squared = (dataset.sel(loss=loss) for loss in ("cross_entropy", "squared"))
-    relative = [at[f"{name}_stderr"] / at[name] for at in (other, squared)]
-    return xr.apply_ufunc(np.log, other[name] / squared[name]), (relative[0] ** 2 + relative[1] ** 2) ** 0.5
+    entropic, squared = (dataset.sel(loss=loss) for loss in ("cross_entropy", "squared"))
+    relative = [at[f"{name}_stderr"] / at[name] for at in (entropic, squared)]
+    return xr.apply_ufunc(np.log, entropic[name] / squared[name]), (relative[0] ** 2 + relative[1] ** 2) ** 0.5
 
 
 @JUDGES.decide
@@ -78,8 +78,8 @@ def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     gaps, stderr, words = _exponent_gaps(at)
     squared = at.sel(net="MLP", loss="squared")
     logs = (np.log(squared[f"{name}_exact"].values) for name in ("label_term", "update_energy"))
-    label, whole = (-0.5 * np.polyfit(np.log(at["depth"].values), log, 1)[0] for log in logs)
-    steeper = float(label - whole)
+    label, update = (-0.5 * np.polyfit(np.log(at["depth"].values), log, 1)[0] for log in logs)
+    steeper = float(label - update)
     made = contest(gaps, stderr, claimed=0.0, rival=steeper, allowance=NEAR)
     return made.carried_by(at, "update_energy").saying(words, steeper=steeper)
 
@@ -91,10 +91,10 @@ def _exponent_gaps(at: xr.Dataset) -> tuple[Array, Array, str]:
         [scale_law(at.sel(net=net, loss=loss), "depth", "update_energy") for loss in ("cross_entropy", "squared")]
         for net in nets
     ]
-    gaps = np.array([other.exponent - squared.exponent for other, squared in pairs])
-    stderr = np.array([float(np.hypot(other.stderr, squared.stderr)) for other, squared in pairs])
+    gaps = np.array([entropic.exponent - squared.exponent for entropic, squared in pairs])
+    stderr = np.array([float(np.hypot(entropic.stderr, squared.stderr)) for entropic, squared in pairs])
     both = zip(nets, pairs, strict=True)
-    words = ", ".join(f"{net} {other.exponent:.3f} and {squared.exponent:.3f}" for net, (other, squared) in both)
+    words = ", ".join(f"{net} {entropic.exponent:.3f} and {squared.exponent:.3f}" for net, (entropic, squared) in both)
     return gaps, stderr, f"slopes {words} (squared)"
 
 
@@ -121,11 +121,11 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     logs = np.log((at["output_term"] / at["label_term"]).values)
     stderr = np.hypot(*((at[f"{name}_stderr"] / at[name]).values for name in terms))
     granted = OUTPUT_EXCESS * (dataset.attrs["classes"] + 5) / dataset.attrs["width"] * at["depth"].values
-    own, other = (
+    own, rival = (
         np.log((run["output_term_mean_field"] / run["label_term_mean_field"]).values) for run in (at, squared)
     )
     words = f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, leading order {np.exp(own[0]):.3f}"
-    made = contest(logs, stderr, claimed=own, rival=other, allowance=np.log1p(granted))
+    made = contest(logs, stderr, claimed=own, rival=rival, allowance=np.log1p(granted))
     return made.carried_by(at, *terms).saying(words)
 
 

@@ -102,12 +102,12 @@ def judge_uniqueness(seed: int = 0) -> Ruling:
     worst = worst_violations(AGGREGATORS, seed)
     largest = {name: max(kinds.values()) for name, kinds in worst.items()}
     mean = largest.pop("arithmetic")
-    others = min(largest.values())
+    least_rival = min(largest.values())
     alone = ", ".join(kind for kind, value in worst["sum"].items() if value > TOLERANCE)
     return Ruling(
-        judge_computed(mean, 0.0, others, TOLERANCE),
-        f"violated by {mean:.1g} at most, by the others {others:.2g} or more; the sum breaks {alone} alone: without it "
-        "any c(L) times the mean has the other three",
+        judge_computed(mean, 0.0, least_rival, TOLERANCE),
+        f"violated by {mean:.1g} at most, by the others {least_rival:.2g} or more; the sum breaks {alone} alone: "
+        "without it any c(L) times the mean has the other three",
     )
 
 

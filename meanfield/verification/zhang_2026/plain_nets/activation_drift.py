@@ -48,8 +48,8 @@ def drawn_slope(dataset: xr.Dataset, case: str, name: str = LABEL_SCALE) -> tupl
 
 def theory_slope(dataset: xr.Dataset, case: str, depths: ArrayLike, name: str = f"{LABEL_SCALE}_mean_field") -> float:
     """The same of the mean field, over any depths."""
-    chosen = list(np.asarray(depths))
-    return float(np.polyfit(np.log(chosen), np.log(dataset[name].sel(case=case, layers=chosen).values), 1)[0])
+    depth_list = list(np.asarray(depths))
+    return float(np.polyfit(np.log(depth_list), np.log(dataset[name].sel(case=case, layers=depth_list).values), 1)[0])
 
 
 def far_gain(dataset: xr.Dataset, case: str) -> float:
@@ -179,10 +179,10 @@ def judge_asymptote(dataset: xr.Dataset) -> Ruling:
 
 def _expected(dataset: xr.Dataset, case: str, name: str, layers: ArrayLike) -> tuple[Array, Array]:
     """Mean field with its correction of order 1/n, and the square of the largest correction up to there."""
-    at, chosen = dataset.sel(case=case), list(np.asarray(layers))
-    mean_field, correction = at[f"{name}_mean_field"].sel(layers=chosen).values, at[f"{name}_correction"]
+    at, layer_list = dataset.sel(case=case), list(np.asarray(layers))
+    mean_field, correction = at[f"{name}_mean_field"].sel(layers=layer_list).values, at[f"{name}_correction"]
     largest = np.maximum.accumulate(np.abs(correction.values))[np.asarray(layers) - 1]
-    return mean_field * (1 + correction.sel(layer=chosen).values), mean_field * largest**2
+    return mean_field * (1 + correction.sel(layer=layer_list).values), mean_field * largest**2
 
 
 def _steeper_by(dataset: xr.Dataset, case: str) -> tuple[float, float, float, str]:

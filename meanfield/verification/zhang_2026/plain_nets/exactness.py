@@ -40,8 +40,8 @@ def is_planned(measured: xr.Dataset, name: str) -> xr.DataArray:
 
 def is_converged(measured: xr.Dataset, name: str) -> xr.DataArray:
     """Layers that are planned for, and where neither the error nor the largest draw is much of the mean of NAME."""
-    seen = measured[f"{name}_stderr"] <= PRECISION * measured[name]
-    return is_planned(measured, name) & seen & (measured[f"{name}_largest_share"] <= CONVERGED_SHARE)
+    precise = measured[f"{name}_stderr"] <= PRECISION * measured[name]
+    return is_planned(measured, name) & precise & (measured[f"{name}_largest_share"] <= CONVERGED_SHARE)
 
 
 def layer_ranges(layers: ArrayLike) -> str:

@@ -84,9 +84,9 @@ def deviation(
     measured = dataset[f"{name}{suffix}"]
     given = dataset[f"{name}_stderr{suffix}"], expected, xr.zeros_like(measured) if allowance is None else allowance
     stderr, value, granted = (array.broadcast_like(measured).transpose(*measured.dims).values for array in given)
-    known = np.isfinite(measured.values) & np.isfinite(value)
-    rounding = ROUNDING + ROUNDING * np.abs(value[known])
-    return Deviation((measured.values - value)[known], stderr[known], granted[known] + rounding)
+    finite = np.isfinite(measured.values) & np.isfinite(value)
+    rounding = ROUNDING + ROUNDING * np.abs(value[finite])
+    return Deviation((measured.values - value)[finite], stderr[finite], granted[finite] + rounding)
 
 
 CLAIMS = (

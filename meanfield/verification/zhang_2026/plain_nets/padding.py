@@ -84,8 +84,8 @@ def correction_exponent(dataset: xr.Dataset, family: str = "1D ReLU") -> float:
     at = dataset.sel(family=family)
     row = int(np.flatnonzero(np.isfinite(at["far_ratio"].values[:, 0]))[-1])
     layer, lost = at["far_layer"].values[row], 1 - at["far_ratio"].values[row]
-    chosen = (layer >= 4) & (lost <= 0.25)
-    return float(np.polyfit(np.log(layer[chosen]), np.log(lost[chosen]), 1)[0]) if chosen.sum() > 1 else float("nan")
+    in_fit = (layer >= 4) & (lost <= 0.25)
+    return float(np.polyfit(np.log(layer[in_fit]), np.log(lost[in_fit]), 1)[0]) if in_fit.sum() > 1 else float("nan")
 
 
 @JUDGES.decide

@@ -61,9 +61,9 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
     their mean, granted as much as the mean field's differ."""
     slope, stderr, expected, _ = _slopes(dataset)
     drawn = {count: _mean_slope(dataset["taps"].values == count, slope, stderr) for count in PRINTED}
-    (first, error), *others = drawn.values()
+    (first, error), *by_stencil = drawn.values()
     printed = np.array(list(PRINTED.values()))
-    apart, errors = (np.array(column) for column in zip(*others, strict=True))
+    apart, errors = (np.array(column) for column in zip(*by_stencil, strict=True))
     claim = Deviation(slope - slope.mean(), stderr, np.abs(expected - expected.mean()))
     rival = Deviation(apart - first - (printed[1:] - printed[0]), np.hypot(errors, error))
     return Contest(claim, rival, shown=f"slopes {slope.min():.3f} .. {slope.max():.3f}")
@@ -73,25 +73,25 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
 def judge_one_prefactor(dataset: xr.Dataset) -> Contest:
     """The prefactor does not depend on stencil or grid; rival: the mean field's, as 1/taps; source: section 3.3, eq.
     22; measured: log ratios to the first stencil's, granted half the Gram terms of both."""
-    ratio, stderr, known, slack = _prefactor_ratios(dataset)
-    return contest(ratio, stderr, claimed=0.0, rival=known, allowance=slack)
+    ratio, stderr, expected, slack = _prefactor_ratios(dataset)
+    return contest(ratio, stderr, claimed=0.0, rival=expected, allowance=slack)
 
 
 @JUDGES.decide
 def judge_prefactors(dataset: xr.Dataset) -> Contest:
     """Prefactors are the mean field's: as 1/taps, and more sites more; rival: one prefactor."""
-    ratio, stderr, known, slack = _prefactor_ratios(dataset)
-    return contest(ratio, stderr, claimed=known, rival=0.0, allowance=slack)
+    ratio, stderr, expected, slack = _prefactor_ratios(dataset)
+    return contest(ratio, stderr, claimed=expected, rival=0.0, allowance=slack)
 
 
 def _prefactor_ratios(dataset: xr.Dataset) -> tuple[Array, Array, Array, Array]:
     """Log ratios to the first stencil's: drawn, their errors, the mean field's, and half the Gram terms."""
     stencils = [dataset.isel(stencil=place) for place in range(dataset.sizes["stencil"])]
     excess, error = np.array([prefactor(at) for at in stencils]).T
-    known = np.array([float(np.log(at[f"{SCALE}_mean_field"]).mean()) for at in stencils])
+    expected = np.array([float(np.log(at[f"{SCALE}_mean_field"]).mean()) for at in stencils])
     gram = np.array([gram_term(float(at["sites"]), float(at["taps"])) for at in stencils])
     slack = 0.5 * (gram[1:] + gram[0]) / float(dataset.attrs["slope_channels"])
-    apart = known[1:] - known[0]
+    apart = expected[1:] - expected[0]
     return excess[1:] - excess[0] + apart, np.hypot(error[1:], error[0]), apart, slack
 
 
@@ -103,6 +103,6 @@ def _slopes(dataset: xr.Dataset) -> tuple[Array, Array, Array, Array]:
     return slope, stderr, expected, slack
 
 
-def _mean_slope(chosen: NDArray[np.bool_], slope: Array, stderr: Array) -> tuple[float, float]:
+def _mean_slope(in_fit: NDArray[np.bool_], slope: Array, stderr: Array) -> tuple[float, float]:
     """Of some stencils: the mean of their slopes, and its error."""
-    return float(slope[chosen].mean()), float(np.sqrt(np.square(stderr[chosen]).sum()) / chosen.sum())
+    return float(slope[in_fit].mean()), float(np.sqrt(np.square(stderr[in_fit]).sum()) / in_fit.sum())

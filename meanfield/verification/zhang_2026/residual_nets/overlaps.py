@@ -67,11 +67,11 @@ def judge_mean_law(dataset: xr.Dataset) -> Contest:
     gates, growth = has_gates(dataset), dataset["growth"]
     granted = gates * dataset["overlap_scale"] * np.log(dataset["growth_bound"]) / dataset.attrs["width"]
     at_birth = (dataset["overlap"] - dataset["overlap_excess"]) / growth
-    other = dataset["growth_ungated"] if gates else xr.ones_like(growth)
+    rival_growth = dataset["growth_ungated"] if gates else xr.ones_like(growth)
     # Two means of the same draws: at most their errors add up.
-    error = dataset["overlap_excess_stderr"] + abs(other / growth - 1) * dataset["overlap_stderr"]
+    error = dataset["overlap_excess_stderr"] + abs(rival_growth / growth - 1) * dataset["overlap_stderr"]
     claim = deviation(dataset, "overlap_excess", xr.zeros_like(growth), allowance=granted)
-    rival = deviation(dataset.assign(overlap_stderr=error), "overlap", other * at_birth, allowance=granted)
+    rival = deviation(dataset.assign(overlap_stderr=error), "overlap", rival_growth * at_birth, allowance=granted)
     ungated = "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets"
     words = {"up_to": ", up to O(1/n)" * gates, "ungated": ungated}
     return Contest(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
