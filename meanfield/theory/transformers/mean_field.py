@@ -37,7 +37,7 @@ class StreamMoments:
 def refusal(net: TokenStream) -> str:
     """Why the recursion does not serve a net, in one sentence; empty if it does."""
     attention = next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
-    if net.is_tied:
+    if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks show it, and are made sooner than a million
         return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
     if net.inputs > 1:
         return f"the net has {net.inputs} samples, and the recursion follows the tokens of one; take inputs=1"
