@@ -6,11 +6,13 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from meanfield.common import MOST_LAYERS, Array, require_count
 from meanfield.nets import Transformer
 from meanfield.simulation import TangentPropagation, TokenStatistics
+from meanfield.verification import depth_exponents, tangent_propagation
 from sims.common.datasets import Axes, attributes, ladder, over, seeded_run, taken
 from sims.common.images import image_tokens
 from sims.common.results import Results
@@ -23,7 +25,7 @@ AXES: Axes = {
 }
 UNSCALED: Axes = {name: AXES[name] for name in ("norm", "attention_scale")}
 SCALES = ("learning_rate_scale", "label_learning_rate_scale")
-RHO = "tangent_propagation"
+RHO, SHALLOW, WIDE = tangent_propagation.RHO, tangent_propagation.SHALLOW, depth_exponents.WIDE
 # Scales are extrapolated from the width and a quarter of it; tangents are followed at half of it, too.
 NARROWING = (4, 2, 1)
 
@@ -32,6 +34,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """One net of a single block for each place, the numbers of blocks, and how far theory goes."""
     blocks = ladder("--blocks", options.blocks, 3, "a slope", maximum=MOST_LAYERS // 2, why="blocks that are drawn")
     require_count("--far", options.far, minimum=1000, maximum=MOST_LAYERS, why="depth units that theory goes up to")
+    _require_judged(2 * np.array(blocks), options.width)
     needed = NARROWING[0] * options.heads
     if options.width % needed:
         raise ValueError(
@@ -44,6 +47,19 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     deepest = replace(nets[0], depth=blocks[-1])
     seeded_run(options, deepest, TokenStatistics(), "").require_memory(options.workers.here)
     return {"nets": nets, "blocks": blocks, "far": options.far, "inputs": inputs}
+
+
+def _require_judged(depths: Array, width: int) -> None:
+    """Refuse depths and a width at which the verdicts would have no number to read."""
+    if depths[-1] < SHALLOW:
+        raise ValueError(
+            f"--blocks reach {depths[-1] // 2}; rho is judged at layer {SHALLOW}: give {SHALLOW // 2} or more"
+        )
+    if np.sum(depths <= WIDE * width) < 2:
+        raise ValueError(
+            f"--width {width} is below 8 times the second of the depths {', '.join(map(str, depths))}: slopes are "
+            "judged where nets are that wide; give a larger width, or fewer blocks"
+        )
 
 
 def _widths(width: int) -> list[int]:
@@ -87,7 +103,7 @@ def measure(
     parts = [
         _scales(wide, AXES, blocks),
         _scales(thin, UNSCALED, blocks, "narrow_"),
-        over(AXES, [taken(one, *TOKENS) for one in wide[len(blocks) - 1 :: len(blocks)]], "layer"),
+        over(AXES, [taken(drawn, *TOKENS) for drawn in wide[len(blocks) - 1 :: len(blocks)]], "layer"),
         *_propagation(list(measured), widths),
         _predicted(nets, plain, blocks, far).where(not inputs),  # it is that of white tokens
     ]
@@ -99,7 +115,7 @@ def measure(
 
 def _scales(measured: Sequence[xr.Dataset], axes: Axes, blocks: Sequence[int], start: str = "") -> xr.Dataset:
     """Both scales over the axes and depth, their names with this start."""
-    rows = [{f"{start}{name}": value for name, value in taken(one, *SCALES).items()} for one in measured]
+    rows = [{f"{start}{name}": value for name, value in taken(drawn, *SCALES).items()} for drawn in measured]
     return over(axes | {"depth": [2 * count for count in blocks]}, rows)
 
 
@@ -116,8 +132,8 @@ def _predicted(nets: list[Transformer], plain: list[Transformer], blocks: list[i
 
 def _propagation(measured: Sequence[xr.Dataset], widths: Sequence[int]) -> list[xr.Dataset]:
     """rho from the input on by direction and layer, its spread over draws, and the remainder."""
-    axes, from_input = UNSCALED | {"width": widths}, [one.sel(start=0) for one in measured]
-    by_direction = [taken(one, RHO) | taken(one, f"{RHO}_spread", ends=("", "_stderr")) for one in from_input]
-    left = [taken(one, f"{RHO}_remainder") for one in from_input]
+    axes, from_input = UNSCALED | {"width": widths}, [drawn.sel(start=0) for drawn in measured]
+    by_direction = [taken(drawn, RHO) | taken(drawn, f"{RHO}_spread", ends=("", "_stderr")) for drawn in from_input]
+    left = [taken(drawn, f"{RHO}_remainder") for drawn in from_input]
     directions = {"direction": measured[0]["direction"].values}
     return [over(axes, by_direction, "direction", "layer").assign_coords(directions), over(axes, left, "layer")]

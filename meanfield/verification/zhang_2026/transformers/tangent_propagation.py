@@ -70,7 +70,7 @@ def judge_one_for_all(dataset: xr.Dataset) -> Contest:
     rho = at[RHO].isel(width=-1)
     shared, other = (float(rho.sel(direction=direction).mean()) for direction in ("shared", "difference"))
     words = f"rho {shared:.3g} where tokens share, {other:.3g} where they sum to zero, mean over nets"
-    law = _mean_law(at, REMAINDER)
+    law = _mean_law(at.assign({REMAINDER: abs(at[REMAINDER])}), REMAINDER)
     return slope_contest(law, claimed=-0.5, rival=0.0, shown=words, words={"layer": SHALLOW})
 
 
