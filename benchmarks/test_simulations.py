@@ -17,9 +17,9 @@ from meanfield.execution.chunks import Chunk, compute_chunk
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.simulation.cost import draw_operations
-from meanfield.simulation.measures.activation_statistics import ActivationStatistics
 from meanfield.simulation.measures.blocks.base import BlockMeasure
 from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from sims import simulation as simulation_module
 

@@ -10,6 +10,7 @@ from .nets.families.transformer import Transformer as Transformer
 from .nets.families.block_net import BlockNet as BlockNet
 from .nets.chain import Chain as Chain
 from .nets.inputs.batches import Batch as Batch
+from .nets.inputs.patches import patch_tokens as patch_tokens
 from .nets.lattice import boundary_fraction as boundary_fraction
 
 # Quantities, and one step of a given net.
@@ -20,7 +21,9 @@ from .simulation.one_step import one_step as one_step
 # Measures: what is read off a draw.
 from .simulation.measures.energies import Energies as Energies
 from .simulation.measures.pair_overlaps import PairOverlaps as PairOverlaps
-from .simulation.measures.activation_statistics import ActivationStatistics as ActivationStatistics
+from .simulation.measures.propagation.activation_statistics import ActivationStatistics as ActivationStatistics
+from .simulation.measures.propagation.tangent_propagation import TangentPropagation as TangentPropagation
+from .simulation.measures.propagation.token_statistics import TokenStatistics as TokenStatistics
 from .simulation.measures.residual_energy import ResidualEnergies as ResidualEnergies
 from .simulation.measures.stream_update import StreamUpdates as StreamUpdates
 

@@ -85,6 +85,16 @@ def _drawn_quantile(values: Array, shares: Array) -> Array:
     return np.asarray(np.quantile(values, shares, axis=0, method="inverted_cdf"))
 
 
+def deviations(values: Array) -> DrawStatistic:
+    """Standard deviation over draws (N, ...), with its error from the fourth moment of the values."""
+    square = np.square(values - values.mean(axis=0))
+    variance = square.sum(axis=0) / (len(values) - 1)
+    of_variance = np.sqrt(np.square(square - variance).mean(axis=0) / len(values))
+    with np.errstate(invalid="ignore", divide="ignore"):  # equal values have a deviation of 0 without an error
+        error = np.where(variance > 0, of_variance / (2 * np.sqrt(variance)), of_variance)
+    return DrawStatistic(np.sqrt(variance), error)
+
+
 def log_moments(values: Array) -> tuple[DrawStatistic, DrawStatistic]:
     """Standard deviation and skewness of the logarithm over draws (N, ...); NaN where a value is 0.
 

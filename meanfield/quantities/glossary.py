@@ -75,6 +75,38 @@ gate_energy = q_l [layer]
     scaling: q where pre-activations have variance 1, and at any variance for homogeneous activations
     source: Zhang et al. 2026, eq. 1, appendix F
     unpredicted: predicted with its correction of order 1/width, by `meanfield.theory.mean_field`
+stream_variance = c_l [layer]
+    mean square over channels, samples and tokens of the stream z^(l) behind unit l
+    scaling: grows by a^2 with every branch of variance 1 in pre-norm Transformers; 1 in post-norm ones
+    source: Zhang et al. 2026, section 3.5; docs/theory.md section 16
+    unpredicted: predicted with the covariance of tokens by `meanfield.theory.maps`
+token_correlation = E cos(z_t, z_t') [layer]
+    mean over pairs of tokens of a sample of the cosine of the angle between their vectors; at 1 all tokens are alike
+    scaling: 0 for white tokens; grows with depth, as attention averages over tokens
+    source: docs/theory.md section 16
+    unpredicted: predicted with the covariance of tokens by `meanfield.theory.maps`
+relative_update_energy = S_l / c_l [layer]
+    update energy over the variance of the stream of the same draw
+    scaling: as the update energy where the stream is normalised
+    source: Zhang et al. 2026, eq. 8, section 3.5
+    unpredicted: a ratio of two quantities that are predicted each by itself
+tangent_propagation = rho_{l:h} [direction start layer]
+    mean square of a tangent at layer l over that at layer h, its start, with no weight moved between them
+    scaling: bounded in depth according to the paper, and the same for all directions; shared directions grow over those
+        that sum to zero over tokens, which attention does not carry
+    source: Zhang et al. 2026, eq. 42
+    unpredicted: measured to test an assumption; for tangents of the weights it is part of the tangent kernel
+tangent_propagation_spread = sd(rho_{l:h}) [direction start layer]
+    standard deviation over draws of the mean square of a tangent at layer l over that at layer h
+    scaling: n^(-1/2) at given depth; grows with l - h
+    source: Zhang et al. 2026, eq. 44 for v_1 = v_2
+    unpredicted: of single draws, of order n^(-1/2), beyond mean field
+tangent_propagation_remainder = (rho_shared - rho_difference) / 2 [start layer]
+    half the difference of the propagation of tangents that all tokens share and of those that sum to zero over tokens:
+    for any single rho the remainder of eq. 43 is at least so large for one of them
+    scaling: falls with the width according to the paper
+    source: Zhang et al. 2026, eq. 43
+    unpredicted: measured to test an assumption
 output_error = |dL/dz_out|^2
     squared error at the outputs, z_out - y or softmax(z_out) - y, summed over channels, averaged over samples, sites
     and labels

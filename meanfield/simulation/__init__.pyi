@@ -1,7 +1,9 @@
 """What is measured: the passes over a net, and what is read off a draw."""
 
 from .arrays.resolve import arrays_of as arrays_of
-from .measures.activation_statistics import ActivationStatistics as ActivationStatistics
+from .measures.propagation.activation_statistics import ActivationStatistics as ActivationStatistics
+from .measures.propagation.tangent_propagation import TangentPropagation as TangentPropagation
+from .measures.propagation.token_statistics import TokenStatistics as TokenStatistics
 from .measures.blocks.assumptions import TrainingAssumptions as TrainingAssumptions
 from .measures.blocks.first_updates import FirstUpdates as FirstUpdates
 from .measures.blocks.training import TrainedStreams as TrainedStreams

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield import Transformer, patch_tokens
 from meanfield.common import Array, stream
 
 PHOTO = "grace_hopper.jpg"
@@ -61,6 +63,21 @@ def images_from_file(name: str, grid: tuple[int, ...], samples: int | None, chan
     if not np.isfinite(images).all():
         raise ValueError(f"{name} holds NaN or infinite values; remove or fill them first")
     return standardised(images, len(grid), name)
+
+
+def image_tokens(source: str, net: Transformer, patch: int, seed: int) -> Array:
+    """Tokens of square patches, as many as the net takes: (samples, width, tokens), embedded by `patch_tokens`.
+
+    Of random crops of the photograph (``source`` "photo", in colour) or of the images of a file, which have the net's
+    number of samples. An image has r rows of T / r patches, r the largest divisor of T that is not above its root.
+    """
+    rows = max(row for row in range(1, isqrt(net.tokens) + 1) if net.tokens % row == 0)
+    grid = (rows * patch, net.tokens // rows * patch)
+    if source == "photo":
+        images = photo_crops(grid, 3, net.inputs, seed)
+    else:
+        images = images_from_file(source, grid, net.inputs, None)
+    return patch_tokens(images, patch=patch, width=net.width, seed=seed)
 
 
 def standardised(images: Array, dimensions: int, name: str) -> Array:
@@ -170,5 +187,5 @@ def _channels_first(values: Array, grid: tuple[int, ...], name: str) -> Array:
         )
     raise ValueError(
         f"{name} has shape {values.shape}, which does not match the grid {grid}; give {grid}, (channels, *grid) or "
-        "(samples, channels, *grid), channels first or last, or change --grid"
+        "(samples, channels, *grid), channels first or last, or change the grid"
     )

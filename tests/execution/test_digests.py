@@ -11,8 +11,8 @@ from meanfield.execution.chunks import Chunk
 from meanfield.execution.digests import code_digest, digest, sources_digest
 from meanfield.execution.run import Run
 from meanfield.nets.families.block_net import BlockNet
-from meanfield.simulation.measures.activation_statistics import ActivationStatistics
 from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
 
 CHUNK = Chunk(mf.MLP(depth=2, width=4), Energies(inputs=np.ones((1, 4)), weights="dense"), 0, 0, 8)
 OTHERS = {

@@ -10,6 +10,7 @@ import meanfield as mf
 from meanfield.execution import chunks
 
 NET = mf.MLP(depth=3, width=9)
+TOKENS = mf.Transformer(depth=2, width=36, heads=2, tokens=4)
 LOOP = mf.TiedLoop(depth=3, width=8)
 OVERLAPS = mf.PairOverlaps(pairs=[((1, 1), (2, 1))], weights="lazy")
 HOW = {"draws": 6, "seed": 2}
@@ -21,6 +22,7 @@ HOW = {"draws": 6, "seed": 2}
         (NET, [mf.Energies(weights="dense"), OVERLAPS]),
         (NET, [mf.Energies(), mf.ActivationStatistics()]),
         (mf.ResidualMLP(depth=2, width=8, block_depth=2), [mf.ActivationStatistics(), mf.Energies()]),
+        (TOKENS, [mf.Energies(weights="lazy"), mf.TokenStatistics(weights="lazy"), mf.TangentPropagation()]),
         (LOOP, [mf.ResidualEnergies(correlations=True), mf.StreamUpdates(update="gradient"), mf.Energies()]),
     ],
 )

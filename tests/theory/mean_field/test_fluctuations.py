@@ -7,7 +7,7 @@ import meanfield as mf
 from meanfield.common.gaussian_averages import mean_square
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.activations import activation_named
-from meanfield.simulation.measures.activation_statistics import ActivationStatistics
+from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
 from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain
 from meanfield.theory.mean_field.inputs import white_product
 from meanfield.theory.mean_field.layers import forward_moments, gate_energies
