@@ -78,13 +78,11 @@ gate_energy = q_l [layer]
 stream_variance = c_l [layer]
     mean square over channels, samples and tokens of the stream z^(l) behind unit l
     scaling: grows by a^2 with every branch of variance 1 in pre-norm Transformers; 1 in post-norm ones
-    source: Zhang et al. 2026, section 3.5; docs/theory.md section 16
-    unpredicted: predicted with the covariance of tokens by `meanfield.theory.maps`
+    source: Zhang et al. 2026, section 3.5; docs/theory.md section 19
 token_correlation = E cos(z_t, z_t') [layer]
     mean over pairs of tokens of a sample of the cosine of the angle between their vectors; at 1 all tokens are alike
     scaling: 0 for white tokens; grows with depth, as attention averages over tokens
-    source: docs/theory.md section 16
-    unpredicted: predicted with the covariance of tokens by `meanfield.theory.maps`
+    source: docs/theory.md section 19
 relative_update_energy = S_l / c_l [layer]
     update energy over the variance of the stream of the same draw
     scaling: as the update energy where the stream is normalised

@@ -12,6 +12,7 @@ from meanfield.common.validation import require_flag
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
+from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.inputs.batches import Batch
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
@@ -20,12 +21,20 @@ from meanfield.theory.levels.exact import ExactLevel
 from meanfield.theory.levels.law import LawLevel
 from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
 from meanfield.theory.levels.mean_field import MeanFieldLevel
+from meanfield.theory.levels.token_streams import TokenStreamMeanFieldLevel
 
-LEVELS: tuple[Level, ...] = (ExactLevel(), MeanFieldLevel(), LawLevel(), LoopMeanFieldLevel(), LoopLawLevel())
+LEVELS: tuple[Level, ...] = (
+    ExactLevel(),
+    MeanFieldLevel(),
+    LawLevel(),
+    LoopMeanFieldLevel(),
+    LoopLawLevel(),
+    TokenStreamMeanFieldLevel(),
+)
 
 
 def predict(
-    architecture: Sequential | Loop,
+    architecture: Sequential | Loop | TokenStream,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -45,6 +54,8 @@ def predict(
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
             the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (Zhang et al. 2026,
             eqs. 22, 23).
+            Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size), for white tokens
+            (docs/theory.md section 19).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
@@ -74,6 +85,11 @@ def predict(
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
 
+        Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
+        ``label_learning_rate_scale`` with their logarithms, ``stream_variance`` and, of two tokens or more,
+        ``token_correlation``. Only these two where inputs are given, of several samples or under a causal mask, at
+        attention scale "inverse"; the attribute ``left_out`` says why.
+
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and
         ``feature_overlap``; with log_NAME of all but the cross term, finite where the energy overflows to infinity.
@@ -86,13 +102,14 @@ def predict(
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
-    if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
-        raise ValueError(
-            f"level for {type(architecture).__name__} is {level!r}; there is none yet: the second moment of the "
-            "tangent kernel between channels, from which update energies follow, is not known behind attention, "
-            "normalisation and gates; simulate this net instead"
-        )
-    require_net(architecture, loops=True)
+    if not isinstance(architecture, TokenStream):
+        if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
+            raise ValueError(
+                f"level for {type(architecture).__name__} is {level!r}; there is none for lists of units: the second "
+                "moment of the tangent kernel between channels, from which update energies follow, is known for nets "
+                "of layers, loops and Transformers; simulate this net instead"
+            )
+        require_net(architecture, loops=True)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
     checked: Any = inputs if isinstance(architecture, Loop) else checked_inputs(architecture, inputs)
@@ -111,7 +128,7 @@ def predict(
     return level_asked.predict(architecture, options)
 
 
-def _level(architecture: Sequential | Loop, name: str, options: Options) -> Level:
+def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
     """The level of this name for a net or loop and its inputs; ValueError names those that serve if it does not."""
     levels = [level for level in LEVELS if isinstance(architecture, level.family)]
     refusals = {level.name: level.serves(architecture, options) for level in levels}

@@ -160,8 +160,6 @@ def test_tokens_of_another_shape_are_refused(shape):
         mf.simulate(_net(), draws=2, seed=0, inputs=np.ones(shape))
 
 
-def test_theory_and_the_gram_process_say_that_they_have_nothing():
-    with pytest.raises(ValueError, match="level for Transformer is 'mean_field'; there is none yet: the second moment"):
-        mf.predict(_net(), level="mean_field")
+def test_the_gram_process_says_that_it_has_nothing():
     with pytest.raises(ValueError, match="weights 'gram' are for MLPs"):
         mf.simulate(_net(), draws=2, seed=0, weights="gram")

@@ -17,6 +17,7 @@ from meanfield.common.validation import (
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.families.layered import HEADS
 from meanfield.nets.families.residual import SCALINGS
+from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,
@@ -29,7 +30,6 @@ from meanfield.nets.maps import (
     Pooling,
     Weight,
 )
-from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 
 NORMS = ("pre", "post")
@@ -39,7 +39,7 @@ SWIGLU = "swiglu"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer(Net):
+class Transformer(TokenStream):
     """Transformer: D blocks of self-attention and a feed-forward net on a stream of tokens, and a linear readout.
 
     Every block is two depth units, which add a branch f to the stream z of every token t,
@@ -193,12 +193,18 @@ class Transformer(Net):
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
         """Attention and FFN, block after block: weights Wq_3 .. W2_3 of block 3, or Wq .. W2 of all that are tied."""
-        labels = [""] if self.tied else [f"_{block}" for block in range(1, self.depth + 1)]
-        branches = [branch for label in labels for branch in (self._attention(label), self._ffn(label))]
+        return tuple(unit for number in range(1, self.depth + 1) for unit in self._block(number))
+
+    @property
+    def block(self) -> tuple[Unit, ...]:
+        return self._block(1)
+
+    def _block(self, number: int) -> tuple[Unit, ...]:
+        label = "" if self.tied else f"_{number}"
         before, after = (self._normalised, ()) if self.norm == "pre" else ((), self._normalised)
         return tuple(
-            Unit((*before, *branches[place % len(branches)]), place, self.multiplier, after)
-            for place in range(2 * self.depth)
+            Unit((*before, *branch), skip, self.multiplier, after)
+            for skip, branch in enumerate((self._attention(label), self._ffn(label)), start=2 * number - 2)
         )
 
     @cached_property

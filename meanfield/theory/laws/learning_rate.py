@@ -12,6 +12,7 @@ from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
+from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.laws.residual import residual_exponent
 from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies
@@ -19,16 +20,17 @@ from meanfield.theory.mean_field.inputs import white_product
 from meanfield.theory.mean_field.layers import gate_energies
 from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.theory.mean_field.profiles import mean_field_profiles
+from meanfield.theory.transformers.mean_field import refusal, stream_moments
 
 # The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
 POWER = -1.5
 
 
-def log_scale(net: Sequential | Loop) -> float:
+def log_scale(net: Sequential | Loop | TokenStream) -> float:
     """ln of the mean-field scale of one net or loop; the learning rate that moves it by 1 at infinite width.
 
-    Nets: ln eta*_B = -(1/2) ln mean_l B_l, of the label term under plain SGD. Loops: -(1/2) ln(E|dh_L|^2 / N) under one
-    update of isotropic signs, the rate that Wang et al. 2026 hold fixed.
+    Nets, Transformers too: ln eta*_B = -(1/2) ln mean_l B_l, of the label term under plain SGD. Loops:
+    -(1/2) ln(E|dh_L|^2 / N) under one update of isotropic signs, the rate that Wang et al. 2026 hold fixed.
 
     Raises:
         ValueError: a mean that leaves the range of a float, as without branch scaling; a smooth loop whose stream
@@ -49,7 +51,7 @@ def log_scale(net: Sequential | Loop) -> float:
     return -0.5 * log(energy)
 
 
-def scales_at(net: Sequential | Loop, depths: Sequence[int]) -> Array:
+def scales_at(net: Sequential | Loop | TokenStream, depths: Sequence[int]) -> Array:
     """Mean-field scales of the nets (or loops) that differ from this one in depth alone: (len(depths),).
 
     Plain nets of equal layers share one recursion, O(L) for all depths; residual nets and loops, whose scaling knows
@@ -115,8 +117,12 @@ def _shares_depths(net: Sequential) -> bool:
     return net.covers_evenly and not net.has_skips and not net.is_pooled and equal_layers
 
 
-def _label_term(net: Sequential) -> Array:
+def _label_term(net: Sequential | TokenStream) -> Array:
     """B_1 .. B_L in mean field, under either readout."""
+    if isinstance(net, TokenStream):
+        if why := refusal(net):
+            raise ValueError(f"the label term of this {type(net).__name__} has no theory: {why}")
+        return stream_moments(net).label_term
     if net.is_pooled:
         return pooled_label_term(net)
     return mean_field_profiles(net)[1].mean(axis=1)

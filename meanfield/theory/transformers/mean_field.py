@@ -1,0 +1,143 @@
+"""Streams of tokens at infinite width: what a net's list of maps says to the recursion, and what follows from it.
+
+Source: docs/theory.md section 19.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from meanfield.common.arrays import Array
+from meanfield.nets.families.token_stream import TokenStream
+from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise, Pooling
+from meanfield.nets.units import Unit
+from meanfield.theory.kernels.token_scan import labels_down, scan
+from meanfield.theory.maps.value_kernels import value_kernels
+from meanfield.theory.transformers.feed_forward import hidden_averages
+from meanfield.theory.transformers.patterns import averages_over_two
+from meanfield.theory.transformers.softmax import softmax_averages, uniform_averages
+
+
+@dataclass(frozen=True)
+class StreamMoments:
+    """By layer, (2 D,): variance of a token, correlation of two, tangent kernels Theta(ap, ap') of one channel for one
+    token and for two, overlap energy and label term."""
+
+    variance: Array
+    correlation: Array
+    kernel: Array
+    kernel_between_tokens: Array
+    overlap_energy: Array
+    label_term: Array
+
+
+def refusal(net: TokenStream) -> str:
+    """Why the recursion does not serve a net, in one sentence; empty if it does."""
+    attention = next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
+    if net.is_tied:
+        return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
+    if net.inputs > 1:
+        return f"the net has {net.inputs} samples, and the recursion follows the tokens of one; take inputs=1"
+    if attention.causal:
+        return "under a causal mask tokens differ by their place, and the recursion needs tokens that are exchangeable"
+    if attention.rotary and attention.scale == "inverse_sqrt":
+        return (
+            "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
+            "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
+        )
+    return ""
+
+
+def stream_moments(net: TokenStream) -> StreamMoments:
+    """The moments of a net of white tokens that has no `refusal`, in O(depth)."""
+    tokens, width, units = net.tokens, net.first_channels, len(net.block) * net.depth
+    readings = [_reading(unit, width, tokens) for unit in net.block]
+    first = net.block[0]
+    normalised = np.array([isinstance(first.branch[0], Normalisation), bool(first.after)])
+    shares = np.array([averages_over_two(tokens, side) for side in (0, 1)])
+    block = np.array([reading.constants for reading in readings])
+    covariances, kernels, energies, passings, divisors = scan(
+        np.ones(2),
+        units,
+        np.array([reading.attends for reading in readings]),
+        tuple(reading.table for reading in readings),
+        np.array([reading.hidden for reading in readings]),
+        block,
+        normalised,
+        shares,
+        tokens,
+    )
+    top = _top(net) / (covariances[-1, 0] if normalised[0] else 1.0)
+    labels = labels_down(top, passings, divisors, block[:, 0] * block[:, 1] * block[:, 3] ** 2)
+    return StreamMoments(
+        covariances[:, 0],
+        1 - covariances[:, 1] / covariances[:, 0],
+        width * kernels[:, 0],
+        width * kernels[:, 1],
+        width * energies[:, 0],
+        width**2 * (labels * energies).sum(axis=1),
+    )
+
+
+def given_statistics(net: TokenStream, inputs: Array | None) -> tuple[Array, Array]:
+    """Variance of a token and mean correlation of two of a sample, by layer, from all pairs of tokens.
+
+    Raises:
+        ValueError: a map through which covariances do not close, or tied weights.
+    """
+    values = islice(value_kernels(net, inputs), len(net.units))
+    variances, correlations = zip(*(_statistics(value.covariance) for value in values), strict=True)
+    return np.array(variances), np.array(correlations)
+
+
+def _statistics(covariance: Array) -> tuple[float, float]:
+    within = np.einsum("bpbq->bpq", covariance)
+    squares = np.einsum("bpp->bp", within)
+    tokens = squares.shape[1]
+    cosines = within / np.sqrt(squares[:, :, None] * squares[:, None])
+    pairs = max(tokens * (tokens - 1), 1)
+    return float(squares.mean()), float((cosines.sum(axis=(1, 2)) - tokens).mean() / pairs)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One unit as `scan` takes it."""
+
+    attends: bool
+    table: Array
+    hidden: tuple[float, float, float]
+    constants: tuple[float, float, float, float]
+
+
+def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
+    """A branch [normalisation,] linear, attention or activation, linear."""
+    first, inner, last = [part for part in unit.branch if not isinstance(part, Normalisation)]
+    assert isinstance(first, Linear)
+    assert isinstance(last, Linear)
+    below, above = _gain(first), _gain(last)
+    units = last.weights[0].fan_in
+    constants = (below, above, units / width, unit.multiplier)
+    if isinstance(inner, Attention):
+        table = uniform_averages(tokens) if inner.scale == "inverse" else softmax_averages(tokens, below**2)
+        return _Reading(True, table, (units / inner.heads - 1, 0.0, 0.0), constants)
+    assert isinstance(inner, Pointwise | Gate)
+    averages = hidden_averages(inner, below)
+    return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)
+
+
+def _gain(matrix: Linear) -> float:
+    """Variance of an element times the fan-in, the same for all weights of a stack."""
+    return matrix.weights[0].variance * matrix.weights[0].fan_in
+
+
+def _top(net: TokenStream) -> Array:
+    """Covariance of the errors behind the readout's weights, per channel: over one token, and over pairs of two."""
+    readout = net.readout_unit
+    assert readout is not None
+    pooling = next(part for part in readout.branch if isinstance(part, Pooling))
+    shares = [1 / net.tokens, 1 - 1 / net.tokens] if pooling.kind == "mean" else [1.0, 0.0]
+    weight = readout.branch[-1].weights[0]
+    return weight.variance / weight.shape[0] * np.array(shares)

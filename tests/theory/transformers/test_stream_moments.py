@@ -1,0 +1,179 @@
+"""The mean field of Transformers: token by token without patterns, for one token by hand, and its slopes in depth."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import meanfield as mf
+from meanfield.theory.transformers.mean_field import stream_moments
+from meanfield.theory.transformers.patterns import PATTERNS, PLACE, averages_over_two
+
+
+def _orthant(angle, count):
+    """P(count Gaussians, every two at this angle, are positive), by averaging over what they share."""
+    nodes = np.linspace(-9, 9, 4001)
+    weights = np.exp(-(nodes**2) / 2)
+    positive = ndtr(nodes / np.tan(angle / 2) * np.sqrt(np.cos(angle) / (1 + np.cos(angle))))
+    return positive**count @ weights / weights.sum()
+
+
+def _token_by_token(net):
+    """Variance, overlap energy and label term of a net of uniform attention and ReLU, by arrays over all tokens.
+
+    c, K are (T, T) and V is (T, T, T, T), with no use of the width's normalisation, nor of patterns.
+    """
+    n, tokens, q = net.width, net.tokens, 0.5
+    shared = 2 * net.depth if net.scaling == "init" else 1
+    a2, ratio, pre = net.multiplier**2, net.ffn, net.norm == "pre"
+    c, kernel, cross = np.eye(tokens), np.zeros((tokens,) * 2), np.zeros((tokens,) * 4)
+    mean = np.full((tokens, tokens), 1 / tokens)
+    states, sides = [], []
+    for unit in range(2 * net.depth):
+        size = c[0, 0] if pre else 1.0
+        ch, kh = c / size, kernel / size
+        square = np.einsum("ac,bd->abcd", kernel, kernel) / n + cross
+        own, first = n * ch + kh / shared, ch / shared
+        if unit % 2 == 0:
+
+            def side(v, axes):
+                turns = "abcd,ae,bf->efcd" if axes == "ab" else "abcd,ce,df->abef"
+                return np.einsum(turns, v, mean, mean)
+
+            c_hidden, k_hidden = mean @ first @ mean, mean @ own @ mean
+            fresh = np.einsum("ac,bd->abcd", k_hidden, k_hidden) / n
+            above, gates, own_two = 1 / shared, None, n * c_hidden
+        else:
+            rho = np.clip(ch, 0, 1)
+            angle = np.arccos(rho)
+            gates = (np.pi - angle) / (2 * np.pi)
+            c_hidden = (np.sin(angle) + rho * (np.pi - angle)) / (2 * np.pi) / shared
+
+            def side(v, axes, gates=gates):
+                return v * (gates[:, :, None, None] if axes == "ab" else gates)
+
+            four = np.empty((tokens,) * 4)
+            for place in product(range(tokens), repeat=4):
+                distinct = len(set(place))
+                four[place] = q if distinct == 1 else _orthant(angle[0, 1], distinct)
+            fresh = four * np.einsum("ac,bd->abcd", own, own) / (ratio * n)
+            k_hidden, above, own_two = gates * own, 1 / (q * shared), ratio * n * c_hidden
+        one = (side(square, "ab") + side(square, "cd")) * above / shared / size
+        both = above**2 * (side(side(square, "ab"), "cd") / size**2 / shared**2 + fresh)
+        c, kernel = c + a2 * above * c_hidden, kernel + a2 * (own_two + above * k_hidden)
+        cross = cross + a2 * one + a2**2 * both
+        after = 1.0 if pre else c[0, 0]
+        c, kernel, cross = c / after, kernel / after, cross / after**2
+        states.append((c, kernel, cross))
+        sides.append((gates, above / shared / size, after))
+    return states, _labels(net, states, sides, mean)
+
+
+def _labels(net, states, sides, mean):
+    tokens, n = net.tokens, net.width
+    shares = np.full(tokens, 1 / tokens) if net.readout == "pooled" else np.eye(tokens)[-1]
+    errors = net.head_variance / net.outputs * np.outer(shares, shares)
+    errors = errors / (states[-1][0][0, 0] if net.norm == "pre" else 1.0)
+    terms = []
+    for (_, kernel, cross), (gates, factor, after) in zip(states[::-1], sides[::-1], strict=True):
+        pairs = np.einsum("ac,ad->acd", kernel, kernel) + n * np.einsum("aacd->acd", cross)
+        terms.append(np.einsum("cd,acd->", errors, pairs) / tokens)
+        errors = errors / after
+        moved = mean @ errors @ mean if gates is None else gates * errors
+        errors = errors + net.multiplier**2 * factor * moved
+    overlap = [np.mean(kernel**2 / n + np.einsum("aacc->ac", cross)) for _, kernel, cross in states]
+    return np.array(overlap), np.array(terms[::-1])
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tokens": 4},
+        {"tokens": 2, "readout": "last", "ffn": 0.5, "head": "fan_in"},
+        {"tokens": 3, "scaling": "init", "normalisation": "rms", "head": "mup"},
+        {"tokens": 4, "scaling": "multiplier_sqrt", "readout": "last"},
+        {"tokens": 3, "scaling": "multiplier_linear", "rotary": True, "heads": 2},
+    ],
+)
+def test_patterns_stand_for_all_fours_of_tokens(norm, options):
+    net = mf.Transformer(depth=3, width=12, outputs=2, attention_scale="inverse", norm=norm, **options)
+    states, (overlap, label) = _token_by_token(net)
+    found = mf.predict(net, level="mean_field")
+    np.testing.assert_allclose(found.stream_variance, [c[0, 0] for c, _, _ in states], rtol=1e-12)
+    np.testing.assert_allclose(found.token_correlation, [c[0, 1] / c[0, 0] for c, _, _ in states], rtol=1e-12)
+    np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-9)
+    np.testing.assert_allclose(found.label_term, label, rtol=1e-9)
+    np.testing.assert_allclose(found.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-9)
+    kernels = stream_moments(net)
+    np.testing.assert_allclose(kernels.kernel, [kernel[0, 0] for _, kernel, _ in states], rtol=1e-12)
+    np.testing.assert_allclose(kernels.kernel_between_tokens, [kernel[0, 1] for _, kernel, _ in states], rtol=1e-12)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("tokens", [2, 3, 6])
+def test_averages_over_two_tokens_count_every_choice(tokens, side):
+    shares = averages_over_two(tokens, side)
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=len(PATTERNS))
+    for apart, others in enumerate([(0, 0), (0, 1)]):
+        same, different = [], []
+        for pair in product(range(tokens), repeat=2):
+            four = others + pair if side else pair + others
+            order = list(dict.fromkeys(four))
+            value = values[PLACE[tuple(order.index(token) for token in four)]]
+            (same if pair[0] == pair[1] else different).append(value)
+        np.testing.assert_allclose(shares[:, apart] @ values, [np.mean(same), np.mean(different)], rtol=1e-12)
+
+
+SLOPES = {
+    "post": [-1.2124, -1.3324, -1.4082, -1.4517, -1.4752],
+    "pre": [-1.0082, -0.9950, -0.9514, -0.8998, -0.8510, -0.8089],
+}
+
+
+def _slopes(norm, depths):
+    nets = [mf.Transformer(depth=depth // 2, width=64, tokens=1, norm=norm) for depth in depths]
+    scales = [float(mf.predict(net, level="mean_field").log_label_learning_rate_scale) for net in nets]
+    return np.diff(scales) / np.diff(np.log(depths))
+
+
+def _one_token_by_hand(norm, depth):
+    """eta* of L units from section 6's rule matrix by matrix: n = 1, linear two-layer branch, then one with ReLU."""
+    c, k, v, energies, factors = 1.0, 0.0, 0.0, [], []
+    for unit in range(depth):
+        hat = c if norm == "pre" else 1.0
+        first = c / hat + k / hat
+        within, seed = (v + k * k) / hat**2, (v + k * k) / hat
+        if unit % 2 == 0:
+            second, two = first, within + first**2
+            own = c / hat
+        else:  # four hidden units per channel, gates of mean 1/2
+            second, two, own = first, within + 2 * first**2 / 4, 4 * c / hat / 2
+        c, k, v = c + c / hat, k + own + second, v + 2 * seed + two
+        size = 1.0 if norm == "pre" else c
+        factors.append((size, 1 / hat))
+        c, k, v = c / size, k / size, v / size**2
+        energies.append(k * k + v)
+    above = 1 / c if norm == "pre" else 1.0
+    total = 0.0
+    for energy, (size, below) in zip(energies[::-1], factors[::-1], strict=True):
+        total += above * energy
+        above = above / size * (1 + below)
+    return (total / depth) ** -0.5
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_one_token_by_hand_and_its_slopes(norm):
+    depths = [4 * 2**power for power in range(len(SLOPES[norm]) + 1)]
+    hand = np.log([_one_token_by_hand(norm, depth) for depth in depths])
+    found = _slopes(norm, depths)
+    np.testing.assert_allclose(found, np.diff(hand) / np.diff(np.log(depths)), rtol=1e-9)
+    np.testing.assert_allclose(found, SLOPES[norm], atol=6e-5)
+
+
+def test_pre_norm_has_no_power_of_the_depth_within_reach():
+    near, far = _slopes("pre", [10**3, 2 * 10**3, 2 * 10**4])
+    assert -0.74 < near < -0.70
+    assert near + 0.02 < far < -0.62
