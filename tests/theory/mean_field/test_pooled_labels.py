@@ -52,15 +52,15 @@ def _written_out(net):
 
 
 def _second_moment_above(net, table, gate, kernel, second, width):
-    found, sites = np.zeros_like(second), range(net.sites)
+    above, sites = np.zeros_like(second), range(net.sites)
     for down, other in itertools.product(table, table):
         for p, r, s in itertools.product(sites, sites, sites):
             below = down[p], other[r], other[s]
             if OUTSIDE not in below:
                 carried = second[below] * gate[below[0], below[0]] * gate[below[1:]]
                 born = kernel[below[:2]] * kernel[below[0], below[2]] * _triple(gate, *below, net.activation) / width
-                found[p, r, s] += (carried + born) / (net.sigma.gain * net.taps) ** 2
-    return found
+                above[p, r, s] += (carried + born) / (net.sigma.gain * net.taps) ** 2
+    return above
 
 
 @pytest.mark.parametrize(
