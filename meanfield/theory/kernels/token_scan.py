@@ -122,10 +122,10 @@ def joined(covariance, kernels, moments, inner, constants, shares, before):
         added[pair] = ratio * feature[pair] + second * passed
     seed = (moments + _between_pairs(kernels)) * (first / before)
     one_side = through(seed, passing, shares[0], 0)
-    beside = one_side + through(seed, passing, shares[1], 1)
+    cross = one_side + through(seed, passing, shares[1], 1)
     within = second**2 * (first / before * through(one_side, passing, shares[1], 1) + fresh)
     grown = covariance + square * second * np.array([feature[0], feature[0] - feature[1]])
-    return grown, kernels + square * added, moments + square * second * beside + square**2 * within
+    return grown, kernels + square * added, moments + square * second * cross + square**2 * within
 
 
 @njit(cache=True)
@@ -178,9 +178,9 @@ def scan(start, units, is_attention, tables, hidden, block, normalised, shares, 
 def _means(kernels, moments, tokens):
     """k(p, p') k(p, p'') + v(p, p; p', p'') averaged over p and p' = p'', and over p and p' != p''."""
     same, apart = kernels
-    one = same**2 + moments[ALL_ONE]
+    all_alike = same**2 + moments[ALL_ONE]
     result = np.empty(2)
-    result[0] = (one + (tokens - 1) * (apart**2 + moments[TWO_PAIRS])) / tokens
+    result[0] = (all_alike + (tokens - 1) * (apart**2 + moments[TWO_PAIRS])) / tokens
     touching = 2 * same * apart + moments[THREE_ONE] + moments[ONE_THREE]
     result[1] = (touching + (tokens - 2) * (apart**2 + moments[PAIR_APART])) / tokens
     return result
