@@ -8,6 +8,8 @@ from .exact.depth_scan import finite_width_excess as finite_width_excess
 from .exact.depth_scan import output_share as output_share
 from .exact.plain import label_spread as label_spread
 from .exact.plain import relative_spread as relative_spread
+from .finite_channels.factor import finite_channel_factor as finite_channel_factor
+from .finite_channels.factor import finite_channel_refusal as finite_channel_refusal
 from .laws.learning_rate import learning_rate_exponent as learning_rate_exponent
 from .laws.learning_rate import scales_at as scales_at
 from .laws.learning_rate import scales_by_depth as scales_by_depth
