@@ -12,7 +12,7 @@ from numpy import dtype
 from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Net
-from meanfield.nets.units import channels_by_map, named_weights, uses
+from meanfield.nets.units import channels_by_map, joined, named_weights, uses
 from meanfield.simulation.kernels.reveal import TOGETHER
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.measures.base import Cost
@@ -101,14 +101,14 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
 class Product:
     """One use of weights: W patches, (above, below x taps) by (below x taps, places).
 
-    ``stacked`` weights lie side by side; ``gated`` says whether a pointwise map stands right below.
+    ``revealed`` matrices lie side by side where weights are lazy; ``gated`` says whether a pointwise map stands below.
     """
 
     weights: tuple[Weight, ...]
     below: int
     above: int
     taps: int
-    stacked: int
+    revealed: int
     gated: bool
 
     @property
@@ -117,8 +117,8 @@ class Product:
 
     @property
     def asked_below(self) -> int:
-        """Elements below, once for each of the weights side by side: they are asked from the left one by one."""
-        return self.fan_in * self.stacked
+        """Elements below, once for each of the matrices side by side: they are asked from the left one by one."""
+        return self.fan_in * self.revealed
 
 
 def _products(net: Net) -> list[Product]:
@@ -128,7 +128,8 @@ def _products(net: Net) -> list[Product]:
         if isinstance(spec, Linear):
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
-            products.append(Product(of, of[0].shape[1] * of[0].groups, above, spec.taps, len(of), gated))
+            below = of[0].shape[1] * of[0].groups
+            products.append(Product(of, below, above, spec.taps, len(joined(of)), gated))
     return products
 
 
@@ -186,8 +187,8 @@ def _lazy_numbers_held(net: Net) -> int:
         size = product.above + product.asked_below
         answers = min(left, errors) * product.asked_below
         gathered = answers if product.taps > 1 else 0
-        joined = places * product.above + answers if product.stacked > 1 else 0 if product.gated else answers
-        held += (stay + left) * size + max(gathered, joined)
+        apart = places * product.above + answers if product.revealed > 1 else 0 if product.gated else answers
+        held += (stay + left) * size + max(gathered, apart)
         added[product.weights] += right * size if tied else 2 * ((stay + left) * size + gathered)
     return held + max(added.values(), default=0)
 
