@@ -187,5 +187,8 @@ def labels_down(top, passings, divisors, transported):
         (own, to_same, to_apart), (own_pair, pair_to_same, pair_to_apart) = passings[unit]
         factor = transported[unit % 2] / divisors[unit, 0]
         added = own * same + to_same * same + pair_to_same * apart
-        same, apart = same + factor * added, apart + factor * (own_pair * apart + to_apart * same + pair_to_apart * apart)
+        same, apart = (
+            same + factor * added,
+            apart + factor * (own_pair * apart + to_apart * same + pair_to_apart * apart),
+        )
     return sums
