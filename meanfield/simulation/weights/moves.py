@@ -182,7 +182,8 @@ def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setti
 def _by_use(moved: Any, rows_and_sites: tuple[int, ...], setting: Setting) -> list[Any]:
     """(D, C', r, uses, B S) as an array (D, C', r B, S) for every use, each in a piece of memory."""
     uses_first = setting.arrays.xp.ascontiguousarray(moved.transpose(3, 0, 1, 2, 4))
-    return list(uses_first.reshape(len(uses_first), *moved.shape[:2], *rows_and_sites))
+    shaped = uses_first.reshape(len(uses_first), *moved.shape[:2], *rows_and_sites)
+    return [shaped[use] for use in range(len(shaped))]
 
 
 def _side_by_side(parts: list[Any], setting: Setting) -> Any:
