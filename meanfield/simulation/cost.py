@@ -38,6 +38,8 @@ DENSE_BATCH_BYTES = 256 << 20
 LAZY_EFFORT = 3.0
 # Operations of a matrix product in the time of one random number.
 OPERATIONS_PER_NUMBER = 150
+# Operations of a matrix product in the time of all else that a pass through one map costs.
+OPERATIONS_PER_MAP = 1e6
 # Of one layer of the Gram process, variates and arithmetic; and how many of its draws are carried together.
 GRAM_OPERATIONS = 1.5e5
 GRAM_DRAWS_PER_BATCH = 256
@@ -147,6 +149,26 @@ def _own_kept(net: Net) -> list[int]:
     """Numbers per sample and site that every map of the depth units keeps besides its input."""
     pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
     return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in pairs]
+
+
+def step_operations(net: Net, samples: int) -> float:
+    """Operations of the matrix products of one forward and backward pass and of the gradients, of any batch."""
+    elements = sum(prod(weight.shape) for _, _, at in uses(net.all_units) for weight in at.weights)
+    return 6.0 * samples * net.sites * elements + OPERATIONS_PER_MAP * sum(len(unit.maps) for unit in net.all_units)
+
+
+def weight_bytes(net: Net, precision: str = "float64") -> int:
+    """Bytes of all weights."""
+    return dtype(precision).itemsize * sum(map(prod, net.weight_shapes))
+
+
+def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
+    """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
+    products = _products(net)
+    widest = max(max(one.below, one.above) * one.taps for one in products)
+    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(one.above for one in products))
+    numbers += 2 * (1 + columns) * widest + net.first_channels
+    return dtype(precision).itemsize * samples * net.sites * numbers
 
 
 def _own_products(net: Net) -> float:

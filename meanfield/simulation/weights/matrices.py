@@ -5,14 +5,16 @@ The passes need no more of a matrix than its products with a few columns from ei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import require_array
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import joined, uses
@@ -226,6 +228,23 @@ def given_weights(
 ) -> Weights:
     """Numbers (D, n', m) by name, those of groups one below the other, as the passes take them."""
     return named(net, lambda weight, rows: Dense(weights[weight.name][:, rows]), concatenate)
+
+
+def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:
+    """Weights by name, (1, out, in taps), of one net from arrays in the order of its weights, each of its shape.
+
+    Raises:
+        TypeError, ValueError: another number of arrays, another shape, or values that are not finite real numbers.
+    """
+    wanted = net.weights
+    if len(weights) != len(wanted):
+        raise ValueError(
+            f"weights has {len(weights)} arrays; this architecture takes {len(wanted)}, of shapes {net.weight_shapes}"
+        )
+    layout = "(channels out, channels in, *kernel)"
+    pairs = enumerate(zip(weights, wanted.values(), strict=True))
+    given = [require_array(f"weights[{index}]", array, weight.shape, layout) for index, (array, weight) in pairs]
+    return {name: array.reshape(1, len(array), -1) for name, array in zip(wanted, given, strict=True)}
 
 
 def draw_dense(weight: Weight, generators: list[Generator], precision: str = "float64") -> Dense:
