@@ -17,8 +17,8 @@ from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies
 from meanfield.theory.mean_field.inputs import white_product
 from meanfield.theory.mean_field.layers import gate_energies
-from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.theory.mean_field.profiles import mean_field_profiles
+from meanfield.theory.outputs.label_term import label_profiles
 
 # The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
 POWER = -1.5
@@ -117,6 +117,4 @@ def _shares_depths(net: Sequential) -> bool:
 
 def _label_term(net: Sequential) -> Array:
     """B_1 .. B_L in mean field, under either readout."""
-    if net.is_pooled:
-        return pooled_label_term(net)
-    return mean_field_profiles(net)[1].mean(axis=1)
+    return (label_profiles(net) if net.is_pooled else mean_field_profiles(net)[1]).mean(axis=1)
