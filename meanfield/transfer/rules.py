@@ -17,7 +17,7 @@ from meanfield.nets.families.token_stream import TokenStream
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
 from meanfield.theory.laws.plain import single_site_terms
-from meanfield.theory.mean_field.pooled_labels import pooled_theory_refusal
+from meanfield.theory.outputs.label_term import label_term_refusal
 from meanfield.theory.prediction import predict
 from meanfield.theory.transformers.mean_field import refusal as token_stream_refusal
 
@@ -60,7 +60,7 @@ class FiniteDepth(Rule):
 
     def refusal(self, start: Net, end: Net) -> str:
         for net in (start, end):
-            if isinstance(net, Sequential) and net.is_pooled and (why := pooled_theory_refusal(net)):
+            if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
                 return why
             if isinstance(net, TokenStream) and (why := token_stream_refusal(net)):
                 return f"the label term of a {family(net)} has a mean field for white tokens, and {why}"

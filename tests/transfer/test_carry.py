@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.mean_field.pooled_labels import pooled_label_term
+from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
@@ -80,7 +80,7 @@ def test_pooled_nets_carry_what_draws_show(nets):
 def test_scales_of_pooled_nets_are_those_of_their_label_term():
     deeper = replace(POOLED, depth=16, channels=4096)
     shallow = replace(deeper, depth=8)
-    ratio = np.sqrt(pooled_label_term(shallow).mean() / pooled_label_term(deeper).mean())
+    ratio = np.sqrt(label_profiles(shallow).mean() / label_profiles(deeper).mean())
     assert carried(shallow, deeper) == pytest.approx(ratio, rel=1e-12)
 
 
