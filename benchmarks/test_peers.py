@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from benchmarks import transformer_by_jax
 from benchmarks.autodiff import LIBRARIES
 from benchmarks.limits import Demand, Limit, products
 from benchmarks.nets import dense_demands, described, the_mlp
@@ -20,6 +21,7 @@ from meanfield.common.machine_memory import require_bytes
 from meanfield.common.seeds import stream
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.mlp import MLP
+from meanfield.nets.families.transformer import Transformer
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.update_energy import draw_energies
@@ -69,6 +71,39 @@ def test_draw_by_automatic_differentiation(race: Race, sizes: Sizes, library: st
         amount=1,
         unit="draws",
         by=library,
+    )
+
+
+def require_same_transformer() -> None:
+    """A small dense draw by JAX and by ours agree to rounding."""
+    net = Transformer(depth=2, width=16, heads=4, tokens=3, outputs=3)
+    ours = draw_energies(net, 0, range(1), weights="dense")
+    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense").values()]  # type: ignore
+    inputs, labels = draw_inputs(net, [stream(0, "inputs", 0)])[0, :, 0], stream(0, "labels", 0).standard_normal(3)
+    theirs = np.asarray(transformer_by_jax.energies(net, weights, inputs, labels))
+    np.testing.assert_allclose(theirs, [ours["label_term"][0], ours["output_term"][0]], rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("default")
+def test_transformer_beside_jax(race: Race, sizes: Sizes) -> None:
+    """The limit is JAX's time for the same dense draw, so that the fraction says how many times faster ours is."""
+    pytest.importorskip("jax")
+    width, blocks = sizes("width", 1024, 64), sizes("jax_blocks", 8, 2)
+    net = Transformer(depth=blocks, width=width, heads=8, tokens=16)
+    try:
+        require_bytes(MATRICES * draw_bytes(net), "differentiation", "width or blocks")
+    except MemoryError as error:
+        pytest.skip(str(error))
+    peer = transformer_by_jax.draw(net)
+    require_same_transformer()
+    race(
+        lambda: draw_energies(net, 0, range(1), weights="lazy"),
+        [Demand(Limit("the same by JAX", peer, 1), 1)],
+        group="Draws by automatic differentiation",
+        what="lazy draw of a Transformer, float64",
+        size=f"n = {width}, 8 heads, 16 tokens, {blocks} blocks",
+        amount=1,
+        unit="draws",
     )
 
 

@@ -51,7 +51,7 @@ def _scales(axes: Axes, dataset: xr.Dataset, case: str, color: str, label: str) 
     swept = dataset.sel(case=case, layers=slice(depths[0], COMMON_SWEEP[-1]))
     theory = swept[f"{LABEL_SCALE}_mean_field"].values
     axes.plot(swept["layers"].values, theory / theory[0], color=color, label=label)
-    drawn = extrapolated(dataset.sel(case=case), LABEL_SCALE)
+    drawn = extrapolated(dataset, case, LABEL_SCALE)
     scale = np.exp(drawn.log_scale) / theory[0]
     axes.errorbar(depths, scale, scale * drawn.stderr, fmt="o", color=color)
 

@@ -36,6 +36,9 @@ from .execution.run import Run as Run
 from .execution.run import simulate_all as simulate_all
 from .execution.team import Workers as Workers
 
+# Training.
+from .execution.training import train as train
+
 # Predictions.
 from .theory.prediction import predict as predict
 from .theory.exact.closure import derive as derive
@@ -49,6 +52,7 @@ from .common.estimates import fit_power_law as fit_power_law
 from .transfer.carry import transfer_learning_rate as transfer_learning_rate
 from .transfer.carry import explain_transfer as explain_transfer
 from .transfer.carry import Transfer as Transfer
+from .transfer.stability import stable_rate as stable_rate
 from .common.validation import PremiseWarning as PremiseWarning
 
 # Hyperparameters under every optimizer.

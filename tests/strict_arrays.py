@@ -45,6 +45,9 @@ class StrictArray:
     def swapaxes(self, first, second):
         return _wrapped(self._values.swapaxes(first, second))
 
+    def transpose(self, *axes):
+        return _wrapped(self._values.transpose(*axes))
+
     def copy(self):
         return _wrapped(self._values.copy())
 

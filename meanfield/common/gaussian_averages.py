@@ -39,7 +39,7 @@ def correlation(c_u: Array, c_v: Array, c_uv: Array) -> tuple[Array, Array]:
 
 def mean_square(function: Function, variance: float) -> float:
     """E[f(u)^2] for u ~ N(0, variance)."""
-    nodes, weights = _trapezoid(variance)
+    nodes, weights = gaussian_nodes(variance)
     return float(np.square(function(np.sqrt(variance) * nodes)) @ weights)
 
 
@@ -72,7 +72,7 @@ class HermiteBasis:
     """The Hermite polynomials that a function needs at every variance up to a largest one."""
 
     def __init__(self, function: Function, largest: float) -> None:
-        nodes, weights = _trapezoid(largest)
+        nodes, weights = gaussian_nodes(largest)
         orders = sum(1 for _ in _coefficients(function, np.array([largest])))
         polynomials = list(islice(_hermite_functions(nodes, weights), orders))
         self.largest, self._function, self._nodes = largest, function, nodes
@@ -85,7 +85,7 @@ class HermiteBasis:
 
 def _coefficients(function: Function, variances: Array) -> Iterator[Array]:
     """Yield a_0, a_1, ... of every variance until the remainder is negligible for all of them."""
-    nodes, weights = _trapezoid(float(variances.max()))
+    nodes, weights = gaussian_nodes(float(variances.max()))
     values = function(np.sqrt(variances)[:, None] * nodes) * np.sqrt(weights)
     energy = np.square(values).sum(axis=1)
     left = energy.copy()
@@ -109,7 +109,7 @@ def _hermite_functions(nodes: Array, weights: Array) -> Iterator[Array]:
         below, hermite = hermite, (nodes * hermite - np.sqrt(order) * below) / np.sqrt(order + 1)
 
 
-def _trapezoid(variance: float) -> tuple[Array, Array]:
+def gaussian_nodes(variance: float) -> tuple[Array, Array]:
     """Nodes and weights for averages over N(0, 1) of functions of sqrt(variance) x."""
     count = int(np.ceil(REACH * np.sqrt(1 + variance) / STEP))
     nodes, step = np.linspace(-REACH, REACH, 2 * count + 1, retstep=True)

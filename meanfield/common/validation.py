@@ -47,9 +47,9 @@ def require_count(name: str, value: Any, *, minimum: int = 1, maximum: int | Non
     return number
 
 
-def require_draws(name: str, value: Any) -> int:
+def require_draws(name: str, value: Any, fewest: int = 2) -> int:
     """Return a number of draws as an int, or raise as `require_count` does."""
-    draws = require_count(name, value, minimum=2, why="one draw has no standard error")
+    draws = require_count(name, value, minimum=fewest, why="one draw has no standard error")
     return require_count(name, draws, maximum=MOST_DRAWS, why="split a longer run into several, of their own seeds")
 
 

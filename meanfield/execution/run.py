@@ -30,7 +30,7 @@ class Run:
     Attributes:
         net: what is drawn, a `Net`.
         measure: what is read off every draw, such as `meanfield.Energies()`.
-        draws: how many, at least 2.
+        draws: how many, at least as many as the measure needs, which is 2 for means.
         seed: the root of all streams.
 
     Raises:
@@ -43,7 +43,7 @@ class Run:
     seed: int
 
     def __post_init__(self) -> None:
-        settle(self, draws=require_draws("draws", self.draws), seed=checked_seed(self.seed))
+        settle(self, draws=require_draws("draws", self.draws, self.measure.fewest), seed=checked_seed(self.seed))
         settle(self, measure=self.measure.settled(self.net))
 
     def chunks(self) -> list[Chunk]:

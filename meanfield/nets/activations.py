@@ -22,7 +22,6 @@ from meanfield.common.gaussian_averages import correlation, mean_square, pair_av
 from meanfield.common.validation import require_choice
 
 GaussianAverage = Callable[[Array, Array, Array], Array]
-Variances = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -71,21 +70,6 @@ class Activation:
     gate_square_product: GaussianAverage
     square_product: GaussianAverage
     triple: tuple[float, float] | None = None
-
-    def gate_triple(self, variances: Variances, covariances: Variances) -> Array:
-        """E[sigma'(u)^2 sigma'(v) sigma'(w)] of variances (c_u, c_v, c_w), covariances (c_uv, c_uw, c_vw), by `triple`.
-
-        Raises:
-            ValueError: an activation for which averages over three gates are not known.
-        """
-        if self.triple is None:
-            raise ValueError(f"averages over three gates are known for 'relu' and 'linear', not for {self.name!r}")
-        u, v, w = variances
-        pairs = zip(((u, v), (u, w), (v, w)), covariances, strict=True)
-        alone, shared = self.triple
-        total = alone + shared * sum(self.gate_product(*ends, between) for ends, between in pairs)
-        alive = self.gate_product(u, u, u) * self.gate_product(v, v, v) * self.gate_product(w, w, w) > 0
-        return np.where(alive, np.maximum(total, 0.0), 0.0)
 
     def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
         """Processes exchange the name, as functions cannot be pickled."""

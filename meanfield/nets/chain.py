@@ -1,7 +1,7 @@
 """A net that is given by its units themselves."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from meanfield.common.validation import require_choice, require_counts, settle
 from meanfield.nets.net import INPUT_LAWS, Net
@@ -43,6 +43,13 @@ class Chain(Net):
                 raise ValueError("the readout skips from a value; it reads the last one alone")
             channels_by_value([self.readout_unit], top)
         self.weights  # noqa: B018  # refuses names that stand for two weights
+
+    @classmethod
+    def of(cls, net: Net, **changes: Any) -> Self:
+        """The units of any net, with other values of some fields."""
+        fields: dict[str, Any] = {"units": net.units, "readout_unit": net.readout_unit, "grid": net.grid}
+        fields |= {"input_channels": net.first_channels, "inputs": net.inputs, "input_law": net.input_law}
+        return cls(**fields | changes)
 
     @property
     def first_channels(self) -> int:  # type: ignore[override]

@@ -72,6 +72,13 @@ def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
                 yield number, place, holder
 
 
+def joined(stack: Sequence[Weight]) -> list[tuple[Weight, ...]]:
+    """The weights side by side in one map, those of one law that see all channels together: one Gaussian matrix."""
+    first = stack[0]
+    alike = all(weight.variance == first.variance and weight.groups == 1 for weight in stack)
+    return [tuple(stack)] if alike else [(weight,) for weight in stack]
+
+
 def channels_by_map(unit: Unit, below: int) -> Iterator[tuple[Map, int]]:
     """Every map of a unit, with the channels of its input."""
     for part in unit.maps:

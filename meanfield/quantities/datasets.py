@@ -30,6 +30,14 @@ def predicted_dataset(
     return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
 
 
+def plain_dataset(
+    architecture: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
+) -> xr.Dataset:
+    """Quantities by registry name as they are, without errors."""
+    variables = {name: _variable(name, value) for name, value in values.items()}
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+
+
 def measured_dataset(
     architecture: Spec,
     estimates: Mapping[str, Estimate | Means | DrawStatistic],

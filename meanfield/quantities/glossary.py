@@ -200,3 +200,30 @@ update_energy_log_skewness = E(ln S_l - m)^3 / sd^3 [layer]
     scaling: O(1)
     source: Zhang et al. 2026, eq. 8, for one draw
 """
+
+TRAINING = """
+loss = C [rate seed step]
+    loss of a net in training on the mini-batch of a step, before the step; infinite once training has diverged
+    scaling: O(1) in width and depth at the first step under the heads "he" and "fan_in"
+    source: Zhang et al. 2026, section 4
+final_loss = C_T [rate seed]
+    loss on all samples of the data after the last step; infinite where training has diverged
+    scaling: the learning rate that makes it smallest is compared with the learning-rate scale
+    source: Zhang et al. 2026, section 4
+"""
+
+CURVATURE = """
+sharpness = lambda_max
+    largest eigenvalue of J^T H J on a batch at initialisation, J the derivative of the outputs with respect to the
+    weights and H the loss's second derivative with respect to the outputs (the Gauss-Newton matrix)
+    scaling: n L under a "he" or "fan_in" head in plain nets
+    source: docs/theory.md section 21
+stable_rate = 2 / lambda_max
+    largest learning rate at which full-batch gradient descent is stable in the loss's quadratic model
+    scaling: 1 / (n L) under a "he" or "fan_in" head in plain nets
+    source: docs/theory.md section 21
+stable_rate_quantile = Q_p(2 / lambda_max) [quantile]
+    stable learning rate that a share p of all drawn nets stays below; p = 0.5 is the typical net
+    scaling: as the stable rate
+    source: docs/theory.md section 21
+"""

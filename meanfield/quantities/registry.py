@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from meanfield.quantities.block_nets import BLOCKS
-from meanfield.quantities.glossary import LOOPS, NETS, SINGLE_DRAWS
+from meanfield.quantities.glossary import CURVATURE, LOOPS, NETS, SINGLE_DRAWS, TRAINING
 
 # A dataset's quantiles are at these shares p of the drawn nets: the middle net is typical, four in five nets lie
 # between the outer two.
@@ -69,5 +69,7 @@ _BLOCKS = _entries(
 _SINGLE_DRAWS = _entries(
     SINGLE_DRAWS, unpredicted="of single draws; the exact level has their second moment, `predict(..., spread=True)`"
 )
-_ALL = (*_ONE_STEP, *map(_logarithm, _ONE_STEP), *_BLOCKS, *_SINGLE_DRAWS)
+_TRAINING = _entries(TRAINING, unpredicted="what many steps do has no theory here; `meanfield.train` measures it")
+_CURVATURE = _entries(CURVATURE, unpredicted="`meanfield.stable_rate` predicts it, for given inputs")
+_ALL = (*_ONE_STEP, *map(_logarithm, _ONE_STEP), *_BLOCKS, *_SINGLE_DRAWS, *_TRAINING, *_CURVATURE)
 QUANTITIES = {quantity.name: quantity for quantity in _ALL}

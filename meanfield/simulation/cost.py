@@ -12,7 +12,7 @@ from numpy import dtype
 from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Net
-from meanfield.nets.units import channels_by_map, named_weights, uses
+from meanfield.nets.units import channels_by_map, joined, named_weights, uses
 from meanfield.simulation.kernels.reveal import TOGETHER
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.measures.base import Cost
@@ -38,6 +38,8 @@ DENSE_BATCH_BYTES = 256 << 20
 LAZY_EFFORT = 3.0
 # Operations of a matrix product in the time of one random number.
 OPERATIONS_PER_NUMBER = 150
+# Operations of a matrix product in the time of all else that a pass through one map costs.
+OPERATIONS_PER_MAP = 1e6
 # Of one layer of the Gram process, variates and arithmetic; and how many of its draws are carried together.
 GRAM_OPERATIONS = 1.5e5
 GRAM_DRAWS_PER_BATCH = 256
@@ -101,14 +103,14 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
 class Product:
     """One use of weights: W patches, (above, below x taps) by (below x taps, places).
 
-    ``stacked`` weights lie side by side; ``gated`` says whether a pointwise map stands right below.
+    ``revealed`` matrices lie side by side where weights are lazy; ``gated`` says whether a pointwise map stands below.
     """
 
     weights: tuple[Weight, ...]
     below: int
     above: int
     taps: int
-    stacked: int
+    revealed: int
     gated: bool
 
     @property
@@ -117,8 +119,8 @@ class Product:
 
     @property
     def asked_below(self) -> int:
-        """Elements below, once for each of the weights side by side: they are asked from the left one by one."""
-        return self.fan_in * self.stacked
+        """Elements below, once for each of the matrices side by side: they are asked from the left one by one."""
+        return self.fan_in * self.revealed
 
 
 def _products(net: Net) -> list[Product]:
@@ -128,7 +130,8 @@ def _products(net: Net) -> list[Product]:
         if isinstance(spec, Linear):
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
-            products.append(Product(of, of[0].shape[1] * of[0].groups, above, spec.taps, len(of), gated))
+            below = of[0].shape[1] * of[0].groups
+            products.append(Product(of, below, above, spec.taps, len(joined(of)), gated))
     return products
 
 
@@ -146,6 +149,26 @@ def _own_kept(net: Net) -> list[int]:
     """Numbers per sample and site that every map of the depth units keeps besides its input."""
     pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
     return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in pairs]
+
+
+def step_operations(net: Net, samples: int) -> float:
+    """Operations of the matrix products of one forward and backward pass and of the gradients, of any batch."""
+    elements = sum(prod(weight.shape) for _, _, at in uses(net.all_units) for weight in at.weights)
+    return 6.0 * samples * net.sites * elements + OPERATIONS_PER_MAP * sum(len(unit.maps) for unit in net.all_units)
+
+
+def weight_bytes(net: Net, precision: str = "float64") -> int:
+    """Bytes of all weights."""
+    return dtype(precision).itemsize * sum(map(prod, net.weight_shapes))
+
+
+def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
+    """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
+    products = _products(net)
+    widest = max(max(one.below, one.above) * one.taps for one in products)
+    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(one.above for one in products))
+    numbers += 2 * (1 + columns) * widest + net.first_channels
+    return dtype(precision).itemsize * samples * net.sites * numbers
 
 
 def _own_products(net: Net) -> float:
@@ -186,8 +209,8 @@ def _lazy_numbers_held(net: Net) -> int:
         size = product.above + product.asked_below
         answers = min(left, errors) * product.asked_below
         gathered = answers if product.taps > 1 else 0
-        joined = places * product.above + answers if product.stacked > 1 else 0 if product.gated else answers
-        held += (stay + left) * size + max(gathered, joined)
+        apart = places * product.above + answers if product.revealed > 1 else 0 if product.gated else answers
+        held += (stay + left) * size + max(gathered, apart)
         added[product.weights] += right * size if tied else 2 * ((stay + left) * size + gathered)
     return held + max(added.values(), default=0)
 

@@ -24,7 +24,7 @@ from meanfield.simulation.arrays.float_range import (
 )
 from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.inputs import repeated_inputs
-from meanfield.simulation.weights.matrices import given_weights
+from meanfield.simulation.weights.matrices import checked_weights, given_weights
 from meanfield.simulation.weights.moves import gradient_changes
 
 
@@ -113,23 +113,10 @@ def _checked_forward(
     architecture: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays
 ) -> passes.Forward:
     """The forward pass of a single draw, of given weights."""
-    wanted = architecture.weights.values()
-    if len(weights) != len(wanted):
-        raise ValueError(
-            f"weights has {len(weights)} arrays; this architecture takes {len(wanted)}, of shapes "
-            f"{architecture.weight_shapes}"
-        )
-    layout = "(channels out, channels in, *kernel)"
-    given = [
-        require_array(f"weights[{index}]", array, weight.shape, layout)
-        for index, (array, weight) in enumerate(zip(weights, wanted, strict=True))
-    ]
-    for index, array in enumerate(given):
+    given = checked_weights(architecture, weights)
+    for index, array in enumerate(given.values()):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
-    flat = {
-        name: arrays.moved(array.reshape(1, len(array), -1))
-        for name, array in zip(architecture.weights, given, strict=True)
-    }
+    flat = {name: arrays.moved(array) for name, array in given.items()}
     matrices = given_weights(architecture, flat, arrays.xp.concatenate)
     shape = (_samples(architecture, inputs), *architecture.input_shape[1:])
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)

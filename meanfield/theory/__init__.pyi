@@ -1,13 +1,13 @@
 """What is predicted, at finite width or at leading order in 1/width, by roads that draw nothing."""
 
-from .mean_field.outputs import correlated_term as correlated_term
-from .mean_field.outputs import label_covariance as label_covariance
 from .exact.closure import GATES as GATES
 from .exact.depth_scan import energies_by_depth as energies_by_depth
 from .exact.depth_scan import finite_width_excess as finite_width_excess
 from .exact.depth_scan import output_share as output_share
 from .exact.plain import label_spread as label_spread
 from .exact.plain import relative_spread as relative_spread
+from .finite_channels.factor import finite_channel_factor as finite_channel_factor
+from .finite_channels.factor import finite_channel_refusal as finite_channel_refusal
 from .laws.learning_rate import learning_rate_exponent as learning_rate_exponent
 from .laws.learning_rate import scales_at as scales_at
 from .laws.learning_rate import scales_by_depth as scales_by_depth
@@ -29,6 +29,8 @@ from .mean_field.stream_overlaps import growth_since_birth as growth_since_birth
 from .mean_field.stream_overlaps import mean_overlap as mean_overlap
 from .maps.value_kernels import value_kernels as value_kernels
 from .mean_field.profiles import mean_field_profiles as mean_field_profiles
+from .outputs.batch_terms import label_covariance as label_covariance
+from .outputs.label_term import correlated_term as correlated_term
 from .outputs.output_term import output_profiles as output_profiles
 from .outputs.output_term import output_term as output_term
 from .outputs.output_term import output_term_refusal as output_term_refusal

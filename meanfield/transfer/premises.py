@@ -4,6 +4,7 @@ from math import exp, isnan, log
 
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.transfer.rules import Net, log_output_correction
 
@@ -12,6 +13,11 @@ PREMISES = (
     "squared loss, mean over outputs and samples, labels of mean 0 and variance 1",
     "no normalisation layers, dropout or attention; weights Gaussian, of the variance that the spec says",
     "the same data, batch size and training time at both ends",
+)
+OF_TOKEN_STREAMS = (
+    *PREMISES[:2],
+    "tokens of white Gaussian inputs, which are exchangeable; no dropout; weights Gaussian, of the spec's variance",
+    PREMISES[3],
 )
 OF_LOOPS = (
     "one update of isotropic signs at initialisation, which moves the stream at its last step by the same amount",
@@ -26,11 +32,15 @@ NOTABLE = 1.1
 
 def premises(net: Net) -> tuple[str, ...]:
     """The premises that all rules share for nets of this family."""
+    if isinstance(net, TokenStream):
+        return OF_TOKEN_STREAMS
     return OF_LOOPS if isinstance(net, TiedLoop) else PREMISES
 
 
 def depth_over_width(net: Net) -> float:
-    """sum_l 1 / n_l over all layers: L/n of equal layers, and of loops."""
+    """sum_l 1 / n_l over all layers: L/n of equal layers, and of loops; of streams of tokens over their depth units."""
+    if isinstance(net, TokenStream):
+        return len(net.units) / net.first_channels
     return net.depth / net.width if isinstance(net, TiedLoop) else sum(1 / width for width in net.channels_by_layer[1:])
 
 
@@ -39,12 +49,21 @@ def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
     if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
         return ()
     share = max(depth_over_width(net) for net in (start, end))
+    if isinstance(start, TokenStream) or isinstance(end, TokenStream):
+        return (_deep_stream(share),) if share > LARGEST_DEPTH_OVER_WIDTH else ()
     sentences = [thin_input_warning(net) for net in (start, end)]
     if rule in ("finite_depth", "power_law"):
         sentences += [_many_layers(share, end), _output_term(start, end), _several_samples(end)]
     if rule == "exact" and share > LARGEST_DEPTH_OVER_WIDTH:
         sentences += [f"depth over width is {share:.2g}: rare nets make the mean; rule 'typical' has the median net's"]
     return tuple(dict.fromkeys(filter(None, sentences)))
+
+
+def _deep_stream(share: float) -> str:
+    return (
+        f"depth over width is {share:.2g}: the rate is that of an infinitely wide Transformer, and single nets scatter "
+        "about it; simulate(net, ...) has learning_rate_scale_quantile, the scales of drawn nets"
+    )
 
 
 def _many_layers(share: float, end: Sequential) -> str:

@@ -13,13 +13,15 @@ from meanfield.execution.simulate import simulate
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.families.token_stream import TokenStream
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
 from meanfield.theory.laws.plain import single_site_terms
-from meanfield.theory.mean_field.pooled_labels import pooled_theory_refusal
+from meanfield.theory.outputs.label_term import label_term_refusal
 from meanfield.theory.prediction import predict
+from meanfield.theory.transformers.mean_field import refusal as token_stream_refusal
 
-Net = Sequential | TiedLoop
+Net = Sequential | TiedLoop | TokenStream
 
 # Fields of a spec that every rule follows.
 SIZES = ("depth", "width", "channels")
@@ -58,8 +60,10 @@ class FiniteDepth(Rule):
 
     def refusal(self, start: Net, end: Net) -> str:
         for net in (start, end):
-            if isinstance(net, Sequential) and net.is_pooled and (why := pooled_theory_refusal(net)):
+            if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
                 return why
+            if isinstance(net, TokenStream) and (why := token_stream_refusal(net)):
+                return f"the label term of a {family(net)} has a mean field for white tokens, and {why}"
         differences = differing(start, end, SIZES)
         if "inputs" in differences:
             return (
@@ -89,6 +93,11 @@ class PowerLaw(Rule):
         if differences := differing(start, end, SIZES):
             values = [f"{name} ({getattr(start, name)!r} and {getattr(end, name)!r})" for name in differences]
             return f"the nets differ in {', '.join(values)}, and a power of the depth knows depth alone"
+        if isinstance(start, TokenStream):
+            return (
+                "eta* of a Transformer follows no power of its depth at the depths of real nets, where its local slope "
+                "still changes (docs/theory.md section 19); take rule 'finite_depth'"
+            )
         if isnan(learning_rate_exponent(start)):
             return (
                 f"eta* of this {family(start)} is no power of its depth: what passes a layer grows or shrinks by a "
@@ -97,6 +106,7 @@ class PowerLaw(Rule):
         return ""
 
     def log_ratio(self, start: Net, end: Net) -> float:
+        assert not isinstance(start, TokenStream)
         return learning_rate_exponent(start) * log(end.depth / start.depth)
 
 
@@ -156,10 +166,12 @@ RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), PowerLaw()
 
 
 def require_net(net: Any) -> None:
-    """Raise TypeError unless this is a net or a loop of the library."""
-    if not isinstance(net, Sequential | TiedLoop):
+    """Raise TypeError unless this is a net of layers, a Transformer or a loop of the library."""
+    if not isinstance(net, Sequential | TiedLoop | TokenStream):
         raise TypeError(
-            f"a net is {type(net).__name__!r}; give two specs of one family, such as meanfield.MLP(depth=12, width=256)"
+            f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied "
+            "loops, such as meanfield.MLP(depth=12, width=256); draw both ends of other nets, simulate(net, draws=..., "
+            "seed=...), and carry by the ratio of their learning_rate_scale"
         )
 
 
@@ -178,20 +190,20 @@ def differing(start: Net, end: Net, but: tuple[str, ...] = ()) -> list[str]:
 def log_output_correction(start: Net, end: Net) -> float:
     """ln of the factor by which the output term changes a rate that the label term carried; NaN where not known.
 
-    It is 0 for loops, whose scale is that of the stream.
+    It is 0 for loops, whose scale is that of the stream, and not known for streams of tokens.
     """
     if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
         return 0.0
     return 0.5 * (log1p(_output_share(start)) - log1p(_output_share(end)))
 
 
-def _output_share(net: Sequential) -> float:
+def _output_share(net: Sequential | TokenStream) -> float:
     """Mean output term over mean label term of a plain net, by the closed form of nets with one site and one input.
 
     On grids it is an order of magnitude: the coordinates of the readout, at every site if it is convolutional, stand
     for the outputs. NaN for nets with skip connections.
     """
-    if net.has_skips:
+    if not isinstance(net, Sequential) or net.has_skips:
         return nan
     energy = net.head_variance * net.head_fan_in * net.sigma.gain
     output, label = single_site_terms(net.depth, net.output_units / net.channels_by_layer[-1], energy, net.sigma.gain)

@@ -55,7 +55,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
     depths = dataset["depth"].values
 
     def cells(at: xr.Dataset) -> list[str]:
-        law, texts = extrapolated(at, claims.LABEL_SCALE), []
+        law, texts = extrapolated(dataset, str(at["case"].values), claims.LABEL_SCALE), []
         for depth, log_scale, stderr in zip(depths, law.log_scale, law.stderr, strict=True):
             scale, theory = float(np.exp(log_scale)), float(at[f"{claims.LABEL_SCALE}_mean_field"].sel(layers=depth))
             off = signed((log_scale - np.log(theory)) / stderr)

@@ -4,7 +4,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.quantities import registry
-from meanfield.quantities.glossary import LOOPS, NETS, SINGLE_DRAWS
+from meanfield.quantities.glossary import CURVATURE, LOOPS, NETS, SINGLE_DRAWS, TRAINING
 
 
 def test_an_entry_has_its_fields():
@@ -20,7 +20,8 @@ def test_an_entry_has_its_fields():
 
 
 def test_every_title_is_an_entry_of_its_own():
-    titles = [line for text in (NETS, LOOPS, SINGLE_DRAWS) for line in text.splitlines() if line[:1].strip()]
+    glossaries = (NETS, LOOPS, SINGLE_DRAWS, TRAINING, CURVATURE)
+    titles = [line for text in glossaries for line in text.splitlines() if line[:1].strip()]
     assert [title.split(" = ")[0] for title in titles] == [
         name for name in mf.QUANTITIES if not name.startswith("log_") and "draw" not in mf.QUANTITIES[name].dims
     ]

@@ -62,8 +62,11 @@ def test_extrapolation_is_free_of_what_is_linear_in_one_over_width():
     limit = np.array([0.5, 0.2]) / np.sqrt(widths[-1])
     scale = np.array([0.5, 0.2]) / np.sqrt(widths[:, None]) * np.exp(7 / widths[:, None])
     name = claims.LABEL_SCALE
-    values = {name: (("width", "depth"), scale), f"{name}_stderr": (("width", "depth"), scale)}
-    law = extrapolated(xr.Dataset(values, {"width": widths, "depth": depths}), claims.LABEL_SCALE)
+    values = {
+        name: (("case", "width", "depth"), scale[None]),
+        f"{name}_stderr": (("case", "width", "depth"), scale[None]),
+    }
+    law = extrapolated(xr.Dataset(values, {"case": ["a"], "width": widths, "depth": depths}), "a", claims.LABEL_SCALE)
     np.testing.assert_allclose(np.exp(law.log_scale), limit, rtol=1e-12)
     np.testing.assert_allclose(law.left, 4 * (7 / 400) ** 2, rtol=1e-9)
 

@@ -123,8 +123,8 @@ def test_a_lazy_convolution_is_that_by_the_matrices_it_reveals(net, seed):
 def test_a_forgotten_tap_is_seen():
     """Negative control of the identity above: the first tap of the first channel is missing in the matrices."""
     net = mf.ConvNet(depth=2, channels=4, grid=(5,), kernel=(3,), activation="linear")
-    found, expected = _lazy_and_dense_changes(net, 0, forget=1)
-    assert min(np.abs(lazy - dense).max() for lazy, dense in zip(found, expected, strict=True)) > 1e-3
+    revealed, expected = _lazy_and_dense_changes(net, 0, forget=1)
+    assert min(np.abs(lazy - dense).max() for lazy, dense in zip(revealed, expected, strict=True)) > 1e-3
 
 
 def _disagreements(net, wrong=None):
@@ -185,12 +185,12 @@ def test_a_lazy_draw_does_not_depend_on_how_its_normals_are_stocked(monkeypatch,
 def test_normals_are_those_of_each_generator_in_order():
     """Requests below, at and above the block, against NumPy's own fill."""
     source = NormalSource([stream(0, "weights", draw) for draw in range(2)])
-    found = []
+    takes = []
     for count in (1, source.BLOCK - 1, source.BLOCK, 3 * source.BLOCK, 5):
         stock, start = source.take(count)
-        found.append(stock[:, start : start + count].copy())
+        takes.append(stock[:, start : start + count].copy())
     expected = [stream(0, "weights", draw).standard_normal(5 * source.BLOCK + 5) for draw in range(2)]
-    np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
+    np.testing.assert_array_equal(np.concatenate(takes, axis=1), expected)
 
 
 def test_only_the_stream_that_is_made_here_is_taken():

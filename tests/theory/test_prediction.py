@@ -7,6 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory import mean_field_profiles
+from meanfield.theory.outputs.label_term import label_profiles
 
 PLAIN = {"depth": 5, "activation": "relu", "outputs": 3}
 
@@ -34,9 +35,10 @@ def test_the_variance_of_weights_is_a_matter_of_powers(net, inputs, weight_varia
     label = profile.mean(axis=1)
     np.testing.assert_allclose(predicted.overlap_energy, overlap, rtol=1e-12)
     np.testing.assert_allclose(predicted.log_overlap_energy, np.log(overlap), rtol=1e-12, atol=1e-12)
-    if not varied.is_pooled:
-        np.testing.assert_allclose(predicted.label_term, label, rtol=1e-12)
-        np.testing.assert_allclose(predicted.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-12)
+    if varied.is_pooled:
+        label = label_profiles(varied, given).mean(axis=1)
+    np.testing.assert_allclose(predicted.label_term, label, rtol=1e-12)
+    np.testing.assert_allclose(predicted.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weight_variance", [4.0, 1.0])
@@ -44,7 +46,7 @@ def test_the_variance_of_weights_is_a_matter_of_powers(net, inputs, weight_varia
     ("net", "names"),
     [
         (mf.MLP(depth=2, width=8), ("overlap_energy", "label_term", "label_learning_rate_scale")),
-        (mf.ConvNet(depth=2, channels=8), ("overlap_energy",)),
+        (mf.ConvNet(depth=2, channels=8), ("overlap_energy", "label_term", "update_energy")),
     ],
 )
 def test_logarithms_stay_finite_at_any_depth(net, names, weight_variance):

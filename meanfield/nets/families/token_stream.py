@@ -13,6 +13,7 @@ class TokenStream(Net):
 
     depth: int
     tokens: int
+    activation: str
 
     @property
     @abstractmethod

@@ -64,10 +64,6 @@ class Arrays:
         on_host = values if self.normals is None else self.xp.asnumpy(values)
         return np.asarray(on_host, dtype=np.float64)
 
-    def einsum(self, subscripts: str, *operands: Any) -> Any:
-        """Contractions of two arrays, by matrix products where possible."""
-        return self.xp.einsum(subscripts, *operands, optimize=True)
-
     def squared_norms(self, vectors: Any) -> Any:
         """Sums of squares over the last axis, in double precision."""
         wide = vectors.astype("float64", copy=False)

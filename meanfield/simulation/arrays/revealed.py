@@ -12,7 +12,7 @@ from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.kernels.reveal import ROUNDING_POWER
-from meanfield.simulation.weights.matrices import Dense, WeightMatrix, Weights, named
+from meanfield.simulation.weights.matrices import Dense, WeightMatrix, Weights, named, revealed
 
 
 class Revealed:
@@ -100,11 +100,12 @@ def _subtract(vectors: Any, rows: Any, parts: Any) -> None:
 def draw_device_weights(net: Net, normals: Any, kind: str, arrays: Arrays, draws: int) -> Weights:
     """All weights of a net by name for a group of draws, "dense" or "lazy"."""
 
-    def group(weight: Weight, _: slice) -> WeightMatrix:
-        if kind == "lazy":
-            return Revealed(weight, normals, arrays, draws)
+    if kind == "lazy":
+        return revealed(net, lambda weight: Revealed(weight, normals, arrays, draws), arrays.xp.concatenate)
+
+    def filled(weight: Weight, _: slice) -> WeightMatrix:
         matrix = normals.standard_normal((draws, weight.group_rows, weight.fan_in))
         matrix *= sqrt(weight.variance)
         return Dense(matrix)
 
-    return named(net, group, arrays.xp.concatenate)
+    return named(net, filled, arrays.xp.concatenate)

@@ -26,85 +26,85 @@ class AttentionOperation(Operation):
 
     def forward(self, spec: Attention, values: Any, setting: Setting) -> tuple[Any, tuple[Any, ...]]:
         queries, keys, items = _heads(spec, values, setting)
-        logits = _scale(spec, queries) * setting.arrays.einsum("dhcbi,dhcbj->dhbij", queries, keys)
+        logits = _scale(spec, queries) * (queries @ keys.swapaxes(4, 5))
         if spec.causal:
             logits = logits + setting.arrays.moved(_mask(values.shape[3]))
         shares = setting.arrays.softmax(logits, axis=-1)
-        out = setting.arrays.einsum("dhbij,dhcbj->dhcbi", shares, items)
-        return out.reshape(len(values), -1, *values.shape[2:]), (queries, keys, items, shares)
+        return _side_by_side([shares @ items], setting), (queries, keys, items, shares)
 
     def backward(self, spec: Attention, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
         queries, keys, items, shares = kept
-        einsum, columns = setting.arrays.einsum, _columns(spec, setting.by_sample(errors))
-        of_logits = _through_softmax(shares, einsum("dhcrbi,dhcbj->dhrbij", columns, items), setting)
+        (columns,) = _parts(spec, errors, 1, setting)
+        of_logits = _through_softmax(shares, columns @ items.swapaxes(4, 5))
         of_logits *= _scale(spec, queries)
-        back = [
-            _turned(spec, einsum("dhrbij,dhcbj->dhcrbi", of_logits, keys), setting, -1),
-            _turned(spec, einsum("dhrbij,dhcbi->dhcrbj", of_logits, queries), setting, -1),
-            einsum("dhbij,dhcrbi->dhcrbj", shares, columns),
-        ]
-        flat = [part.reshape(len(errors), -1, *errors.shape[2:]) for part in back]
-        return setting.arrays.xp.concatenate(flat, axis=1)
+        of_queries = _turned(spec, of_logits @ keys, setting, -1)
+        of_keys = _turned(spec, of_logits.swapaxes(4, 5) @ queries, setting, -1)
+        return _side_by_side([of_queries, of_keys, shares.swapaxes(4, 5) @ columns], setting)
 
     def tangent(self, spec: Attention, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         queries, keys, items, shares = kept
-        einsum = setting.arrays.einsum
-        thirds = _thirds(setting.by_sample(moved))
-        dq, dk = (_turned(spec, _columns(spec, part), setting, 1) for part in thirds[:2])
-        dv = _columns(spec, thirds[2])
-        d_logits = einsum("dhcrbi,dhcbj->dhrbij", dq, keys)
-        d_logits += einsum("dhcbi,dhcrbj->dhrbij", queries, dk)
+        d_queries, d_keys, d_items = _heads(spec, moved, setting)
+        d_logits = d_queries @ keys.swapaxes(4, 5)
+        d_logits += queries @ d_keys.swapaxes(4, 5)
         d_logits *= _scale(spec, queries)
-        d_shares = _through_softmax(shares, d_logits, setting)
-        out = einsum("dhrbij,dhcbj->dhcrbi", d_shares, items) + einsum("dhbij,dhcrbj->dhcrbi", shares, dv)
-        return out.reshape(len(moved), -1, *moved.shape[2:])
+        out = _through_softmax(shares, d_logits) @ items
+        out += shares @ d_items
+        return _side_by_side([out], setting)
 
 
-def _heads(spec: Attention, values: Any, setting: Setting) -> tuple[Any, Any, Any]:
-    """Queries and keys with their positions, and items (values), each (D, heads, size, B, S)."""
-    parts = [part.reshape(len(part), spec.heads, -1, *part.shape[2:]) for part in _thirds(values)]
-    queries, keys = (_turned(spec, part[:, :, :, None], setting, 1)[:, :, :, 0] for part in parts[:2])
-    return queries, keys, parts[2]
+def _heads(spec: Attention, columns: Any, setting: Setting) -> tuple[Any, Any, Any]:
+    """Queries and keys with their positions, and items (values), each (D, heads, r, B, S, size)."""
+    queries, keys, items = _parts(spec, columns, 3, setting)
+    return _turned(spec, queries, setting, 1), _turned(spec, keys, setting, 1), items
 
 
-def _thirds(values: Any) -> tuple[Any, Any, Any]:
-    size = values.shape[1] // 3
-    return values[:, :size], values[:, size : 2 * size], values[:, 2 * size :]
+def _parts(spec: Attention, columns: Any, count: int, setting: Setting) -> list[Any]:
+    """So many equal parts of the channels of (D, C, r B, S), each (D, heads, r, B, S, size)."""
+    draws, channels, rows, sites = columns.shape
+    size = channels // (count * spec.heads)
+    apart = columns.reshape(draws, count, spec.heads, size, rows // setting.samples, setting.samples, sites)
+    return [apart[:, part].transpose(0, 1, 3, 4, 5, 2) for part in range(count)]
 
 
-def _columns(spec: Attention, columns: Any) -> Any:
-    """(D, n, r, B, S) -> (D, heads, size, r, B, S)."""
-    return columns.reshape(len(columns), spec.heads, -1, *columns.shape[2:])
+def _side_by_side(parts: list[Any], setting: Setting) -> Any:
+    """The inverse of `_parts`; channels lie innermost in memory, as the products with weights take them."""
+    draws, heads, columns, samples, sites, size = parts[0].shape
+    shape = (draws, columns, samples, sites, len(parts), heads, size)
+    whole = setting.arrays.xp.empty(shape, dtype=parts[0].dtype)
+    for place, part in enumerate(parts):
+        whole[..., place, :, :] = part.transpose(0, 2, 3, 4, 1, 5)
+    return whole.reshape(draws, columns * samples, sites, -1).transpose(0, 3, 1, 2)
 
 
 def _scale(spec: Attention, queries: Any) -> float:
     """size^(-1/2) or size^-1."""
-    return float(queries.shape[2] ** (-0.5 if spec.scale == "inverse_sqrt" else -1.0))
+    return float(queries.shape[5] ** (-0.5 if spec.scale == "inverse_sqrt" else -1.0))
 
 
-def _through_softmax(shares: Any, change: Any, setting: Setting) -> Any:
+def _through_softmax(shares: Any, change: Any) -> Any:
     """P (da - sum_j P da) for changes (D, heads, r, B, i, j), which are written to."""
-    change *= shares[:, :, None]
-    change -= shares[:, :, None] * change.sum(axis=-1)[..., None]
+    change *= shares
+    change -= shares * change.sum(axis=-1)[..., None]
     return change
 
 
 def _turned(spec: Attention, parts: Any, setting: Setting, direction: int) -> Any:
-    """(D, heads, size, r, B, S) turned by the rotary angle of every site, or back."""
+    """(D, heads, r, B, S, size) turned by the rotary angle of every site, or back."""
     if not spec.rotary:
         return parts
-    xp, middle = setting.arrays.xp, parts.shape[2] // 2
-    cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, parts.shape[5]))
-    first, second = parts[:, :, :middle], parts[:, :, middle:]
+    middle = parts.shape[5] // 2
+    cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, parts.shape[4]))
+    first, second = parts[..., :middle], parts[..., middle:]
     sine = direction * sine
-    return xp.concatenate([first * cosine - second * sine, first * sine + second * cosine], axis=2)
+    turned = [first * cosine - second * sine, first * sine + second * cosine]
+    return setting.arrays.xp.concatenate(turned, axis=5)
 
 
 @lru_cache(maxsize=16)
 def _angles(pairs: int, sites: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosine and sine of t base^(-i / pairs), (pairs, 1, 1, sites)."""
-    angle = np.arange(sites) * ROTARY_BASE ** (-np.arange(pairs) / pairs)[:, None]
-    return np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
+    """Cosine and sine of t base^(-i / pairs), (sites, pairs)."""
+    angle = np.arange(sites)[:, None] * ROTARY_BASE ** (-np.arange(pairs) / pairs)
+    return np.cos(angle), np.sin(angle)
 
 
 @lru_cache(maxsize=16)

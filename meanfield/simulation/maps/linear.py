@@ -6,7 +6,7 @@ from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
 from meanfield.nets.maps import Bias, Linear
 from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Operation, Setting
-from meanfield.simulation.weights.matrices import Dense
+from meanfield.simulation.weights.matrices import Dense, WeightMatrix
 
 
 class LinearOperation(Operation):
@@ -24,10 +24,9 @@ class LinearOperation(Operation):
         draws, _, rows, sites = errors.shape
         flat, first = errors.reshape(*errors.shape[:2], rows * sites), 0
         pulled: Any = None
-        for weight in spec.weights:
-            last = first + weight.shape[0]
-            part = setting.weights[weight.name].transpose_times(flat[:, first:last])
-            pulled, first = part if pulled is None else pulled + part, last
+        for matrix, size in matrices_of(spec, setting).items():
+            part = matrix.transpose_times(flat[:, first : first + size])
+            pulled, first = part if pulled is None else pulled + part, first + size
         if spec.taps == 1:
             return pulled.reshape(draws, -1, rows, sites)
         return setting.arrays.gather_transpose(pulled, reversed_stencil(spec, setting), rows)
@@ -41,7 +40,7 @@ class LinearOperation(Operation):
             return direct.convolve(matrix_of(spec, setting), columns, stencil(spec, setting), rectified)
         _, _, rows, sites = columns.shape
         patches = patches_of(spec, self.seen(spec, columns, setting) if rectified else columns, setting)
-        products = [setting.weights[weight.name].times(patches) for weight in spec.weights]
+        products = [matrix.times(patches) for matrix in matrices_of(spec, setting)]
         image = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
         return image.reshape(len(image), -1, rows, sites)  # draws may share what comes in
 
@@ -65,6 +64,15 @@ def direct_convolution(spec: Linear, setting: Setting) -> DirectConvolution | No
     if setting.arrays.convolution is None or not spec.is_one_stencil:
         return None
     return setting.arrays.convolution if isinstance(setting.weights[spec.weights[0].name], Dense) else None
+
+
+def matrices_of(spec: Linear, setting: Setting) -> dict[WeightMatrix, int]:
+    """The matrices that stand one below the other in this map, each with its rows; weights may share one."""
+    rows: dict[WeightMatrix, int] = {}
+    for weight in spec.weights:
+        matrix = setting.weights[weight.name]
+        rows[matrix] = rows.get(matrix, 0) + weight.shape[0]
+    return rows
 
 
 def matrix_of(spec: Linear, setting: Setting) -> Any:

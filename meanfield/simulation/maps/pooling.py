@@ -26,4 +26,6 @@ class PoolingOperation(Operation):
         return xp.concatenate([empty, errors], axis=3)
 
     def tangent(self, spec: Pooling, values: Any, kept: int, moved: Any, setting: Setting) -> Any:
-        return moved.mean(axis=3)[..., None] if spec.kind == "mean" else moved[..., -1:].copy()
+        pooled = moved.mean(axis=3)[..., None] if spec.kind == "mean" else moved[..., -1:].copy()
+        # Matrix products of other layouts take another road for one net than for several, and round differently.
+        return setting.arrays.xp.ascontiguousarray(pooled)

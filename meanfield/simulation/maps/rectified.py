@@ -50,8 +50,7 @@ def rectified(net: Net) -> Chain:
     """The same net with every ReLU that a stencil of weights follows joined to it."""
     units = tuple(replace(unit, branch=_joined(unit.branch), after=_joined(unit.after)) for unit in net.units)
     top = None if net.readout_unit is None else replace(net.readout_unit, branch=_joined(net.readout_unit.branch))
-    inputs = {"input_channels": net.first_channels, "grid": net.grid, "inputs": net.inputs, "input_law": net.input_law}
-    return Chain(units=units, readout_unit=top, **inputs)  # type: ignore[arg-type]
+    return Chain.of(net, units=units, readout_unit=top)
 
 
 def _joined(maps: tuple[Map, ...]) -> tuple[Map, ...]:

@@ -38,10 +38,12 @@ class Measure(ABC):
     Attributes:
         weights: the kind of weights that is drawn; "auto" leaves the choice to `settled`.
         remedy: what to lower where memory does not suffice.
+        fewest: draws of a run, at least; a mean takes two for its standard error.
     """
 
     weights: str
     remedy: ClassVar[str] = "width, channels, grid, samples, depth or workers"
+    fewest: ClassVar[int] = 2
 
     def settled(self, net: Net) -> Self:
         """This measure, checked against the net and with its choices made; TypeError, ValueError if it does not fit."""

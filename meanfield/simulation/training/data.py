@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.seeds import stream
-from meanfield.common.validation import require_count
+from meanfield.common.validation import real_array, require_count
+from meanfield.nets.inputs.given import require_spread
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.losses import Loss
@@ -45,17 +47,41 @@ def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arra
     """Inputs (samples, channels, *grid) and their targets, as a loss takes them, the same for all nets.
 
     Raises:
-        ValueError: inputs of other channels or another grid than the net's, or another number of targets.
+        TypeError, ValueError: inputs that are not finite real numbers or have other channels or another grid than the
+            net's; another number of targets than of inputs; targets of another shape than the outputs; classes that
+            the net has no output for.
     """
-    values = np.asarray(inputs, dtype=float)
+    values = real_array("inputs", inputs)
     if values.shape[1:] != (net.first_channels, *net.grid):
         wanted = ("samples", net.first_channels, *net.grid)
         raise ValueError(f"inputs have shape {values.shape}; this net takes ({', '.join(map(str, wanted))})")
+    if not np.isfinite(values).all():
+        raise ValueError("inputs hold NaN or infinite values; remove or replace them first")
+    require_spread(net, values)
     flat = values.reshape(*values.shape[:2], -1).swapaxes(0, 1)
     laid_out = loss.targets(targets, arrays)
     if laid_out.shape[2] != len(values):
         raise ValueError(f"there are {len(values)} inputs and {laid_out.shape[2]} targets; give one for each")
+    _require_outputs(net, laid_out)
     return Data(arrays.moved(np.ascontiguousarray(flat)[None]), laid_out)
+
+
+def _require_outputs(net: Net, targets: Any) -> None:
+    """Raise ValueError unless targets (1, channels, N, T), or classes (1, 1, N, T), are those of the net's outputs."""
+    _, outputs, *grid = net.output_shape
+    classes = np.issubdtype(targets.dtype, np.integer)
+    _, channels, samples, sites = targets.shape
+    if (channels, sites) != (1 if classes else outputs, prod(grid)):
+        wanted = ("samples", *(() if classes else (outputs,)), *grid)
+        raise ValueError(
+            f"targets have {channels} channels at {sites} sites of each of {samples} samples; this net takes targets "
+            f"({', '.join(map(str, wanted))})"
+        )
+    if classes and (largest := int(targets.max())) >= outputs:
+        raise ValueError(
+            f"a label is {largest}; this net has {outputs} outputs, for the classes 0 .. {outputs - 1}: give the net "
+            f"outputs={largest + 1}, or other labels"
+        )
 
 
 class Batches:

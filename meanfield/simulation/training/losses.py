@@ -32,6 +32,9 @@ class Loss(Protocol):
     def curvature(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         """Columns s_c, (D, M, r B, T), columns outermost, whose sum of s_c s_c^T is d^2 L / dout^2 of every sample."""
 
+    def curvature_times(self, output: Any, change: Any, arrays: Arrays) -> Any:
+        """d^2 L / dout^2 times a change of the outputs, in the shape of the outputs."""
+
 
 @dataclass(frozen=True)
 class Squared:
@@ -56,6 +59,9 @@ class Squared:
         ones = arrays.xp.ones_like(output)[:, :, None, None]
         return _as_columns(ones * of_channel * of_site) / _numbers(output) ** 0.5
 
+    def curvature_times(self, output: Any, change: Any, arrays: Arrays) -> Any:
+        return change / _numbers(output)
+
 
 @dataclass(frozen=True)
 class CrossEntropy:
@@ -68,14 +74,16 @@ class CrossEntropy:
         return arrays.xp.asarray(_classes(given).reshape(1, 1, len(np.asarray(given)), -1))
 
     def value(self, output: Any, targets: Any, arrays: Arrays) -> Any:
-        wide = output.astype("float64", copy=False)
+        # In one order in memory, so that sums are taken in the same order whatever other nets stand beside.
+        wide = arrays.xp.ascontiguousarray(output, dtype="float64")
         wide = wide - wide.max(axis=1)[:, None]
         of_class = (wide * _chosen(output, targets, arrays)).sum(axis=1)
         losses = arrays.xp.log(arrays.xp.exp(wide).sum(axis=1)) - of_class
         return losses.reshape(len(output), -1).mean(axis=1)
 
     def slope(self, output: Any, targets: Any, arrays: Arrays) -> Any:
-        return (arrays.softmax(output, axis=1) - _chosen(output, targets, arrays)) / _places(output)
+        shares = arrays.softmax(arrays.xp.ascontiguousarray(output), axis=1)
+        return (shares - _chosen(output, targets, arrays)) / _places(output)
 
     def curvature(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         """diag(p) - p p^T = S S^T with S = diag(sqrt p) - p sqrt(p)^T: a column for every channel and site."""
@@ -84,6 +92,11 @@ class CrossEntropy:
         of_channel, of_site = _diagonals(output, arrays)
         spread = of_channel * roots[:, :, None, None] - shares[:, :, None, None] * roots[:, None, :, None]
         return _as_columns(spread * of_site) / _places(output) ** 0.5
+
+    def curvature_times(self, output: Any, change: Any, arrays: Arrays) -> Any:
+        shares = arrays.softmax(output, axis=1)
+        weighted = shares * change
+        return (weighted - shares * weighted.sum(axis=1)[:, None]) / _places(output)
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,14 @@ class Logistic:
     def curvature(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         pull = arrays.pointwise.logistic(-targets * output)
         return arrays.xp.sqrt(pull * (1 - pull) / _places(output))
+
+    def curvature_times(self, output: Any, change: Any, arrays: Arrays) -> Any:
+        pull = arrays.pointwise.logistic(output)  # the same for either label
+        return pull * (1 - pull) * change / _places(output)
+
+
+# The losses that a user asks for.
+LOSSES: dict[str, Loss] = {"cross_entropy": CrossEntropy(), "squared": Squared()}
 
 
 def _places(output: Any) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from meanfield.nets.maps import Linear
 from meanfield.nets.net import Net
+from meanfield.nets.units import uses
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, dense
 from meanfield.simulation.arrays.arrays import Arrays
@@ -42,8 +43,12 @@ class Pieces:
     def __init__(self, net: Net, nets: int, arrays: Arrays) -> None:
         itemsize, channels = np.dtype(arrays.precision).itemsize, max(net.value_channels)
         self._net, self._arrays = rectified(net), arrays
-        self.together = min(draws_side_by_side(channels, itemsize), power_of_two(nets))
-        most = max(LAYER_BYTES // (self.together * channels * net.sites * itemsize), FEWEST_SAMPLES)
+        maps = (spec for _, _, spec in uses(net.all_units) if isinstance(spec, Linear) and spec.is_one_stencil)
+        self._stencils = {weight.name for spec in maps for weight in spec.weights}
+        most_together = draws_side_by_side(channels, itemsize)
+        self.together = min(most_together, power_of_two(nets))
+        # Whatever the number of nets, so that none of them sums over other pieces for its company.
+        most = max(LAYER_BYTES // (most_together * channels * net.sites * itemsize), FEWEST_SAMPLES)
         self.samples = power_of_two(most)
         _keep_freed_memory()
 
@@ -72,7 +77,11 @@ class Pieces:
     def _of_group(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
         """As `sweep`, of nets that lie side by side."""
         nets = len(next(iter(weights.values())))
-        laid_out = {name: np.asfortranarray(matrix) for name, matrix in weights.items()}
+        # Matrix products, as a readout's, would take another road for several nets than for one, and round differently.
+        laid_out = {
+            name: np.asfortranarray(matrix) if name in self._stencils else np.ascontiguousarray(matrix)
+            for name, matrix in weights.items()
+        }
         matrices = given_weights(self._net, laid_out)
         outputs: list[Any] = []
         total: Gradients = {}

@@ -84,6 +84,15 @@ class Training:
         losses = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
         return np.where(np.isfinite(losses) & ~self.gone, losses, np.inf)
 
+    def losses_on_all(self, most: int) -> Any:
+        """The loss of every net on all samples of the data, (D,), taken at most so many at a time; as `losses`."""
+        total = np.zeros(self.nets)
+        for first in range(0, self.data.samples, most):
+            part = self.data.part(slice(first, first + most))
+            output = forward(self.net, self._matrices, part.inputs, self.arrays).output
+            total += part.samples * self.arrays.fetched(self.loss.value(output, part.targets, self.arrays))
+        return np.where(np.isfinite(total) & ~self.gone, total / self.data.samples, np.inf)
+
     def slope(self) -> Any:
         """dL/dout of the samples of the next step, (D, M, B, T)."""
         return self.loss.slope(self.look().output, self.batch.targets, self.arrays)

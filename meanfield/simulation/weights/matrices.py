@@ -5,15 +5,19 @@ The passes need no more of a matrix than its products with a few columns from ei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import require_array
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
+from meanfield.nets.units import joined, uses
 from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.weights.slabs import Slabs
@@ -193,12 +197,30 @@ def named(net: Net, matrix_of: GroupMatrix, concatenate: Callable[..., Array] = 
     return {name: grouped(weight, matrix_of, concatenate) for name, weight in net.weights.items()}
 
 
+def revealed(
+    net: Net, matrix_of: Callable[[Weight], WeightMatrix], concatenate: Callable[..., Array] = np.concatenate
+) -> Weights:
+    """Lazily revealed weights of a net by name; those of one law side by side are one matrix under all their names.
+
+    They see the same columns, which one matrix meets once.
+    """
+    drawn: Weights = {}
+    for _, _, holder in uses(net.all_units):
+        for joint in joined(holder.weights):
+            if joint[0].name not in drawn:
+                rows = sum(weight.shape[0] for weight in joint)
+                whole = replace(joint[0], shape=(rows, *joint[0].shape[1:]))
+                matrix = grouped(whole, lambda weight, _: matrix_of(weight), concatenate)
+                drawn |= dict.fromkeys((weight.name for weight in joint), matrix)
+    return drawn
+
+
 def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
     """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
     if kind == "dense":
         return named(net, lambda weight, _: draw_dense(weight, generators, precision))
     normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
-    return named(net, lambda weight, _: Lazy(weight, normals, slabs))
+    return revealed(net, lambda weight: Lazy(weight, normals, slabs))
 
 
 def given_weights(
@@ -206,6 +228,23 @@ def given_weights(
 ) -> Weights:
     """Numbers (D, n', m) by name, those of groups one below the other, as the passes take them."""
     return named(net, lambda weight, rows: Dense(weights[weight.name][:, rows]), concatenate)
+
+
+def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:
+    """Weights by name, (1, out, in taps), of one net from arrays in the order of its weights, each of its shape.
+
+    Raises:
+        TypeError, ValueError: another number of arrays, another shape, or values that are not finite real numbers.
+    """
+    wanted = net.weights
+    if len(weights) != len(wanted):
+        raise ValueError(
+            f"weights has {len(weights)} arrays; this architecture takes {len(wanted)}, of shapes {net.weight_shapes}"
+        )
+    layout = "(channels out, channels in, *kernel)"
+    pairs = enumerate(zip(weights, wanted.values(), strict=True))
+    given = [require_array(f"weights[{index}]", array, weight.shape, layout) for index, (array, weight) in pairs]
+    return {name: array.reshape(1, len(array), -1) for name, array in zip(wanted, given, strict=True)}
 
 
 def draw_dense(weight: Weight, generators: list[Generator], precision: str = "float64") -> Dense:

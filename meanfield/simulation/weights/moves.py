@@ -117,8 +117,15 @@ def own_update(spec: Linear, error: Any, features: Any, setting: Setting) -> Any
     places = setting.samples * features.shape[3]
     if places == 1:  # the Gram matrix is a number, whatever the memory order of the errors
         return error * site_gram(spec, features, setting)[..., None]
-    rows = error.reshape(len(error), -1, places)
-    gram, explicit = own_update_operations(places, features.shape[1], spec.taps, rows.shape[1])
+    draws, channels, rows_of_sites, sites = error.shape
+    columns = rows_of_sites * sites // places
+    gram, explicit = own_update_operations(places, features.shape[1], spec.taps, channels * columns)
+    if gram <= explicit and setting.arrays.normals is None and error.strides[1] == error.itemsize:
+        # As errors of lazily revealed weights lie: channels innermost, which the product from the left leaves so.
+        by_column = error.reshape(draws, channels, columns, places).transpose(0, 2, 3, 1)
+        update = (site_gram(spec, features, setting)[:, None] @ by_column).transpose(0, 3, 1, 2)
+        return update.reshape(error.shape)
+    rows = error.reshape(draws, -1, places)
     if gram <= explicit:
         update = rows @ site_gram(spec, features, setting)
     else:
@@ -175,7 +182,8 @@ def _tied_updates(maps: list[Any], errors: list[Any], features: list[Any], setti
 def _by_use(moved: Any, rows_and_sites: tuple[int, ...], setting: Setting) -> list[Any]:
     """(D, C', r, uses, B S) as an array (D, C', r B, S) for every use, each in a piece of memory."""
     uses_first = setting.arrays.xp.ascontiguousarray(moved.transpose(3, 0, 1, 2, 4))
-    return list(uses_first.reshape(len(uses_first), *moved.shape[:2], *rows_and_sites))
+    shaped = uses_first.reshape(len(uses_first), *moved.shape[:2], *rows_and_sites)
+    return [shaped[use] for use in range(len(shaped))]
 
 
 def _side_by_side(parts: list[Any], setting: Setting) -> Any:

@@ -42,108 +42,88 @@ def evaluate(series, angle):
             value = x * later[place] - last[place] + series[term, place]
             last[place] = later[place]
             later[place] = value
-    return 0.5 * x * later - last + series[0]
+    for place in range(count):
+        later[place] = 0.5 * x * later[place] - last[place] + series[0, place]
+    return later
 
 
 @njit(cache=True)
-def feed_forward(angle, kernels, table, feature_variance, passed, fresh_share):
-    """Passing (2, 3), fresh (15), and the hidden units' variance and contraction; ``fresh_share`` is n over units."""
-    values = evaluate(table, angle)
-    passing = np.zeros((2, 3))
-    passing[0, 0], passing[1, 0] = passed, values[1]
-    fresh = np.empty(COUNT)
+def feed_forward(angle, same, apart, table, averages, passing, fresh):
+    """Fill ``passing`` (2, 3) and ``fresh`` (15), and return the hidden units' variance and contraction.
+
+    ``same`` and ``apart`` are k_1 of one token and of two; ``averages`` feature variance, passed of one token, and n
+    over the hidden units.
+    """
+    values, kernels = evaluate(table, angle), (same, apart)
+    passing[:] = 0.0
+    passing[0, 0], passing[1, 0] = averages[1], values[1]
     for place in range(COUNT):
-        fresh[place] = fresh_share * values[2 + place] * kernels[D13[place]] * kernels[D24[place]]
-    return passing, fresh, feature_variance, values[0]
+        fresh[place] = averages[2] * values[2 + place] * kernels[D13[place]] * kernels[D24[place]]
+    return averages[0], values[0]
 
 
 @njit(cache=True)
-def attention(angle, kernels, table, variance, others):
-    """The same of heads: ``variance`` s_1 of queries, keys and values of a token, ``others`` head size - 1."""
-    values = evaluate(table, angle)
-    apart = 2 * np.sin(angle / 2) ** 2  # 1 - correlation
-    step, correlations = kernels[0] - kernels[1], (1.0, 1.0 - apart)
-    passing, turned = np.empty((2, 3)), np.empty(2)
+def attention(angle, same, apart, table, variance, size, passing, fresh):
+    """The same of heads of this size, with ``variance`` s_1 of the queries, keys and values of a token."""
+    values, turned = evaluate(table, angle), np.empty(2)
+    away = 2 * np.sin(angle / 2) ** 2  # 1 - correlation
+    step, gain = same - apart, variance**2 * away
     for pair in range(2):
-        agreement, response = values[AGREEMENT + pair], variance * apart * values[RESPONSE + pair]
-        keys = variance * correlations[pair] * response
-        passing[pair, 0] = variance * apart * response
-        passing[pair, 1] = agreement + keys
-        passing[pair, 2] = 1 - agreement - keys
-        turned[pair] = variance**2 * apart * (kernels[pair] * apart + correlations[pair] * step)
-    fresh = np.empty(COUNT)
+        correlation, kernel = (1 - away, apart) if pair else (1.0, same)
+        response = gain * values[RESPONSE + pair]
+        share = values[AGREEMENT + pair] + correlation * response
+        passing[pair, 0], passing[pair, 1], passing[pair, 2] = away * response, share, 1 - share
+        turned[pair] = gain * (kernel * away + correlation * step)
     for place in range(COUNT):
         first, second = D13[place], D24[place]
         here, there = turned[first], turned[second]
-        products = values[PRODUCTS + place :: COUNT]
-        value = kernels[1] ** 2 + kernels[1] * step * (values[AGREEMENT + first] + values[AGREEMENT + second])
-        value += kernels[1] * (here * values[RESPONSE + first] + there * values[RESPONSE + second])
-        value += step * (step * products[0] + there * products[1] + here * products[2])
-        fresh[place] = value + here * there * (products[3] + (others + 1) * values[CHAIN + place])
-    agreement, spread = values[AGREEMENT], values[AGREEMENT] - values[AGREEMENT + 1]
-    return passing, fresh, variance * (1 - apart + agreement * apart), variance * spread
+        agreements = values[AGREEMENT + first] + values[AGREEMENT + second]
+        responses = here * values[RESPONSE + first] + there * values[RESPONSE + second]
+        value = apart * (apart + step * agreements + responses)
+        value += step * (step * values[PRODUCTS + place] + there * values[PRODUCTS + COUNT + place])
+        value += step * here * values[PRODUCTS + 2 * COUNT + place]
+        fresh[place] = value + here * there * (values[PRODUCTS + 3 * COUNT + place] + size * values[CHAIN + place])
+    agreement = values[AGREEMENT]
+    return variance * (1 - away + agreement * away), variance * (agreement - values[AGREEMENT + 1])
 
 
 @njit(cache=True)
-def through(moments, passing, shares, side):
-    """O of one side on moments by pattern; ``shares`` are `averages_over_two` of that side."""
-    averages, result = np.zeros((2, 2)), np.empty(COUNT)
+def through(moments, passing, shares, side, result):
+    """Fill O of one side on moments by pattern; ``shares`` are `averages_over_two` of that side."""
+    averages = np.zeros((2, 2))
     for place in range(COUNT):
         for others in range(2):
             averages[0, others] += shares[0, others, place] * moments[place]
             averages[1, others] += shares[1, others, place] * moments[place]
     for place in range(COUNT):
         pair, others = (D34[place], D12[place]) if side else (D12[place], D34[place])
-        own, same, apart = passing[pair]
-        result[place] = own * moments[place] + same * averages[0, others] + apart * averages[1, others]
-    return result
+        value = passing[pair, 0] * moments[place] + passing[pair, 1] * averages[0, others]
+        result[place] = value + passing[pair, 2] * averages[1, others]
 
 
 @njit(cache=True)
-def _between_pairs(kernels):
-    """k(p1, p3) k(p2, p4) by pattern."""
-    product = np.empty(COUNT)
+def join_moments(moments, kernels, passing, fresh, constants, before, shares, work):
+    """v behind z + a f(z), in place; ``work`` (4, 15) is written to, ``before`` divides what enters the branch."""
+    first, second, _, multiplier = constants
+    square, entering = multiplier**2, first / before
+    seed, one_side, other_side, both = work
     for place in range(COUNT):
-        product[place] = kernels[D13[place]] * kernels[D24[place]]
-    return product
+        seed[place] = entering * (moments[place] + kernels[D13[place]] * kernels[D24[place]])
+    through(seed, passing, shares[0], 0, one_side)
+    through(seed, passing, shares[1], 1, other_side)
+    through(one_side, passing, shares[1], 1, both)
+    for place in range(COUNT):
+        within = second * (entering * both[place] + fresh[place])
+        moments[place] += square * second * (one_side[place] + other_side[place] + square * within)
 
 
 @njit(cache=True)
-def joined(covariance, kernels, moments, inner, constants, shares, before):
-    """The state behind z + a f(z), for the inner map's four results and (s_1, s_2, r, a) in ``constants``."""
-    passing, fresh, feature_variance, contraction = inner
-    first, second, ratio, multiplier = constants
-    square = multiplier**2
-    hidden = _hidden_kernels(covariance, kernels, first, before)
-    feature = np.array([feature_variance, feature_variance - contraction * covariance[1] / covariance[0]])
-    added = np.empty(2)
-    for pair in range(2):
-        passed = passing[pair, 0] * hidden[pair] + passing[pair, 1] * hidden[0] + passing[pair, 2] * hidden[1]
-        added[pair] = ratio * feature[pair] + second * passed
-    seed = (moments + _between_pairs(kernels)) * (first / before)
-    one_side = through(seed, passing, shares[0], 0)
-    beside = one_side + through(seed, passing, shares[1], 1)
-    within = second**2 * (first / before * through(one_side, passing, shares[1], 1) + fresh)
-    grown = covariance + square * second * np.array([feature[0], feature[0] - feature[1]])
-    return grown, kernels + square * added, moments + square * second * beside + square**2 * within
+def scan(units, is_attention, tables, averages, block, normalised, shares, tokens):
+    """All units, one after the other, from white tokens.
 
-
-@njit(cache=True)
-def _hidden_kernels(covariance, kernels, first, before):
-    """k_1 of one token and of two."""
-    hidden = first * kernels
-    hidden[0] += covariance[0]
-    hidden[1] += covariance[0] - covariance[1]
-    return hidden / before
-
-
-@njit(cache=True)
-def scan(start, units, is_attention, tables, hidden, block, normalised, shares, tokens):
-    """All units, one after the other.
-
-    Args: start: (c_s, c_s - c_d); units: how many; is_attention: of the units of a block, (2,); tables: their series;
-    hidden: (2, 3): feature variance, passed and fresh share of an FFN, head size - 1 in the first place of attention;
-    block: (2, 4) constants (s_1, s_2, r, a); normalised: whether before the branch, and behind the join.
+    Args: units: how many; is_attention: of the units of a block, (2,); tables: their series; averages: (2, 3) as
+    `feed_forward` takes them, of attention the head size in the first place; block: (2, 4) constants (s_1, s_2, r, a);
+    normalised: whether before the branch, and behind the join.
 
     Returns: by unit: variance and c_s - c_d of the stream (units, 2), kernels (units, 2), the means E_same and E_apart
     of k k + v over one token above and one, or two, below (units, 2), passing (units, 2, 3), and what a token is
@@ -151,39 +131,45 @@ def scan(start, units, is_attention, tables, hidden, block, normalised, shares, 
     """
     covariances, kernel_rows, energies = np.empty((units, 2)), np.empty((units, 2)), np.empty((units, 2))
     passings, divisors = np.empty((units, 2, 3)), np.ones((units, 2))
-    covariance, kernels, moments = start.copy(), np.zeros(2), np.zeros(COUNT)
+    moments, fresh, work = np.zeros(COUNT), np.empty(COUNT), np.empty((4, COUNT))
+    size, step, same, apart = 1.0, 1.0, 0.0, 0.0
     for unit in range(units):
-        kind = unit % 2
-        angle = 2 * np.arcsin(np.sqrt(covariance[1] / covariance[0] / 2))
-        if normalised[0]:
-            divisors[unit, 0] = covariance[0]
-        seen = _hidden_kernels(covariance, kernels, block[kind, 0], divisors[unit, 0])
+        kind, passing = unit % 2, passings[unit]
+        first, second, ratio, multiplier = block[kind]
+        before = size if normalised[0] else 1.0
+        angle = 2 * np.arcsin(np.sqrt(step / size / 2))
+        k_same, k_apart = (size + first * same) / before, (size - step + first * apart) / before
         if is_attention[kind]:
-            inner = attention(angle, seen, tables[kind], block[kind, 0], hidden[kind, 0])
+            feature, contraction = attention(
+                angle, k_same, k_apart, tables[kind], first, averages[kind, 0], passing, fresh
+            )
         else:
-            inner = feed_forward(angle, seen, tables[kind], hidden[kind, 0], hidden[kind, 1], hidden[kind, 2])
-        covariance, kernels, moments = joined(
-            covariance, kernels, moments, inner, block[kind], shares, divisors[unit, 0]
-        )
-        if normalised[1]:
-            size = covariance[0]
-            divisors[unit, 1] = size
-            covariance, kernels, moments = covariance / size, kernels / size, moments / size**2
-        covariances[unit], kernel_rows[unit], passings[unit] = covariance, kernels, inner[0]
-        energies[unit] = _means(kernels, moments, tokens)
+            feature, contraction = feed_forward(angle, k_same, k_apart, tables[kind], averages[kind], passing, fresh)
+        join_moments(moments, (same, apart), passing, fresh, block[kind], before, shares, work)
+        square, lost = multiplier**2, contraction * step / size
+        (own, mixed, other), (own_pair, mixed_pair, other_pair) = passing
+        same += square * (ratio * feature + second * ((own + mixed) * k_same + other * k_apart))
+        carried = mixed_pair * k_same + (own_pair + other_pair) * k_apart
+        apart += square * (ratio * (feature - lost) + second * carried)
+        step += square * second * lost
+        size += square * second * feature
+        after = size if normalised[1] else 1.0
+        size, step, same, apart = size / after, step / after, same / after, apart / after
+        for place in range(COUNT):
+            moments[place] /= after**2
+        covariances[unit, 0], covariances[unit, 1] = size, step
+        kernel_rows[unit, 0], kernel_rows[unit, 1] = same, apart
+        divisors[unit, 0], divisors[unit, 1] = before, after
+        _means(same, apart, moments, tokens, energies[unit])
     return covariances, kernel_rows, energies, passings, divisors
 
 
 @njit(cache=True)
-def _means(kernels, moments, tokens):
-    """k(p, p') k(p, p'') + v(p, p; p', p'') averaged over p and p' = p'', and over p and p' != p''."""
-    same, apart = kernels
-    one = same**2 + moments[ALL_ONE]
-    result = np.empty(2)
-    result[0] = (one + (tokens - 1) * (apart**2 + moments[TWO_PAIRS])) / tokens
+def _means(same, apart, moments, tokens, result):
+    """Fill k(p, p') k(p, p'') + v(p, p; p', p'') averaged over p and p' = p'', and over p and p' != p''."""
+    result[0] = (same**2 + moments[ALL_ONE] + (tokens - 1) * (apart**2 + moments[TWO_PAIRS])) / tokens
     touching = 2 * same * apart + moments[THREE_ONE] + moments[ONE_THREE]
     result[1] = (touching + (tokens - 2) * (apart**2 + moments[PAIR_APART])) / tokens
-    return result
 
 
 @njit(cache=True)
@@ -193,12 +179,16 @@ def labels_down(top, passings, divisors, transported):
     ``transported`` (2,) is a^2 s_1 s_2 of the units of a block.
     """
     units = len(passings)
-    sums, here = np.empty((units, 2)), top.copy()
+    sums = np.empty((units, 2))
+    same, apart = top
     for unit in range(units - 1, -1, -1):
-        sums[unit] = here
-        here = here / divisors[unit, 1]
-        own, same, apart = passings[unit, :, 0], passings[unit, :, 1], passings[unit, :, 2]
+        sums[unit, 0], sums[unit, 1] = same, apart
+        same, apart = same / divisors[unit, 1], apart / divisors[unit, 1]
+        (own, to_same, to_apart), (own_pair, pair_to_same, pair_to_apart) = passings[unit]
         factor = transported[unit % 2] / divisors[unit, 0]
-        carried = np.array([own[0] * here[0] + np.sum(same * here), own[1] * here[1] + np.sum(apart * here)])
-        here = here + factor * carried
+        added = own * same + to_same * same + pair_to_same * apart
+        same, apart = (
+            same + factor * added,
+            apart + factor * (own_pair * apart + to_apart * same + pair_to_apart * apart),
+        )
     return sums

@@ -18,8 +18,8 @@ from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies
 from meanfield.theory.mean_field.inputs import white_product
 from meanfield.theory.mean_field.layers import gate_energies
-from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.theory.mean_field.profiles import mean_field_profiles
+from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.transformers.mean_field import refusal, stream_moments
 
 # The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
@@ -123,6 +123,4 @@ def _label_term(net: Sequential | TokenStream) -> Array:
         if why := refusal(net):
             raise ValueError(f"the label term of this {type(net).__name__} has no theory: {why}")
         return stream_moments(net).label_term
-    if net.is_pooled:
-        return pooled_label_term(net)
-    return mean_field_profiles(net)[1].mean(axis=1)
+    return (label_profiles(net) if net.is_pooled else mean_field_profiles(net)[1]).mean(axis=1)

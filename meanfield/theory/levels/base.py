@@ -90,8 +90,8 @@ class Level(ABC):
 
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
-    "batch and loss are predicted at level 'mean_field' of plain nets without pooling; this is level {level!r} of "
-    "{kind} with readout {readout!r}: leave them out"
+    "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
+    "this is level {level!r} of {kind} with readout {readout!r}: leave them out"
 )
 
 
@@ -103,17 +103,17 @@ class NetLevel(Level):
         "correlations": "correlations are those of the steps of a TiedLoop; nets have none: leave the option out",
         "pairs": OVERLAPS,
         "spread": OVERLAPS,
-        "by_site": "by_site is the label term's at level 'mean_field', for plain labels and squared loss, and there is "
-        "none under a pooled readout; level is {level!r}, readout {readout!r}: leave the option out",
+        "by_site": "by_site is the label term's at level 'mean_field', for plain labels and squared loss, where it is "
+        "predicted; level is {level!r}, readout {readout!r}: leave the option out",
         "batch": BATCHES,
         "loss": BATCHES,
     }
 
 
-def with_label_term(net: Sequential, log_overlap: Array, log_label: Array) -> dict[str, Array]:
-    """The overlap energy and, where the readout has it, the label term with its scale; with their logarithms."""
+def with_label_term(log_overlap: Array, log_label: Array | None) -> dict[str, Array]:
+    """The overlap energy and, where it is known, the label term with its scale; with their logarithms."""
     logs = {"overlap_energy": log_overlap}
-    if not net.is_pooled:
+    if log_label is not None:
         logs |= {"label_term": log_label, "label_learning_rate_scale": -0.5 * log_mean(log_label)}
     return with_logarithms(logs)
 

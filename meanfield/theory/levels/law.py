@@ -10,6 +10,7 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.theory.laws.plain import sum_of_minima
 from meanfield.theory.levels.base import NetLevel, Options, with_label_term
 from meanfield.theory.mean_field.profiles import mean_field_profiles
+from meanfield.theory.outputs.label_term import label_profiles, label_term_refusal
 
 
 class LawLevel(NetLevel):
@@ -27,11 +28,14 @@ class LawLevel(NetLevel):
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         channels, anchor = np.array(net.channels_by_layer), anchor_layer(net)
         law = sum_of_minima(channels[:-1] / channels[-1])
+        growth = np.log(law / law[anchor - 1])
         overlap, profile = mean_field_profiles(net, options.inputs, last=anchor)
-        at_anchor = overlap[-1], profile[-1].mean()
-        logs = [np.log(energy * law / law[anchor - 1]) for energy in at_anchor]
+        label = None if net.is_pooled else profile[-1]
+        if net.is_pooled and not label_term_refusal(net, options.inputs):
+            label = label_profiles(net, options.inputs)[anchor - 1]
+        log_label = None if label is None else np.log(label.mean()) + growth
         attrs = {"anchor_layer": anchor, "equal_layers": int(len(set(net.channels_by_layer)) == 1)}
-        return self.dataset(net, options, with_label_term(net, *logs), attrs)
+        return self.dataset(net, options, with_label_term(np.log(overlap[-1]) + growth, log_label), attrs)
 
 
 def anchor_layer(net: Sequential) -> int:

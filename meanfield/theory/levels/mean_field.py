@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -14,9 +15,10 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
 from meanfield.theory.levels.base import NetLevel, Options, log_mean, with_label_term
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
-from meanfield.theory.mean_field.outputs import correlated_term, few_outputs_term, label_covariance, output_error
 from meanfield.theory.mean_field.profiles import log_profiles, mean_field_profiles, require_floats
-from meanfield.theory.outputs.whole_update import whole_update
+from meanfield.theory.outputs.batch_terms import batch_output_term, label_covariance, output_error
+from meanfield.theory.outputs.label_term import correlated_term, label_term_refusal
+from meanfield.theory.outputs.whole_update import log_output_profiles, log_pooled_profiles, whole_update
 
 
 class MeanFieldLevel(NetLevel):
@@ -29,7 +31,7 @@ class MeanFieldLevel(NetLevel):
         return True
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
-        if net.is_pooled:
+        if net.is_pooled and label_term_refusal(net, options.inputs):
             return {"inputs"}
         batches = set() if net.has_skips else {"batch", "loss"}
         return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
@@ -43,26 +45,39 @@ class MeanFieldLevel(NetLevel):
         overlap, profile = log_profiles(net, options.inputs)
         if options.inputs is None and (sentence := thin_input_warning(net)):
             warnings.warn(sentence, PremiseWarning, stacklevel=3)
-        values = with_label_term(net, overlap, log_mean(profile))
-        values |= whole_update(net, options.inputs, profile, options.by_site)
+        label = log_pooled_profiles(net, options.inputs) if net.is_pooled else profile
+        output = log_output_profiles(net, options.inputs)
+        values = with_label_term(overlap, None if label is None else log_mean(label))
+        if label is not None and output is not None:
+            values |= whole_update(label, output)
         if options.by_site:
-            values["label_term_by_site"] = np.exp(profile)
+            values |= _by_site(label, output)
         return self.dataset(net, options, values)
 
 
+def _by_site(label: Array | None, output: Array | None) -> dict[str, Array]:
+    """What is known of the terms at every site, (L, S)."""
+    terms = {"label_term_by_site": label, "output_term_by_site": output}
+    known = {name: np.exp(logs) for name, logs in terms.items() if logs is not None}
+    if len(known) == len(terms):
+        known["update_energy_by_site"] = known["label_term_by_site"] + known["output_term_by_site"]
+    return known
+
+
 def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str) -> dict[str, Array]:
-    """Terms of plain nets under a batch's labels and a loss, those of the outputs where there is one site."""
+    """Terms of plain nets under a batch's labels and a loss, those of the outputs where they are known."""
     require_batch(batch, loss, inputs is not None)
     rho = batch.input_correlation
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
         overlap, profile = mean_field_profiles(net, inputs, correlation=rho)
-    label = profile.mean(axis=1)
+    own = replace(batch, labels="independent", label_mean=0.0)
+    label = _label_term(net, inputs, own) if net.is_pooled else profile.mean(axis=1)
     require_floats(net, overlap, label)
-    output = few_outputs_term(net, inputs, label, rho, loss)
+    output = batch_output_term(net, inputs, label, rho, loss)
     if loss == "cross_entropy":
         label = (net.outputs - 1) * label
     elif not batch.has_plain_labels:
-        label = correlated_term(net, inputs, rho, label_covariance(net, inputs, batch))
+        label = _label_term(net, inputs, batch)
     values = {
         "overlap_energy": overlap,
         "label_term": label,
@@ -78,3 +93,7 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
             "learning_rate_scale": update.mean() ** -0.5,
         }
     return values
+
+
+def _label_term(net: Sequential, inputs: Array | None, batch: Batch) -> Array:
+    return correlated_term(net, inputs, batch.input_correlation, label_covariance(net, inputs, batch))

@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
-from meanfield.nets.lattice import OUTSIDE, neighbours, reversed_neighbours
+from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.theory.mean_field.shifts import sum_over_stencil
 
 
@@ -45,21 +45,6 @@ class Transport(Protocol):
 
     def by_site(self, pairs: Array) -> Array:
         """Average over second sites and samples alone, by first site: (S,)."""
-
-    def within(self, pairs: Array) -> Array:
-        """What a sample shares with itself, per pair of its own sites."""
-
-    def pulled_back(self, pairs: Array) -> Array:
-        """(1/k) sum_Delta S_Delta^T A S_Delta of pairs within a sample: the adjoint of `diagonal`."""
-
-    def at_site(self, pairs: Array) -> Array:
-        """A(p, p), by site."""
-
-    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
-        """sum over samples i and their sites r, s of left(p; i r) form_i(r, s) right(p; i s), by first site p."""
-
-    def moved(self, values: Array) -> Array:
-        """Pk v / k of values by first site."""
 
 
 @dataclass(frozen=True)
@@ -88,38 +73,13 @@ class SitePairs(_OfNet):
         return pairs.transpose(2, 3, 0, 1)
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
-        return both_sides(self.at_site(pairs))
+        return both_sides(np.einsum("bpbp->bp", pairs))
 
     def mean(self, pairs: Array) -> float:
         return float(pairs.mean())
 
     def by_site(self, pairs: Array) -> Array:
         return np.asarray(pairs.mean(axis=(0, 2, 3)))
-
-    def within(self, pairs: Array) -> Array:
-        return np.einsum("bpbr->bpr", pairs)
-
-    def pulled_back(self, pairs: Array) -> Array:
-        table = reversed_neighbours(*self.lattice)
-        total = np.zeros_like(pairs)
-        for shift in table:
-            shifted = pairs[:, shift][:, :, shift]
-            shifted[:, shift == OUTSIDE] = 0.0
-            shifted[:, :, shift == OUTSIDE] = 0.0
-            total += shifted
-        return total / len(table)
-
-    def at_site(self, pairs: Array) -> Array:
-        return np.einsum("bpbp->bp", pairs)
-
-    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
-        samples, sites = self.net.inputs, self.net.sites
-        first, second = (pairs.transpose(2, 0, 1, 3).reshape(samples, -1, sites) for pairs in (left, right))
-        return np.vecdot(first @ form, second).sum(axis=0).reshape(samples, sites)
-
-    def moved(self, values: Array) -> Array:
-        table = neighbours(*self.lattice)
-        return np.asarray(np.where(table == OUTSIDE, 0.0, values[:, table]).sum(axis=1) / self.net.taps)
 
     def _averaged(self, pairs: Array, *sides: int) -> Array:
         """(1/k) times the sum over the stencil, these sides of the pairs stepping together."""
@@ -163,26 +123,6 @@ class Displacements(_OfNet):
 
     def by_site(self, pairs: Array) -> Array:
         return np.full(self.net.sites, self.mean(pairs))
-
-    def within(self, pairs: Array) -> Array:
-        return np.asarray(pairs[0])
-
-    def pulled_back(self, pairs: Array) -> Array:
-        return pairs
-
-    def at_site(self, pairs: Array) -> Array:
-        return np.asarray(pairs[0, 0])
-
-    def bilinear(self, left: Array, form: Array, right: Array) -> Array:
-        """By Fourier transforms, as on a torus the sums are convolutions; one number, the same at every site."""
-        grid, axes = self.net.grid, tuple(range(1, 1 + len(self.net.grid)))
-        first, second = (np.fft.rfftn(pairs.reshape(-1, *grid), axes=axes) for pairs in (left, right))
-        samples = np.array([1.0, self.net.inputs - 1.0])[: len(left)]
-        spectrum = np.tensordot(samples, first.conj() * second, 1)[None]
-        return np.asarray(np.vdot(np.fft.irfftn(spectrum, grid, axes=axes), form))
-
-    def moved(self, values: Array) -> Array:
-        return values
 
     @cached_property
     def _opposite(self) -> Any:

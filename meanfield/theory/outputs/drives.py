@@ -54,8 +54,8 @@ class Change:
 class Drive(Protocol):
     """A readout's mu, from the top down, and what it does to changes."""
 
-    def top(self, layer: LayerAverages) -> tuple[Array, Array]:
-        """C and mu of the last layer."""
+    def top(self) -> Array:
+        """mu of the last layer."""
 
     def square(self, layer: LayerAverages, along: Array) -> Array:
         """E[s'(p) H(p) s'(r) H(r)] over pairs."""
@@ -74,13 +74,10 @@ class ConvolutionDrive:
     architecture: Sequential
     points: Points
 
-    def top(self, layer: LayerAverages) -> tuple[Array, Array]:
+    def top(self) -> Array:
         net, points = self.architecture, self.points
-        scale = net.head_variance * net.taps
-        places = net.sites * net.inputs
-        outputs = scale * net.channels_by_layer[-1] * points.diagonal(layer.product)
-        errors = scale / (net.outputs * places**2) * points.pulled_back(outputs)
-        return errors, scale / places * points.moved_back(points.constant(1.0))
+        scale = net.head_variance * net.taps / (net.sites * net.inputs)
+        return scale * points.moved_back(points.constant(1.0))
 
     def square(self, layer: LayerAverages, along: Array) -> Array:
         return along * self.points.second(along) * layer.product
@@ -99,11 +96,8 @@ class LinearPooledDrive:
     architecture: Sequential
     points: Points
 
-    def top(self, layer: LayerAverages) -> tuple[Array, Array]:
-        net, points = self.architecture, self.points
-        scale = net.head_variance / (net.inputs * net.sites**2)
-        sample = scale * points.within_samples()
-        return pooled_errors(net, points, layer), sample
+    def top(self) -> Array:
+        return pooled_top(self.architecture, self.points)
 
     def square(self, layer: LayerAverages, along: Array) -> Array:
         points = self.points
@@ -117,12 +111,9 @@ class LinearPooledDrive:
         return weighted_change(self.architecture, self.points, layer, weight, with_z)
 
 
-def pooled_errors(architecture: Sequential, points: Points, layer: LayerAverages) -> Array:
-    """C_L of a pooled readout, s_h^2 n_L / (M B^2 S^2) times the mean of xx over the sites of both samples."""
-    net = architecture
-    scale = net.head_variance**2 * net.channels_by_layer[-1] / (net.outputs * (net.inputs * net.sites) ** 2)
-    mean = points.within_samples() / net.sites
-    return scale * points.product(points.product(mean, layer.product), mean)
+def pooled_top(architecture: Sequential, points: Points) -> Array:
+    """mu_L of a pooled readout, s_h / (B S^2) between points of one sample."""
+    return architecture.head_variance / (architecture.inputs * architecture.sites**2) * points.within_samples()
 
 
 def weighted_change(

@@ -24,21 +24,26 @@ outputs,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field.inputs import input_products
-from meanfield.theory.outputs.drives import ConvolutionDrive, Drive, LayerAverages, LinearPooledDrive
-from meanfield.theory.outputs.points import EveryPair, Exchangeable, Points
+from meanfield.theory.mean_field.softmax import mean_square_probability
+from meanfield.theory.outputs.batch_points import (
+    Forward,
+    batch_points,
+    errors_below,
+    forward_layers,
+    output_covariance,
+)
+from meanfield.theory.outputs.drives import ConvolutionDrive, Drive, LinearPooledDrive
+from meanfield.theory.outputs.exchangeable import Exchangeable
+from meanfield.theory.outputs.independent_errors import driven_terms, factor_below
+from meanfield.theory.outputs.points import Points
 from meanfield.theory.outputs.pooled_drive import PooledDrive
-
-# Square arrays over pairs of points that a layer's recursion holds at once, beside one for every layer.
-WORKING_ARRAYS = 24
 
 
 def output_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
@@ -46,10 +51,14 @@ def output_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Ar
     return output_profiles(architecture, inputs).mean(axis=1)
 
 
-def output_profiles(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+def output_profiles(
+    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
+) -> Array:
     """The output term of layers 1 .. L at every site, the mean over samples, at learning rate 1: (L, S).
 
-    Relative corrections are of the order L^2 / n at any number of outputs.
+    Relative corrections are of the order L^2 / n at any number of outputs. Inputs that are drawn have this
+    ``correlation`` between samples. Under the ``loss`` "cross_entropy", of one softmax, errors are C (p - 1/C) for z:
+    of mean square C^2 E p_t^2 - 1 for E z^2, and along z by the mean slope C E[p_t (1 - p_t)].
 
     Raises:
         ValueError: a net or an input whose averages do not close, saying why.
@@ -57,43 +66,46 @@ def output_profiles(architecture: Sequential, inputs: ArrayLike | None = None) -
 
     Source: docs/theory.md section 18.
     """
-    if why := output_term_refusal(architecture, inputs):
+    if why := output_term_refusal(architecture, inputs, correlation, loss):
         raise ValueError(why)
-    points, product = _points(architecture, inputs)
-    drive = _drive(architecture, points)
-    errors = _errors(architecture, points, drive, product)
-    terms = [points.by_site(term) for term in _terms(architecture, points, drive, product, errors)]
+    points, product = batch_points(architecture, inputs, correlation)
+    drive, layers = _drive(architecture, points), list(forward_layers(architecture, points, product))
+    outputs = output_covariance(architecture, points, layers[-1].averages)
+    slope = 1.0
+    if loss == "cross_entropy":
+        square = mean_square_probability(architecture.outputs, float(outputs.flat[0]))
+        slope = 1 - architecture.outputs * square
+        outputs = np.full_like(outputs, architecture.outputs**2 * square - 1)
+    along = _along(architecture, drive, layers, slope)
+    driven = [drive.square(layer.averages, each) for layer, each in zip(layers, along, strict=True)]
+    fresh = driven_terms(architecture, points, layers, errors_below(architecture, points, outputs), driven)
+    coherent = _coherent_terms(architecture, points, drive, layers, along)
+    terms = [points.by_site(first + second) for first, second in zip(fresh, coherent, strict=True)]
     return np.broadcast_to(terms, (architecture.depth, architecture.sites))
 
 
-def output_term_refusal(architecture: Sequential, inputs: ArrayLike | None = None) -> str:
+def output_term_refusal(
+    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
+) -> str:
     """Why `output_term` does not serve this net with this input, and what to take; empty if it does."""
     given = f"this is a {type(architecture).__name__} of activation {architecture.activation!r}"
     if architecture.has_skips:
         return f"the output term is predicted for plain nets; {given}, whose gates remember: draw it with `simulate`"
     if architecture.sigma.triple is None:
         return f"the output term is predicted for 'relu' and 'linear'; {given}: draw it with `simulate`"
-    alike = inputs is None and architecture.padding == "circular"
+    if loss == "cross_entropy" and architecture.inputs * architecture.output_units > architecture.outputs:
+        return (
+            "under cross-entropy the output term is predicted for one softmax, as several are correlated; "
+            f"{given} with {architecture.inputs} sample(s): draw it with `simulate`"
+        )
+    alike = inputs is None and architecture.padding == "circular" and not correlation
     if architecture.is_pooled and architecture.activation != "linear" and not alike:
         return (
             "under a pooled readout a gate meets the features of all sites, and averages over four sites close only "
-            "where all sites are alike (circular padding, the net's own inputs) or in linear nets; "
+            "in linear nets or where all sites are alike (circular padding, independent samples of the net's law); "
             f"{given}, padding {architecture.padding!r}: take readout='convolution', or draw it with `simulate`"
         )
     return ""
-
-
-def _points(architecture: Sequential, inputs: ArrayLike | None) -> tuple[Points, Array]:
-    """The leanest representation of the batch's points, and E[s(x) s(x')] of the input over pairs of them."""
-    _, product = input_products(architecture, inputs)
-    if inputs is None and architecture.padding == "circular":
-        across = product[-1, -1] if product.size > 1 else 0.0
-        return Exchangeable(architecture.inputs, architecture.sites), np.array([product[0, 0], across, across])
-    count = architecture.inputs * architecture.sites
-    needed = (architecture.depth + WORKING_ARRAYS) * NUMBER_BYTES * count**2
-    require_bytes(needed, "the output term over all pairs of sites", "grid, samples or depth")
-    odd = all(taps % 2 for taps in architecture.kernel)
-    return EveryPair(architecture, inputs is None and odd), product.reshape(count, count)
 
 
 def _drive(architecture: Sequential, points: Points) -> Drive:
@@ -104,58 +116,23 @@ def _drive(architecture: Sequential, points: Points) -> Drive:
     return LinearPooledDrive(architecture, points)
 
 
-def _forward(net: Sequential, points: Points, product: Array) -> Iterator[tuple[Array, Array]]:
-    """sum_D S_D xx S_D^T / k below layers 1 .. L, and their covariance c."""
-    for layer in net.layers:
-        carried = points.diagonal(product)
-        covariance = layer.variance_factor / net.sigma.gain * carried
-        yield carried, covariance
-        product = net.sigma.product(*points.variances(covariance), covariance)
+def _along(net: Sequential, drive: Drive, layers: Sequence[Forward], slope: float) -> list[Array]:
+    """mu of layers 1 .. L, for errors that rise with the outputs by ``slope``."""
+    along = [slope * drive.top()]
+    for place in range(len(layers) - 1, 0, -1):
+        along.append(factor_below(net, place) * drive.below(layers[place].averages, along[-1]))
+    return along[::-1]
 
 
-def _errors(net: Sequential, points: Points, drive: Drive, product: Array) -> list[tuple[Array, Array]]:
-    """C and mu of layers L .. 1, the top one first: a list to pop from."""
-    covariances = [covariance for _, covariance in _forward(net, points, product)]
-    layer = LayerAverages.at(net, points, covariances.pop())
-    errors = [drive.top(layer)]
-    while covariances:
-        place = len(covariances)
-        variance, along = errors[-1]
-        factor = net.layers[place].variance_factor * net.channels_by_layer[place + 1]
-        factor /= net.sigma.gain * net.channels_by_layer[place]
-        arriving = factor * points.pulled_back(variance * layer.gate + drive.square(layer, along))
-        errors.append((arriving, factor * drive.below(layer, along)))
-        layer = LayerAverages.at(net, points, covariances.pop())
-    return errors
-
-
-def _terms(
-    net: Sequential, points: Points, drive: Drive, product: Array, errors: list[tuple[Array, Array]]
+def _coherent_terms(
+    net: Sequential, points: Points, drive: Drive, layers: Sequence[Forward], along: Sequence[Array]
 ) -> Iterator[Array]:
-    """The output term of every layer by point, with K, Y and R carried up beside it; ``errors`` are used up."""
-    gain = net.sigma.gain
-    energy, with_z, gated_kernel = points.constant(0.0), np.zeros_like(product), np.zeros_like(product)
-    for place, (carried, covariance) in enumerate(_forward(net, points, product)):
-        kernel = net.layers[place].variance_factor / gain * points.diagonal(gated_kernel)
-        kernel = kernel + net.channels_by_layer[place] * net.taps * carried
-        layer = LayerAverages.at(net, points, covariance)
-        variance, along = errors.pop()
-        change = drive.change(layer, along, kernel, with_z)
-        fresh, gated_fresh = _fresh_energies(net, points, layer, kernel, variance)
-        yield energy + change.energy + fresh
-        gated_kernel = layer.gate * kernel
-        if errors:
-            factor = net.layers[place + 1].variance_factor / gain
-            energy = factor * points.moved(gain * energy + change.gated_energy + gated_fresh)
+    """What m + w adds to the output term of every layer by point, with R carried up beside its part of Y."""
+    energy, with_z, gain = points.constant(0.0), np.zeros_like(layers[0].kernel), net.sigma.gain
+    for place, ((averages, kernel), drives) in enumerate(zip(layers, along, strict=True), start=1):
+        change = drive.change(averages, drives, kernel, with_z)
+        yield energy + change.energy
+        if place < len(layers):
+            factor = net.layers[place].variance_factor / gain
+            energy = factor * points.moved(gain * energy + change.gated_energy)
             with_z = factor * points.diagonal(change.gated_with_features)
-
-
-def _fresh_energies(
-    net: Sequential, points: Points, layer: LayerAverages, kernel: Array, errors: Array
-) -> tuple[Array, Array]:
-    """What v drives, sum_rs K(p, r) K(p, s) C(r, s) g(r, s), and the same with s'(p)^2 in the average."""
-    alone, shared = net.sigma.triple or (0.0, 0.0)
-    both = points.product(kernel, errors)
-    fresh = points.contracted(points.product(kernel, errors * layer.gate), kernel)
-    gated = alone * points.contracted(both, kernel) + shared * fresh
-    return fresh, gated + 2 * shared * points.contracted(both, layer.gate * kernel)

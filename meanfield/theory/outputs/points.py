@@ -1,9 +1,7 @@
-"""Functions of two points of a batch, and the sums over points that the output term takes of them.
+"""Functions of two points of a batch, and the sums over points that label and output term take of them.
 
 A point is a sample and a site of its grid; N = samples x sites. `EveryPair` keeps N x N numbers and serves any input
-and padding. `Exchangeable` keeps three: on a circular grid the default input, white over sites and samples, makes
-all points alike, whatever the stencil, as the covariance at a displacement is made of that at the same displacement in
-the layer below.
+and padding. `meanfield.theory.outputs.exchangeable` keeps four, where all points are alike.
 """
 
 from __future__ import annotations
@@ -55,60 +53,11 @@ class Points(Protocol):
     def within_samples(self) -> Array:
         """1 for points of one sample, else 0."""
 
+    def labels(self, covariance: Array, everywhere: bool) -> Array:
+        """E y y' of labels of this covariance between samples, (B, B, S or 1), at the same site or ``everywhere``."""
+
     def by_site(self, values: Array) -> Array:
         """The mean of values over samples, broadcastable to sites."""
-
-
-@dataclass(frozen=True)
-class Exchangeable:
-    """Points of samples and sites that are all alike: pairs are arrays (3,), values (1,).
-
-    The three are A of a point with itself, with another point of its sample, and with one of another sample. Such
-    matrices share their eigenvectors: what sums to zero over a sample, what sums to zero over samples, and the rest.
-    """
-
-    inputs: int
-    sites: int
-
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        return pairs[:1], pairs[:1]
-
-    def product(self, left: Array, right: Array) -> Array:
-        return self._pairs(self._eigenvalues(left) * self._eigenvalues(right))
-
-    def quotient(self, left: Array, right: Array) -> Array:
-        """The left matrix times the inverse of the right one."""
-        return self._pairs(self._eigenvalues(left) / self._eigenvalues(right))
-
-    def contracted(self, left: Array, right: Array) -> Array:
-        return np.asarray(self.counts @ (left * right))[None]
-
-    def diagonal(self, pairs: Array) -> Array:
-        return pairs
-
-    pulled_back = moved = moved_back = second = transpose = by_site = diagonal
-
-    def constant(self, value: float) -> Array:
-        return np.array([value])
-
-    def within_samples(self) -> Array:
-        return np.array([1.0, 1.0, 0.0])
-
-    @property
-    def counts(self) -> Array:
-        """How many points are the same, in the same sample and in others."""
-        return np.array([1.0, self.sites - 1.0, (self.inputs - 1.0) * self.sites])
-
-    def _eigenvalues(self, pairs: Array) -> Array:
-        same, sample, across_samples = pairs * self.counts
-        across = across_samples / max(self.inputs - 1, 1)
-        return np.array([pairs[0] - pairs[1], same + sample - across, same + sample + across_samples])
-
-    def _pairs(self, eigenvalues: Array) -> Array:
-        within, between, uniform = eigenvalues
-        across_samples = (uniform - between) / (self.inputs * self.sites)
-        sample = (between - within) / self.sites + across_samples
-        return np.array([within + sample, sample, across_samples])
 
 
 @dataclass(frozen=True)
@@ -169,6 +118,13 @@ class EveryPair:
     def within_samples(self) -> Array:
         sites = self.architecture.sites
         return np.asarray(np.kron(np.eye(self.architecture.inputs), np.ones((sites, sites))), dtype=np.float64)
+
+    def labels(self, covariance: Array, everywhere: bool) -> Array:
+        sites = self.architecture.sites
+        shared = np.ones((sites, sites)) if everywhere else np.eye(sites)
+        return np.einsum("ijp,pr->ipjr", np.broadcast_to(covariance, (*covariance.shape[:2], sites)), shared).reshape(
+            self.count, self.count
+        )
 
     def by_site(self, values: Array) -> Array:
         return np.asarray(values.reshape(self.architecture.inputs, self.architecture.sites).mean(axis=0))

@@ -13,8 +13,8 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
-from meanfield.theory.outputs.drives import Change, LayerAverages, pooled_errors
-from meanfield.theory.outputs.points import Exchangeable
+from meanfield.theory.outputs.drives import Change, LayerAverages, pooled_top
+from meanfield.theory.outputs.exchangeable import Exchangeable
 from meanfield.theory.outputs.site_sums import OWN, SIBLING, Polynomial, SiteSums
 
 FEATURE, GATE, Z = "feature", "gate", "z"
@@ -22,26 +22,25 @@ FEATURE, GATE, Z = "feature", "gate", "z"
 
 @dataclass(frozen=True)
 class PooledDrive:
-    """A pooled readout over exchangeable points: mu over pairs, 0 between samples."""
+    """A pooled readout over exchangeable points of independent samples: mu over pairs, 0 between samples."""
 
     architecture: Sequential
     points: Exchangeable
 
-    def top(self, layer: LayerAverages) -> tuple[Array, Array]:
-        net = self.architecture
-        along = net.head_variance / (net.inputs * net.sites**2) * self.points.within_samples()
-        return pooled_errors(net, self.points, layer), along
+    def top(self) -> Array:
+        return pooled_top(self.architecture, self.points)
 
     def square(self, layer: LayerAverages, along: Array) -> Array:
         sums = SiteSums(layer.covariance, self.points.sites)
         own, sibling = _driven(along, OWN), _driven(along, SIBLING)
         there = sums.given(own)
-        return np.array([sums.mean(own, own), sums.mean(own, sibling), sums.weights @ there**2])
+        other = float(sums.weights @ there**2)
+        return np.array([sums.mean(own, own), sums.mean(own, sibling), other, other])
 
     def below(self, layer: LayerAverages, along: Array) -> Array:
         """E[d(s' H)/dz]: gates on both sides, and on a point itself what it meets where its gate opens."""
         meets = (self.points.sites - 1) * along[1] * (layer.product - layer.covariance * layer.gate)[1]
-        opening = np.array([meets / layer.covariance[0], 0.0, 0.0])
+        opening = np.array([meets / layer.covariance[0], 0.0, 0.0, 0.0])
         return along * layer.gate + opening
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> Change:
@@ -66,7 +65,8 @@ class PooledDrive:
         beyond = sums.given(own, gate) * sums.given(feature) + sums.given(gate) * (
             sums.given(from_others, feature) + (count - 1) * sums.given(from_others) * sums.given(feature)
         )
-        pairs = np.array([with_feature(feature), with_feature(sibling), sums.weights @ beyond])
+        other = float(sums.weights @ beyond)
+        pairs = np.array([with_feature(feature), with_feature(sibling), other, other])
         return Change(energy() - along_z, energy(gate) - self.architecture.sigma.gain * along_z, pairs)
 
 

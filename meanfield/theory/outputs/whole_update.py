@@ -1,7 +1,8 @@
-"""The whole update S = A + B of plain nets at leading order in 1/channels, in logarithms."""
+"""Label term, output term and the whole update S = A + B at leading order in 1/channels, in logarithms."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,61 +11,50 @@ from scipy.special import logsumexp
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.levels.base import log_mean, with_logarithms
-from meanfield.theory.mean_field.pooled_labels import pooled_label_term
 from meanfield.theory.mean_field.profiles import powers_of_variance
+from meanfield.theory.outputs.label_term import label_profiles, label_term_refusal
 from meanfield.theory.outputs.output_term import output_profiles, output_term_refusal
 
+Profiles = Callable[[Sequential, Array | None], Array]
 
-def whole_update(architecture: Sequential, inputs: Array | None, log_label: Array, by_site: bool) -> dict[str, Array]:
-    """A_l, S_l = A_l + B_l, Sbar and eta* with their logarithms; nothing where the output term is not predicted.
 
-    Under a pooled readout B_l is that of docs/theory.md section 9.
-
-    Args:
-        log_label: ln of the label term at every site, (L, S), of a convolutional readout.
-        by_site: whether to add output term and update energy at every site.
-    """
-    log_output = log_output_profiles(architecture, inputs)
-    if log_output is None:
-        return {}
-    output = log_mean(log_output)
-    label = log_pooled_label_term(architecture, inputs) if architecture.is_pooled else log_mean(log_label)
-    update = np.logaddexp(label, output)
+def whole_update(log_label: Array, log_output: Array) -> dict[str, Array]:
+    """A_l, S_l = A_l + B_l, Sbar and eta* with their logarithms, from those of both terms at every site, (L, S)."""
+    update = np.logaddexp(log_mean(log_label), log_mean(log_output))
     mean = log_mean(update)
-    logs = {"output_term": output, "update_energy": update, "mean_update_energy": mean}
-    values = with_logarithms(logs | {"learning_rate_scale": -0.5 * mean})
-    if by_site:
-        values["output_term_by_site"] = np.exp(log_output)
-        values["update_energy_by_site"] = np.exp(np.logaddexp(log_label, log_output))
-    return values
+    logs = {"output_term": log_mean(log_output), "update_energy": update, "mean_update_energy": mean}
+    return with_logarithms(logs | {"learning_rate_scale": -0.5 * mean})
 
 
-def log_output_profiles(architecture: Sequential, inputs: Array | None) -> Array | None:
-    """ln of the output term of layers 1 .. L at every site, (L, S); None where it is not predicted.
-
-    That is for nets that `output_term_refusal` names, where the term leaves the range of floats, and where it takes
-    more memory than the machine has, as it holds more than the label term. Weights of f times the fan-in rule's
-    variance change it by a power of f: that of the label term, and that of z_out^2.
-    """
-    if output_term_refusal(architecture, inputs):
+def log_pooled_profiles(net: Sequential, inputs: Array | None) -> Array | None:
+    """ln of the label term under a pooled readout at every site, (L, S); None where it is not predicted."""
+    if label_term_refusal(net, inputs):
         return None
-    rule = replace(architecture, weight_variance=None)  # type: ignore[type-var]
+    return _log_profiles(net, inputs, label_profiles, 0)
+
+
+def log_output_profiles(net: Sequential, inputs: Array | None) -> Array | None:
+    """ln of the output term of layers 1 .. L at every site, (L, S); None where it is not predicted."""
+    if output_term_refusal(net, inputs):
+        return None
+    own = net.depth + (net.head == "he") - (inputs is None and net.input_law == "normalised")
+    return _log_profiles(net, inputs, output_profiles, own)
+
+
+def _log_profiles(net: Sequential, inputs: Array | None, profiles: Profiles, power: int) -> Array | None:
+    """ln of these profiles; None where they leave the range of floats, or take more memory than the machine has.
+
+    With homogeneous activations, weights of f times the fan-in rule's variance change a term by a power of f: that of
+    the label term and, for outputs, that of z_out^2, the ``power`` beside.
+    """
+    by_powers = net.sigma.homogeneous
+    rule = replace(net, weight_variance=None) if by_powers else net  # type: ignore[type-var]
     try:
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            logs = np.log(output_profiles(rule, inputs))
+            logs = np.log(profiles(rule, inputs))
     except MemoryError:
         return None
     if not np.isfinite(logsumexp(logs, axis=1)).all():
         return None
-    outputs = architecture.depth + (architecture.head == "he")
-    outputs -= inputs is None and architecture.input_law == "normalised"
-    powers = powers_of_variance(architecture, inputs)[1] + outputs
-    return np.asarray(logs + np.log(architecture.variance_factor) * powers[:, None])
-
-
-def log_pooled_label_term(architecture: Sequential, inputs: Array | None) -> Array:
-    """ln of the label term under a pooled readout, for nets that `pooled_theory_refusal` does not name: (L,)."""
-    rule = replace(architecture, weight_variance=None)  # type: ignore[type-var]
-    powers = powers_of_variance(architecture, inputs)[1]
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(pooled_label_term(rule, inputs)) + np.log(architecture.variance_factor) * powers)
+    powers = powers_of_variance(net, inputs)[1] + power if by_powers else np.zeros(net.depth)
+    return np.asarray(logs + np.log(net.variance_factor) * powers[:, None])

@@ -126,19 +126,24 @@ class _Tokens:
 def _pointwise(sigma: Activation, variance: float, angle: float) -> Array:
     tokens = _Tokens(sigma, variance, angle)
     fresh = [tokens.mean(pattern, "gggg") for pattern in PATTERNS]
-    one, two = (0, 0), (0, 1)
-    start = [tokens.mean(one, "ff"), tokens.mean(one, "gg"), tokens.half_square_difference(), tokens.mean(two, "gg")]
+    same, apart = (0, 0), (0, 1)
+    start = [
+        tokens.mean(same, "ff"),
+        tokens.mean(same, "gg"),
+        tokens.half_square_difference(),
+        tokens.mean(apart, "gg"),
+    ]
     return np.array([*start, *fresh])
 
 
 def _gated(sigma: Activation, variance: float, angle: float) -> Array:
     tokens = _Tokens(sigma, variance, angle)
-    one, two, rho = (0, 0), (0, 1), variance * tokens.correlation
-    passed = [variance * tokens.mean(one, "gg") + tokens.mean(one, "ff"), rho * tokens.mean(two, "gg")]
-    passed[1] += tokens.mean(two, "ff")
-    contraction = variance * (tokens.mean(one, "ff") + tokens.correlation * tokens.half_square_difference())
+    same, apart, rho = (0, 0), (0, 1), variance * tokens.correlation
+    passed = [variance * tokens.mean(same, "gg") + tokens.mean(same, "ff"), rho * tokens.mean(apart, "gg")]
+    passed[1] += tokens.mean(apart, "ff")
+    contraction = variance * (tokens.mean(same, "ff") + tokens.correlation * tokens.half_square_difference())
     fresh = [_gated_fresh(tokens, pattern, variance) for pattern in PATTERNS]
-    return np.array([variance * tokens.mean(one, "ff"), passed[0], contraction, passed[1], *fresh])
+    return np.array([variance * tokens.mean(same, "ff"), passed[0], contraction, passed[1], *fresh])
 
 
 def _gated_fresh(tokens: _Tokens, pattern: Sequence[int], variance: float) -> float:

@@ -37,7 +37,7 @@ class StreamMoments:
 def refusal(net: TokenStream) -> str:
     """Why the recursion does not serve a net, in one sentence; empty if it does."""
     attention = next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
-    if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks show it, and are made sooner than a million
+    if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks tell; a list of all of them takes minutes to make
         return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
     if net.inputs > 1:
         return f"the net has {net.inputs} samples, and the recursion follows the tokens of one; take inputs=1"
@@ -60,7 +60,6 @@ def stream_moments(net: TokenStream) -> StreamMoments:
     shares = np.array([averages_over_two(tokens, side) for side in (0, 1)])
     block = np.array([reading.constants for reading in readings])
     covariances, kernels, energies, passings, divisors = scan(
-        np.ones(2),
         units,
         np.array([reading.attends for reading in readings]),
         tuple(reading.table for reading in readings),
@@ -122,7 +121,7 @@ def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
     constants = (below, above, units / width, unit.multiplier)
     if isinstance(inner, Attention):
         table = uniform_averages(tokens) if inner.scale == "inverse" else softmax_averages(tokens, below**2)
-        return _Reading(True, table, (units / inner.heads - 1, 0.0, 0.0), constants)
+        return _Reading(True, table, (units / inner.heads, 0.0, 0.0), constants)
     assert isinstance(inner, Pointwise | Gate)
     averages = hidden_averages(inner, below)
     return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)

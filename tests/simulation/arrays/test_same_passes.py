@@ -11,7 +11,7 @@ from meanfield.simulation.arrays.resolve import arrays_of
 from meanfield.simulation.kernels import patches
 from meanfield.simulation.measures import overlap_methods
 from tests.draws import given_draw
-from tests.strategies import architectures
+from tests.strategies import architectures, transformers
 
 # Rounding relative to the largest element: a few hundred operations deep.
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
@@ -23,6 +23,10 @@ NETS = {
     "conv, probe": mf.ConvNet(depth=3, channels=12, grid=(12,), kernel=(3,), outputs=2),
     "conv, zero padding": mf.ConvNet(
         depth=3, channels=(10, 4, 9), grid=(4, 4), kernel=(2, 3), padding="zero", readout="convolution", inputs=2
+    ),
+    "transformer": mf.Transformer(depth=2, width=36, heads=3, tokens=4, rotary=True, readout="last"),
+    "transformer, tied": mf.Transformer(
+        depth=2, width=36, tokens=4, causal=True, activation="swiglu", tied=True, readout="last"
     ),
     "residual": mf.ResidualMLP(depth=3, width=140, block_depth=2, scaling="multiplier_linear", stem=1),
 }
@@ -40,7 +44,7 @@ def assert_close(ours, theirs, precision):
 
 @pytest.mark.parametrize("precision", ROUNDING)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
-@given(net=architectures(), seed=st.integers(0, 2**31))
+@given(net=st.one_of(architectures(), transformers()), seed=st.integers(0, 2**31))
 def test_one_step_of_given_weights(cupy, precision, net, seed):
     given_numbers = given_draw(net, seed)
     for here, there in zip(

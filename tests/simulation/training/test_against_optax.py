@@ -146,7 +146,7 @@ def test_data_that_do_not_fit_the_net_are_refused():
 
 def test_single_precision_follows_double():
     net, loss, inputs, targets = problem("conv_net", "cross_entropy")
-    found = []
+    by_precision = []
     for arrays in (NUMPY, on_numpy("float32")):
         data = given_data(net, inputs, targets, loss, arrays)
         weights = drawn_weights(net, 0, range(2), arrays)
@@ -156,8 +156,8 @@ def test_single_precision_follows_double():
         for _ in range(3):
             training.step()
         assert all(str(values.dtype) == arrays.precision for values in training.weights.values())
-        found.append(training.losses())
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+        by_precision.append(training.losses())
+    np.testing.assert_allclose(by_precision[1], by_precision[0], rtol=1e-5)
 
 
 def test_nets_that_leave_the_floats_leave_their_neighbours_alone():

@@ -44,11 +44,11 @@ def overlap_energies(n, depth, relu=True):
     """F_l = |Theta|_F^2 / n^2 for l = 1 .. L at width n everywhere."""
     gain = 0.5 if relu else 1.0
     s, c = 1 / (gain * n), gain * n
-    state, found = first_layer(n, s, c), []
+    state, energies = first_layer(n, s, c), []
     for _ in range(depth):
-        found.append(state[1] / n**2)
+        energies.append(state[1] / n**2)
         state = relu_or_linear(state, n, s, relu)
-    return np.array(found)
+    return np.array(energies)
 
 
 def overlap_of_two_tangents(b, e, m, n, s):

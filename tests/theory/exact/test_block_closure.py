@@ -51,7 +51,7 @@ def test_one_block_averaged_over_all_its_weights(moment, block_depth):
     moved_z, moved_theta = _through_block(np.sqrt(s) * weights, a, z, theta)
     expected = chances @ _value(moment, moved_z, moved_theta)
     recursion = mf.derive(moment, activation="linear", block_depth=block_depth)
-    state = [_value(str(found), z, theta) for found in recursion.moments]
+    state = [_value(str(name), z, theta) for name in recursion.moments]
     assert recursion.matrix(2, s, a**2)[0] @ state == pytest.approx(expected, rel=1e-11)
 
 

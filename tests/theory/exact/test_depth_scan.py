@@ -49,14 +49,14 @@ def test_cut_nets_need_equal_layers_and_enough_of_them():
 
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_finite_width_excess(activation):
-    found = depth_scan.finite_width_excess(mf.MLP(depth=1, width=1, activation=activation), (32, 64), (0.25, 2), (5,))
+    scanned = depth_scan.finite_width_excess(mf.MLP(depth=1, width=1, activation=activation), (32, 64), (0.25, 2), (5,))
     for width in (32, 64):
         net = mf.MLP(depth=2 * width, width=width, activation=activation)
         exact, limit = (mf.predict(net, level=level)["overlap_energy"].values for level in ("exact", "mean_field"))
         excess = exact / limit - 1
         expected = excess[[width // 4 - 1, 2 * width - 1]]
-        np.testing.assert_allclose(found["excess_at_share"].sel(width=width), expected, rtol=1e-9)
-        np.testing.assert_allclose(found["excess_at_layer"].sel(width=width), excess[[4]], rtol=1e-9)
+        np.testing.assert_allclose(scanned["excess_at_share"].sel(width=width), expected, rtol=1e-9)
+        np.testing.assert_allclose(scanned["excess_at_layer"].sel(width=width), excess[[4]], rtol=1e-9)
 
 
 def test_output_share():

@@ -144,14 +144,14 @@ def _scalar_states(net, weights, start=None):
     """z at the end of every depth unit; from z = 1 at the end of unit ``start``, or from the input 1."""
     factor = {"multiplier_sqrt": net.depth**-0.5, "multiplier_linear": 1 / net.depth}.get(net.scaling, 1.0)
     sizes = [0] * net.stem + [net.block_depth] * net.depth + [0] * net.tail
-    state, found, used = np.ones(weights.shape[1]), [], 0
+    state, states, used = np.ones(weights.shape[1]), [], 0
     for unit, size in enumerate(sizes):
         branch = weights[used : used + max(size, 1)].prod(axis=0)
         used += max(size, 1)
         if start is None or unit > start:
             state = state * (1 + factor * branch if size else branch)
-        found.append(state)
-    return np.array(found)
+        states.append(state)
+    return np.array(states)
 
 
 # Identities and limits ---------------------------------------------------------------------------------------

@@ -148,12 +148,12 @@ def test_stacks_add_up_aligned_changes_and_isotropic_ones_in_squares(update, cla
     Corrections of order 1/L are granted as the largest that theory has for isotropic signs over these steps.
     """
     depths, draws, octaves = (8, 32), 64, 2
-    found = [
+    datasets = [
         mf.simulate_loop_update(loop(depth, alpha="sqrt", tied=False), draws=draws, seed=depth, update=update)
         for depth in depths
     ]
     energy, stderr = (
-        np.array([float(dataset[name][-1]) for dataset in found]) for name in (ENERGY, f"{ENERGY}_stderr")
+        np.array([float(dataset[name][-1]) for dataset in datasets]) for name in (ENERGY, f"{ENERGY}_stderr")
     )
     slope, error = np.log2(energy[1] / energy[0]) / octaves, np.hypot(*(stderr / energy)) / np.log(2) / octaves
     correction = abs(2 * np.diff(np.log2(scales_at(loop(alpha="sqrt", tied=False), depths)))[0]) / octaves

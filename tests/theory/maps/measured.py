@@ -17,7 +17,7 @@ PAIRS = ([0, 0, 0, 0, -1], [0, 1, -1, -2, -1])
 def drawn(net, inputs, draws, seed):
     """(draws, 2, pairs): means over channels of the products of values, and of Theta within a channel."""
     columns = inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None]
-    found = []
+    pairs_by_chunk = []
     for start in range(0, draws, TOGETHER):
         generators = [np.random.Generator(np.random.SFC64([seed, start + draw])) for draw in range(TOGETHER)]
         state = forward(net, draw_weights(net, generators, "dense"), np.repeat(columns, TOGETHER, axis=0))
@@ -26,8 +26,8 @@ def drawn(net, inputs, draws, seed):
         _, channels, points = values.shape
         own = np.einsum("dipir->dpr", kernel.reshape(-1, channels, points, channels, points))
         both = np.stack([values.swapaxes(1, 2) @ values, own], axis=1) / channels
-        found.append(both[:, :, *PAIRS])
-    return np.concatenate(found)
+        pairs_by_chunk.append(both[:, :, *PAIRS])
+    return np.concatenate(pairs_by_chunk)
 
 
 def predicted(net, inputs=None):

@@ -15,13 +15,13 @@ def _one_site(net):
     """The recursion of one site and k = 1 that takes gates anew at every block (docs/theory.md section 8): F_l."""
     q = net.sigma.gain
     e = net.multiplier**2 * net.weight_variances[0] * net.width
-    c, kernel, cross, found = 1.0, 0.0, 0.0, []
+    c, kernel, cross, energies = 1.0, 0.0, 0.0, []
     for _ in range(net.depth):
         cross = cross * (1 + e * q) ** 2 + (2 * e * q + e * e * q) * kernel**2 / net.width
         kernel = kernel * (1 + e * q) + net.multiplier**2 * net.width * c * q
         c *= 1 + e * q
-        found.append(kernel**2 / net.width + cross)
-    return np.array(found)
+        energies.append(kernel**2 / net.width + cross)
+    return np.array(energies)
 
 
 def _both_open(c_first, c_second):

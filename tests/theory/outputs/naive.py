@@ -11,14 +11,14 @@ from meanfield.theory.mean_field.inputs import given_product
 def _shifts(net):
     """S_D over all points of the batch, a list of matrices."""
     table = neighbours(net.grid, net.kernel, net.padding)
-    found = []
+    shifts = []
     for row in table:
         shift = np.zeros((net.sites, net.sites))
         for site, reached in enumerate(row):
             if reached != OUTSIDE:
                 shift[site, reached] = 1.0
-        found.append(np.kron(np.eye(net.inputs), shift))
-    return found
+        shifts.append(np.kron(np.eye(net.inputs), shift))
+    return shifts
 
 
 def three_sites(c, activation):
@@ -99,7 +99,7 @@ def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
         errors = share * down(errors * gate + np.outer(mu, mu) * xx)
         mu = gain * share * sum(shift.T @ mu for shift in shifts)
         backward.insert(0, (errors, mu))
-    energy, with_z, found = np.zeros(places), np.zeros((places, places)), []
+    energy, with_z, by_layer = np.zeros(places), np.zeros((places, places)), []
     for (c, xx, gate, _), kernel, (errors, mu) in zip(layers, kernels, backward, strict=True):
         inverse, weight = np.linalg.pinv(c, hermitian=True), kernel * mu
         z_feature = gain * c
@@ -107,7 +107,7 @@ def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
         slope = with_z @ inverse
         rest = energy - np.diag(slope @ c @ slope.T)
         coherent = slope @ c @ slope.T + 2 * slope @ z_feature @ weight.T + weight @ xx @ weight.T
-        found.append(rest + np.diag(coherent) + np.diag(kernel @ (errors * gate) @ kernel))
+        by_layer.append(rest + np.diag(coherent) + np.diag(kernel @ (errors * gate) @ kernel))
         z_both = c[None] * np.diag(gate)[:, None, None]
         gated = np.einsum("pr,ps,prs->p", slope, slope, z_both) + 2 * np.einsum("pr,ps,prs->p", slope, weight, first)
         gated += np.einsum("pr,ps,prs->p", weight, weight, both) + gain * rest
@@ -115,4 +115,4 @@ def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
         pairs = np.einsum("pr,prs->ps", slope, first) + np.einsum("pr,prs->ps", weight, both)
         energy = factor / (gain * taps) * sum(shift @ gated for shift in shifts)
         with_z = factor / (gain * taps) * up(pairs)
-    return np.array(found).reshape(net.depth, net.inputs, net.sites).mean(axis=1)
+    return np.array(by_layer).reshape(net.depth, net.inputs, net.sites).mean(axis=1)

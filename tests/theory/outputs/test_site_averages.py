@@ -6,7 +6,8 @@ import pytest
 import meanfield as mf
 from meanfield.nets.activations import RELU
 from meanfield.theory.outputs.drives import ConvolutionDrive, LayerAverages
-from meanfield.theory.outputs.points import EveryPair, Exchangeable
+from meanfield.theory.outputs.exchangeable import Exchangeable
+from meanfield.theory.outputs.points import EveryPair
 from meanfield.theory.outputs.pooled_drive import PooledDrive
 from meanfield.theory.outputs.site_sums import OWN, SIBLING, SiteSums
 from tests.statistics import consistent
@@ -65,14 +66,14 @@ def test_sums_over_three_sites_are_products_of_matrices():
 
 # Two samples of three sites, with numbers of the size that layers have.
 NET, POINTS = mf.ConvNet(depth=1, channels=1, grid=(3,), inputs=2), Exchangeable(2, 3)
-ALIKE, ALONG = np.array([1.0, 0.3, 0.3]), np.array([1.0, 0.6, 0.0])
-KERNEL, WITH_Z = np.array([1.0, 0.4, 0.3]), np.array([0.9, 0.5, 0.2])
+ALIKE, ALONG = np.array([1.0, 0.3, 0.3, 0.3]), np.array([1.0, 0.6, 0.0, 0.0])
+KERNEL, WITH_Z = np.array([1.0, 0.4, 0.3, 0.3]), np.array([0.9, 0.5, 0.2, 0.2])
 DRIVE, LAYER = PooledDrive(NET, POINTS), LayerAverages.at(NET, POINTS, ALIKE)
 
 
 def _full(pairs, inputs=2, sites=3):
-    sample = np.kron(np.eye(inputs), np.ones((sites, sites)))
-    return pairs[0] * np.eye(len(sample)) + pairs[1] * (sample - np.eye(len(sample))) + pairs[2] * (1 - sample)
+    own, other = (first * np.eye(sites) + second * (1 - np.eye(sites)) for first, second in pairs.reshape(2, 2))
+    return np.kron(np.eye(inputs), own) + np.kron(1 - np.eye(inputs), other)
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +85,8 @@ def drawn():
     return z, driven, along_z + driven @ _full(KERNEL), along_z
 
 
-# A point, another of its sample, one of another sample.
-CLASSES = [0, 1, 3]
+# A point, another of its sample, its own site in the other sample, another one there.
+CLASSES = [0, 1, 3, 4]
 
 
 def test_what_is_driven_under_pooling(drawn):
@@ -114,7 +115,7 @@ def test_change_under_pooling(drawn):
 
 def test_sites_that_are_nearly_one():
     """The integral over what sites share, where it is steepest."""
-    near = LayerAverages.at(NET, POINTS, np.array([1.0, 1 - 1e-6, 1 - 1e-6]))
+    near = LayerAverages.at(NET, POINTS, np.array([1.0, *[1 - 1e-6] * 3]))
     square, fused = DRIVE.square(near, ALONG), (1 + 2 * 0.6) ** 2 / 2
     np.testing.assert_allclose(square[:2], fused, rtol=3e-3)
 
@@ -131,7 +132,7 @@ def test_averages_over_two_sites_are_the_closed_forms(correlation):
 
 def test_exchangeable_pairs_are_matrices():
     points, rng = Exchangeable(3, 4), np.random.default_rng(0)
-    left, right = rng.normal(size=(2, 3))
+    left, right = rng.normal(size=(2, 4))
     first, second = (_full(pairs, 3, 4) for pairs in (left, right))
     np.testing.assert_allclose(_full(points.product(left, right), 3, 4), first @ second, atol=1e-12)
     np.testing.assert_allclose(_full(points.quotient(left, right), 3, 4), first @ np.linalg.inv(second), atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.common import machine_memory
-from meanfield.theory.mean_field.pooled_labels import pooled_label_term
+from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.output_term import output_profiles, output_term
 
 NETS = {
@@ -23,7 +23,7 @@ def test_the_update_is_both_terms(net):
     """The variance of weights is a factor here and goes through the recursion there."""
     predicted = mf.predict(net, level="mean_field")
     np.testing.assert_allclose(predicted.output_term, output_term(net), rtol=1e-12)
-    label = pooled_label_term(net) if net.is_pooled else predicted.label_term
+    label = label_profiles(net).mean(axis=1) if net.is_pooled else predicted.label_term
     update = predicted.output_term + label
     np.testing.assert_allclose(predicted.update_energy, update, rtol=1e-12)
     np.testing.assert_allclose(predicted.mean_update_energy, update.mean(), rtol=1e-12)
@@ -66,6 +66,6 @@ def test_what_no_memory_holds_is_left_out(monkeypatch):
     net = replace(NETS["zero"], depth=64, channels=4)
     pairs = 8 * net.sites**2
     monkeypatch.setattr(machine_memory.os, "sysconf", lambda name: 40 * pairs if name == "SC_PHYS_PAGES" else 1)
-    with pytest.raises(MemoryError, match="the output term over all pairs of sites"):
+    with pytest.raises(MemoryError, match="label and output term over all pairs of sites"):
         output_term(net)
     assert "output_term" not in mf.predict(net, level="mean_field")

@@ -11,13 +11,13 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.estimates import PowerLaw
+from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import span
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, joined
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
 from meanfield.verification.verdicts import Deviation, Finding, judge_computed
-from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated, extrapolated_slope
+from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
 
 RELU = "relu"
 LABEL_SCALE = "label_learning_rate_scale"
@@ -43,7 +43,11 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 
 def drawn_slope(dataset: xr.Dataset, case: str, name: str = LABEL_SCALE) -> tuple[PowerLaw, float]:
     """Log-log slope of the extrapolated scale over the drawn depths, all weighted alike, and what it is granted."""
-    return extrapolated_slope(dataset.sel(case=case), name)
+    limit, depths = extrapolated(dataset, case, name), dataset["depth"].values
+    mean = np.exp(limit.log_scale)
+    law = log_slope(depths, mean, np.diag(np.square(limit.stderr * mean)))
+    row = np.linalg.pinv(np.vander(np.log(depths), 2))[0]
+    return law, float(np.abs(row) @ limit.left)
 
 
 def theory_slope(dataset: xr.Dataset, case: str, depths: ArrayLike, name: str = f"{LABEL_SCALE}_mean_field") -> float:
@@ -130,7 +134,7 @@ def judge_scales(dataset: xr.Dataset) -> Contest:
     law = _mean_field_logs(dataset, RELU, depths)
     ladders = []
     for case in cases:
-        limit = extrapolated(dataset.sel(case=case), LABEL_SCALE)
+        limit = extrapolated(dataset, case, LABEL_SCALE)
         scaled = law + (limit.log_scale - law)[0]
         claim = Deviation(limit.log_scale - _mean_field_logs(dataset, case, depths), limit.stderr, limit.left)
         rival = Deviation(limit.log_scale - scaled, np.hypot(limit.stderr, limit.stderr[0]), limit.left)

@@ -63,7 +63,8 @@ def scale_slope(ladder: xr.Dataset, name: str) -> PowerLaw:
 def predicted_scale_slope(ladder: xr.Dataset, level: str) -> float:
     """The same slope of the predicted scale of the label term, its points weighted as the measured ones.
 
-    Under a pooled readout the label term has no prediction; the overlap energy's mean over layers stands in for it.
+    Where the label term has no prediction (pooled readouts of smooth gates with edges), the overlap energy's mean over
+    layers stands in for it.
     """
     name = "label_learning_rate_scale"
     if f"{name}_{level}" in ladder:
@@ -78,7 +79,8 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
 
     Growth is judged on the deepest net: on the label term where it is predicted, else on the overlap energy.
     """
-    predicted = [name for name in ("label_term", "overlap_energy") if {name, f"{name}_mean_field"} <= set(ladder)]
+    ends = ("", "_mean_field", "_law")
+    predicted = [name for name in ("label_term", "overlap_energy") if {name + end for end in ends} <= set(ladder)]
     growth = [judge(ladder, name) for name in predicted[:1] for judge in (judge_mean_field, judge_sum_of_minima)]
     label_scales = [judge_label_scale(ladder)] if "label_learning_rate_scale_mean_field" in ladder else []
     return [*growth, judge_output_term(ladder), judge_transfer_rule(ladder), *label_scales]

@@ -1,4 +1,4 @@
-"""Learning-rate scales at infinite width, and their slopes in depth, from draws at two widths."""
+"""Learning-rate scales at infinite width, from draws at two widths."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.estimates import PowerLaw, log_slope
 
 
 @dataclass(frozen=True)
@@ -19,27 +18,19 @@ class Extrapolated:
     left: Array
 
 
-def extrapolated(at: xr.Dataset, name: str) -> Extrapolated:
+def extrapolated(dataset: xr.Dataset, case: str, name: str) -> Extrapolated:
     """log x + (log x - log y) / (f - 1) for x at width n and y at n/f: free of what is linear in 1/n.
 
     Scales fall as n^(-1/2) before all else, so that y is brought to width n by f^(-1/2) first.
     """
-    narrow, wide = np.log(at[name].transpose("width", "depth").values * np.sqrt(at["width"].values[:, None]))
-    wide_scale = np.log(float(at["width"][-1])) / 2
+    at = dataset.sel(case=case)
+    narrow, wide = np.log(at[name].transpose("width", "depth").values * np.sqrt(dataset["width"].values[:, None]))
+    wide_scale = np.log(float(dataset["width"][-1])) / 2
     errors = [(at[f"{name}_stderr"] / at[name]).isel(width=end).values for end in (0, 1)]
-    factor = float(at["width"][1] / at["width"][0])
+    factor = float(dataset["width"][1] / dataset["width"][0])
     step = (wide - narrow) / (factor - 1)
     stderr = np.hypot(factor * errors[1], errors[0]) / (factor - 1)
     return Extrapolated(wide + step - wide_scale, stderr, left_by_extrapolation(step, factor))
-
-
-def extrapolated_slope(at: xr.Dataset, name: str) -> tuple[PowerLaw, float]:
-    """Log-log slope of the extrapolated scale over the depths, all weighted alike, and what it is granted."""
-    limit, depths = extrapolated(at, name), at["depth"].values
-    mean = np.exp(limit.log_scale)
-    law = log_slope(depths, mean, np.diag(np.square(limit.stderr * mean)))
-    row = np.linalg.pinv(np.vander(np.log(depths), 2))[0]
-    return law, float(np.abs(row) @ limit.left)
 
 
 def left_by_extrapolation(step: ArrayLike, factor: float) -> Array:

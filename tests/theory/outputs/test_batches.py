@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.nets.activations import RELU
 from meanfield.simulation import errors
-from meanfield.theory.mean_field.batches import correlated_label_term
-from meanfield.theory.mean_field.inputs import input_variance, white_product
-from meanfield.theory.mean_field.outputs import label_covariance, mean_square_probability
-from meanfield.theory.mean_field.transport import SitePairs
+from meanfield.theory.mean_field.inputs import input_variance
+from meanfield.theory.mean_field.softmax import mean_square_probability
+from meanfield.theory.outputs.batch_points import errors_below, forward_layers
+from meanfield.theory.outputs.batch_terms import label_covariance
+from meanfield.theory.outputs.independent_errors import driven_terms
+from meanfield.theory.outputs.label_term import correlated_term
+from meanfield.theory.outputs.points import EveryPair
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
@@ -26,6 +28,7 @@ NETS = {
     "1d": mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3, readout="convolution"),
     "weights off the fan-in rule": mf.MLP(depth=3, width=16, inputs=3, weight_variance=2.6),
     "2d, two samples": mf.ConvNet(depth=3, channels=8, grid=(3, 2), kernel=(2, 2), inputs=2, readout="convolution"),
+    "1d, pooled": mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3),
 }
 
 
@@ -34,12 +37,14 @@ NETS = {
 def test_alike_samples_and_pairs_of_samples_agree(net, batch):
     """Two representations of one sum over pairs of samples."""
     rho, samples = batch.input_correlation, net.inputs
-    pairs = SitePairs(net)
+    points = EveryPair(net)
     between = (1 - rho) * np.eye(samples) + rho
-    covariance = input_variance(net) * np.kron(between, np.eye(net.sites)).reshape((samples, net.sites) * 2)
-    product = net.sigma.product(*pairs.variances(covariance), covariance)
+    covariance = input_variance(net) * np.kron(between, np.eye(net.sites))
+    product = net.sigma.product(*points.variances(covariance), covariance)
     labels = input_variance(net) * between if batch.labels == "teacher" else np.eye(samples)
-    predicted = correlated_label_term(net, pairs, product, (labels + batch.label_mean**2)[..., None])
+    errors = points.labels((labels + batch.label_mean**2)[..., None], net.is_pooled)
+    layers = list(forward_layers(net, points, product))
+    predicted = np.mean(list(driven_terms(net, points, layers, errors_below(net, points, errors))), axis=(1, 2))
     np.testing.assert_allclose(predicted, mf.predict(net, level="mean_field", batch=batch).label_term, rtol=1e-12)
 
 
@@ -47,10 +52,9 @@ def test_alike_samples_and_pairs_of_samples_agree(net, batch):
 def test_independent_labels_of_mean_zero_give_the_plain_label_term(padding, variance):
     shared = {"padding": padding, "weight_variance": variance, "readout": "convolution"}
     net = mf.ConvNet(depth=3, channels=8, grid=(5,), inputs=3, **shared)
-    transport, product = white_product(net)
     labels = label_covariance(net, None, mf.Batch())
     plain = mf.predict(net, level="mean_field").label_term
-    np.testing.assert_allclose(correlated_label_term(net, transport, product, labels), plain, rtol=1e-12)
+    np.testing.assert_allclose(correlated_term(net, None, 0.0, labels), plain, rtol=1e-12)
 
 
 def test_copies_of_one_sample_are_one_sample():
@@ -130,23 +134,6 @@ def test_outputs_act_as_labels_of_their_covariance():
     granted = 3 * 7 * 2 / 512
     assert consistent(output - theory.output_term.values, stderr, DRAWS, granted * theory.output_term.values)
     assert not consistent(output - theory.label_term.values, stderr, DRAWS, granted * theory.label_term.values)
-
-
-def test_three_gates_are_an_orthant_probability():
-    rng = np.random.default_rng(1)
-    root = rng.normal(size=(3, 3))
-    covariance = root @ root.T
-    on = (rng.normal(size=(400_000, 3)) @ root.T > 0).all(axis=1)
-    variances = tuple(covariance[i, i] for i in range(3))
-    pairs = (covariance[0, 1], covariance[0, 2], covariance[1, 2])
-    known = float(RELU.gate_triple(variances, pairs))
-    stderr = np.sqrt(known * (1 - known) / len(on))
-    assert consistent(on.mean() - known, stderr, len(on))
-    assert not consistent(on.mean() - 1 / 8, stderr, len(on))
-    two = RELU.gate_product(variances[0], variances[1], pairs[0])
-    same = RELU.gate_triple((variances[0], variances[1], variances[1]), (pairs[0], pairs[0], variances[1]))
-    np.testing.assert_allclose(same, two, rtol=1e-12)
-    assert RELU.gate_triple((0.0, *variances[1:]), (0.0, 0.0, pairs[2])) == 0
 
 
 @pytest.mark.parametrize(("classes", "variance"), [(2, 1.0), (10, 1.0), (10, 9.0), (50, 4.0)])

@@ -1,0 +1,127 @@
+"""What users call to train nets side by side under many learning rates."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from meanfield.common.validation import require_choice, require_count
+from meanfield.execution.chunks import PieceStore
+from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.team import Workers
+from meanfield.nets.families.known import require_net
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import OPTIMIZERS
+from meanfield.optimizers.elementwise import SGD
+from meanfield.simulation.training.trained_losses import TrainedLosses
+
+# By name; "sgd" is plain gradient descent, of which the theory speaks.
+NAMED: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0)}
+
+
+def train(
+    net: Net,
+    data: tuple[ArrayLike, ArrayLike],
+    *,
+    rates: float | Sequence[float],
+    steps: int | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    optimizer: str | Optimizer = "sgd",
+    loss: str = "cross_entropy",
+    seeds: int | Sequence[int] = 1,
+    weights: Sequence[ArrayLike] | None = None,
+    weight_decay: float = 0.0,
+    epsilon: float = 1e-8,
+    precision: str = "float64",
+    workers: int | Workers = 1,
+    resume_in: Path | None = None,
+) -> xr.Dataset:
+    """Train a net from every seed under every learning rate, and give the losses.
+
+    A step changes every weight by -rate (A + weight_decay W), with A the optimizer's direction; for "sgd" A is the
+    gradient of the mini-batch's loss. A seed keys the initial weights, which have the net's own law, and the order of
+    the mini-batches, so all rates meet the same random numbers. No run depends on those beside it, nor on ``workers``.
+
+    Args:
+        net: any net or loop; its own number of samples counts for nothing here.
+        data: inputs and targets. Inputs are vectors (samples, width), images (samples, channels, *grid) or embedded
+            tokens (samples, width, tokens). Targets are whole labels from 0, (samples,), for the cross-entropy, or
+            values (samples, outputs) for the squared loss; under a readout with a grid they have that grid behind.
+        rates: learning rates of all weights, positive.
+        steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
+            whole mini-batches: the last samples, fewer than a batch, are left out.
+        batch_size: samples of a mini-batch; all of them if left out.
+        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
+            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
+            settings of its own, such as `meanfield.optimizers.SGD(0.9)`.
+        loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
+            samples and output sites.
+        seeds: whole numbers; or how many there are, for 0 .. seeds - 1.
+        weights: initial weights in place of drawn ones, in the order of `net.weights`, of shapes `net.weight_shapes`.
+            Seeds then key the order of the mini-batches alone.
+        weight_decay: lambda.
+        epsilon: of optimizers that divide by the size of gradients.
+        precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
+        workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
+        resume_in: folder for finished runs; a rerun with the same arguments continues from them.
+
+    Returns:
+        Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
+        that step; and ``final_loss``, on all samples after the last step. A run that leaves the range of floats has
+        infinite losses from there on. Losses are dimensionless.
+
+    Raises:
+        TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
+            than the data, rates that are not positive and finite, both of steps and epochs or neither, unknown names.
+        MemoryError: more than the machine has. All before any work.
+
+    Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
+    """
+    require_net(net, units=True)
+    inputs, targets = checked_pair(data)
+    if isinstance(optimizer, str):
+        require_choice("optimizer", optimizer, NAMED)
+    size = len(inputs) if batch_size is None else require_count("batch_size", batch_size, maximum=len(inputs))
+    measure = TrainedLosses(
+        inputs=inputs,
+        targets=targets,
+        loss=loss,
+        optimizer=NAMED[optimizer] if isinstance(optimizer, str) else optimizer,
+        rates=rates,  # type: ignore[arg-type]  # settled by the measure
+        seeds=_seeds(seeds),
+        steps=_steps(steps, epochs, len(inputs) // size),
+        batch_size=size,
+        start=weights,
+        weight_decay=weight_decay,
+        epsilon=epsilon,
+        precision=precision,
+    ).settled(net)
+    store = None if resume_in is None else PieceStore(Path(resume_in))
+    return simulate_all([Run(net, measure, measure.runs, 0)], workers=workers, store=store)[0]
+
+
+def checked_pair(data: Any) -> tuple[Any, Any]:
+    """Inputs and targets as arrays, or TypeError, ValueError."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise TypeError(f"data is of type {type(data).__name__}; give a pair (inputs, targets) of arrays")
+    inputs, targets = map(np.asarray, data)
+    if not inputs.ndim or not len(inputs):
+        raise ValueError(f"inputs have shape {inputs.shape}; give one sample or more, (samples, channels, *grid)")
+    return inputs, targets
+
+
+def _seeds(seeds: Any) -> Any:
+    return range(require_count("seeds", seeds)) if np.ndim(seeds) == 0 else seeds
+
+
+def _steps(steps: int | None, epochs: int | None, of_epoch: int) -> int:
+    if (steps is None) == (epochs is None):
+        raise ValueError(f"steps is {steps} and epochs is {epochs}; give one of them, how long to train")
+    if steps is not None:
+        return require_count("steps", steps, why="steps of training")
+    return of_epoch * require_count("epochs", epochs, why="times that every sample is visited")

@@ -1,0 +1,168 @@
+"""The largest curvature of a loss on a batch at initialisation, by Lanczos iterations on the passes' own products.
+
+J the derivative of the outputs with respect to all weights, H that of the loss's slope with respect to the outputs:
+J^T H J is the Gauss-Newton matrix of the loss, the Hessian less what the outputs' own curvature adds. Its eigenvalues
+but 0 are those of J J^T H, which acts on changes of the outputs: H takes a change to errors, the backward pass takes
+errors to gradients of the weights, and the tangent takes a step along these to the change of the outputs that it makes.
+"""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+from numpy.random import Generator
+from scipy.linalg import eigh_tridiagonal
+
+from meanfield.common.arrays import Array, inputs_described
+from meanfield.common.estimates import DrawStatistic, Estimate, Means, quantiles, summarise
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_array, require_choice
+from meanfield.nets.chain import Chain
+from meanfield.nets.families.layered import INPUT_LAYOUT
+from meanfield.nets.inputs.given import require_spread
+from meanfield.nets.net import Net
+from meanfield.quantities.datasets import measured_dataset
+from meanfield.quantities.registry import SHARES
+from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.inputs import repeated_inputs
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.losses import LOSSES, Loss
+from meanfield.simulation.weights.matrices import given_weights
+from meanfield.simulation.weights.moves import gradient_changes
+
+# An eigenvalue is known once its residual is below this share of it; its error is then far smaller.
+TOLERANCE = 1e-6
+# Products with J J^T H at most, and how many usually do.
+MOST_PRODUCTS, USUAL_PRODUCTS = 300, 30
+# Vectors whose curvature is below this share of the largest are rounding.
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharpness(Measure):
+    """Largest eigenvalue of the Gauss-Newton matrix J^T H J of a loss on a given batch, and 2 over it, draw by draw.
+
+    Args:
+        inputs: the batch, (samples, channels, *grid).
+        loss: "cross_entropy" or "squared", whose second derivatives H do not depend on the targets.
+
+    Source: docs/theory.md section 21.
+    """
+
+    weights: ClassVar[str] = "dense"  # type: ignore[misc]
+    remedy: ClassVar[str] = "width, channels, grid, depth, samples or workers"
+
+    inputs: Any
+    loss: str
+
+    def settled(self, net: Net) -> Self:
+        require_choice("loss", self.loss, LOSSES)
+        shape = (len(self.inputs), net.first_channels, *net.grid)
+        batch = require_array("inputs", self.inputs, shape, INPUT_LAYOUT)
+        require_spread(net, batch)
+        return replace(self, inputs=batch)
+
+    def cost(self, net: Net) -> Cost:
+        samples = len(self.inputs)
+        operations = USUAL_PRODUCTS * step_operations(net, samples)
+        return Cost(operations, 2 * weight_bytes(net) + 2 * passes_bytes(net, samples, 1, "float64"), 1)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """sharpness and its residual, the bound on its error, each (draws,)."""
+        found = []
+        for draw in draws:
+            weights, start = drawn_weights(net, seed, range(draw, draw + 1)), stream(seed, "curvature", draw)
+            found.append(largest_curvature(net, weights, self.inputs, self.loss, start))
+        sharpness, residual = np.array(found).T
+        return {"sharpness": sharpness, "residual": residual}
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        sharpness = values["sharpness"]
+        warn_unless_known(sharpness, values["residual"])
+        rates = rate_at(sharpness)
+        estimates: dict[str, Estimate | Means | DrawStatistic] = {
+            "sharpness": summarise(sharpness[:, None]),
+            "stable_rate": summarise(rates[:, None]),
+            "stable_rate_quantile": quantiles(rates, np.array(SHARES)),
+        }
+        return measured_dataset(net, estimates, {"loss": self.loss} | inputs_described(self.inputs) | dict(attrs))
+
+
+def rate_at(sharpness: Any) -> Any:
+    """2 / lambda, infinite where there is no curvature."""
+    with np.errstate(divide="ignore"):
+        return 2 / np.asarray(sharpness, dtype=float)
+
+
+def warn_unless_known(values: Array, residuals: Array) -> None:
+    """Warn where Lanczos iterations have ended before their tolerance."""
+    loose = residuals > TOLERANCE * values
+    if loose.any():
+        worst = float((residuals / values)[loose].max())
+        warnings.warn(
+            f"the largest curvature of {int(loose.sum())} of {len(values)} nets is known to a share of {worst:.2g} "
+            f"after {MOST_PRODUCTS} products, not to {TOLERANCE:g}: the largest eigenvalues lie close together",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def largest_curvature(
+    net: Net, weights: Mapping[str, Array], batch: Array, loss: str, start: Generator
+) -> tuple[float, float]:
+    """lambda_max of one net of weights (1, out, in taps), and the bound on its error; ``start`` draws a first vector.
+
+    Raises:
+        OverflowError: it leaves the range of floats.
+    """
+    # The readout as one more unit, so that the tangent reaches the outputs and moves the readout's weights, too.
+    whole = Chain.of(net, units=net.all_units, readout_unit=None, inputs=len(batch))
+    with np.errstate(all="ignore"):  # an error is raised instead
+        state = forward(whole, given_weights(whole, weights), repeated_inputs(whole, batch, 1))
+        largest, residual = _lanczos(state, LOSSES[loss], start)
+    if not np.isfinite(largest):
+        raise OverflowError("the curvature of a net leaves the range of floats; take a smaller width, depth or inputs")
+    return largest, residual
+
+
+def _lanczos(state: Forward, loss: Loss, start: Generator) -> tuple[float, float]:
+    """Largest eigenvalue of J J^T H, which is symmetric in the product <u, v> = u . H v, and its residual.
+
+    Every vector is made orthogonal to all before it, twice, so that none of them comes back by rounding.
+    """
+    shape = state.output.shape
+
+    def curved(change: Array) -> Array:
+        return np.asarray(loss.curvature_times(state.output, change.reshape(shape), state.arrays)).ravel()
+
+    vector = start.standard_normal(state.output.size)
+    image = curved(vector)
+    basis: list[Array] = []
+    images: list[Array] = []
+    diagonal, beside = [], []
+    largest = residual = 0.0
+    for _ in range(min(MOST_PRODUCTS, vector.size)):
+        size = np.sqrt(max(vector @ image, 0.0))
+        if basis:
+            beside.append(size)
+        if size <= ROUNDING * max(largest, np.finfo(float).tiny):
+            return largest, 0.0
+        basis.append(vector / size)
+        images.append(image / size)
+        *_, moved = gradient_changes(state, images[-1].reshape(shape))
+        vector = moved.ravel()
+        diagonal.append(images[-1] @ vector)
+        for _ in range(2):
+            vector = vector - np.stack(basis, axis=1) @ (np.stack(images) @ vector)
+        image = curved(vector)
+        values, vectors = eigh_tridiagonal(diagonal, beside)
+        largest = float(values[-1])
+        residual = float(np.sqrt(max(vector @ image, 0.0)) * abs(vectors[-1, -1]))
+        if residual <= TOLERANCE * largest:
+            break
+    return largest, residual

@@ -1,0 +1,173 @@
+"""Losses of one net in training, under several learning rates and from several seeds side by side."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.arrays import Array, fingerprint, inputs_described
+from meanfield.common.validation import require_choice, require_count, require_counts, require_positive
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.quantities.datasets import plain_dataset
+from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
+from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.training import pieces
+from meanfield.simulation.training.data import Batches, given_data
+from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.losses import LOSSES
+from meanfield.simulation.training.training import Training
+from meanfield.simulation.weights.matrices import checked_weights
+
+# Nets side by side share what a step costs besides arithmetic: at most so many, and so many bytes in all.
+MOST_TOGETHER, BYTES_TOGETHER = 8, 256 << 20
+# Arrays of the size of all weights that a net in training holds: weights, moments, gradients and directions.
+WEIGHT_ARRAYS = 6
+# Files hold seeds as whole numbers of 64 bits.
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedLosses(Measure):
+    """Losses before every step, and on all data after the last one, of every learning rate from every seed.
+
+    A draw is one run of training: those of the first rate from all seeds come first. Its numbers do not depend on the
+    runs that are drawn beside it.
+
+    Args:
+        inputs, targets: (samples, channels, *grid), and classes (samples,) or values (samples, outputs), each with the
+            grid of the outputs behind, where they have one.
+        loss: "cross_entropy" or "squared".
+        optimizer: of matrices, and of biases too if it is elementwise; others leave biases to AdamW.
+        rates: learning rates of all weights.
+        seeds: of the initial weights and of the order of batches.
+        steps, batch_size: of every run.
+        start: initial weights in place of those that the seeds draw, in the order of the net's weights.
+        weight_decay, epsilon: of the optimizer.
+        precision: of all arrays.
+    """
+
+    weights: ClassVar[str] = "dense"  # type: ignore[misc]
+    fewest: ClassVar[int] = 1
+    remedy: ClassVar[str] = "width, channels, grid, batch_size, rates or workers"
+
+    inputs: Any
+    targets: Any
+    loss: str
+    optimizer: Optimizer
+    rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+    steps: int
+    batch_size: int
+    start: Any = None
+    weight_decay: float = 0.0
+    epsilon: float = 1e-8
+    precision: str = "float64"
+
+    @property
+    def runs(self) -> int:
+        """How many draws there are."""
+        return len(self.rates) * len(self.seeds)
+
+    def settled(self, net: Net) -> Self:
+        require_choice("loss", self.loss, LOSSES)
+        require_choice("precision", self.precision, PRECISIONS)
+        if not isinstance(self.optimizer, Optimizer):
+            raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
+        data = given_data(net, self.inputs, self.targets, LOSSES[self.loss])
+        require_count("batch_size", self.batch_size, maximum=data.samples, why="samples of a batch, of those there are")
+        return replace(
+            self,
+            inputs=np.asarray(self.inputs, dtype=float),
+            targets=np.asarray(self.targets),
+            rates=_rates(self.rates),
+            seeds=_seeds(self.seeds),
+            steps=require_count("steps", self.steps, why="steps of training"),
+            start=None if self.start is None else _settled_start(net, self.start),
+            weight_decay=_not_negative("weight_decay", self.weight_decay),
+            epsilon=_not_negative("epsilon", self.epsilon),
+        )
+
+    def cost(self, net: Net) -> Cost:
+        held = WEIGHT_ARRAYS * weight_bytes(net, self.precision)
+        held += passes_bytes(net, self.batch_size, 1, self.precision)
+        together = max(1, min(MOST_TOGETHER, BYTES_TOGETHER // held))
+        return Cost(self.steps * step_operations(net, self.batch_size), held, together)
+
+    def multiple(self, net: Net) -> int:
+        return self.together(net)
+
+    def result_bytes(self, net: Net, draws: int) -> int:
+        return 8 * draws * self.steps
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """loss (draws, steps) and final_loss (draws,)."""
+        rates = np.array([self.rates[run // len(self.seeds)] for run in draws])
+        training = self._begun(net, rates, [self.seeds[run % len(self.seeds)] for run in draws])
+        losses = np.full((len(draws), self.steps), np.inf)
+        with np.errstate(all="ignore"):  # runs that diverge say so by infinite losses
+            for step in range(self.steps):
+                losses[:, step] = training.losses()
+                training.step()
+                if training.gone.all():
+                    break
+            return {"loss": losses, "final_loss": training.losses_on_all(self.batch_size)}
+
+    def _begun(self, net: Net, rates: Array, seeds: list[int]) -> Training:
+        arrays, loss = _arrays(net, self.precision), LOSSES[self.loss]
+        data = given_data(net, self.inputs, self.targets, loss, arrays)
+        if self.start is None:
+            own = {seed: drawn_weights(net, seed, range(1), arrays) for seed in set(seeds)}
+        else:
+            given = checked_weights(net, self.start)
+            moved = {name: arrays.moved(values) for name, values in given.items()}
+            own = dict.fromkeys(seeds, moved)
+        weights = {name: np.concatenate([own[seed][name] for seed in seeds]) for name in net.weights}
+        settings = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
+        batches = Batches(data.samples, self.batch_size, seeds)
+        return Training(net, weights, data, loss, self.optimizer, lambda _: settings, batches=batches, arrays=arrays)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        kept = {name: value for name, value in attrs.items() if name not in ("seed", "draws")}
+        how = {name: getattr(self, name) for name in ("loss", "batch_size", "weight_decay", "epsilon", "precision")}
+        own = {"optimizer": repr(self.optimizer), "given_targets": fingerprint(self.targets)}
+        shape = (len(self.rates), len(self.seeds))
+        grids = {name: value.reshape(*shape, *value.shape[1:]) for name, value in values.items()}
+        coords: dict[str, Any] = {"rate": list(self.rates), "seed": list(self.seeds)}
+        return plain_dataset(net, grids, how | own | inputs_described(self.inputs) | kept, coords)
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def _rates(given: Any) -> tuple[float, ...]:
+    rates = tuple(np.atleast_1d(np.asarray(given, dtype=object)).ravel())
+    if not rates:
+        raise ValueError("rates is empty; give one learning rate or more")
+    return tuple(require_positive("a rate", rate, why="it is a learning rate") for rate in rates)
+
+
+def _seeds(given: Any) -> tuple[int, ...]:
+    seeds = require_counts("seeds", given, minimum=0, maximum=LARGEST_SEED, why="seeds are whole numbers from 0")
+    if not seeds:
+        raise ValueError("seeds is empty; give one or more")
+    return seeds
+
+
+def _settled_start(net: Net, given: Any) -> tuple[Array, ...]:
+    checked = checked_weights(net, given).values()
+    return tuple(values.reshape(shape) for values, shape in zip(checked, net.weight_shapes, strict=True))
+
+
+def _not_negative(name: str, value: Any) -> float:
+    return require_positive(name, value, why="leave it at 0 for none") if value else 0.0
+
+
+def _arrays(net: Net, precision: str) -> Arrays:
+    """Those without patches, where all linear maps of the net are served without them."""
+    plain = on_numpy(precision)
+    without = plain.for_training()
+    return without if pieces.Pieces.serve(net, without) else plain

@@ -1,0 +1,100 @@
+"""The learning rate at which gradient descent on a batch is just stable: drawn, of given weights, or predicted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from meanfield.common.arrays import fingerprint, inputs_described
+from meanfield.common.seeds import checked_seed, stream
+from meanfield.common.validation import require_choice
+from meanfield.execution.chunks import PieceStore
+from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.team import Workers
+from meanfield.execution.training import checked_pair
+from meanfield.nets.families.known import require_net
+from meanfield.nets.net import Net
+from meanfield.quantities.datasets import plain_dataset
+from meanfield.simulation.training.data import given_data
+from meanfield.simulation.training.losses import LOSSES
+from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
+from meanfield.simulation.weights.matrices import checked_weights
+from meanfield.theory.outputs.curvature import mean_field_curvatures
+
+MEAN_FIELD = "mean_field"
+
+
+def stable_rate(
+    net: Net,
+    data: tuple[ArrayLike, ArrayLike],
+    *,
+    loss: str = "cross_entropy",
+    draws: int = 16,
+    seed: int = 0,
+    level: str | None = None,
+    weights: Sequence[ArrayLike] | None = None,
+    workers: int | Workers = 1,
+    resume_in: Path | None = None,
+) -> xr.Dataset:
+    """2 / lambda_max at initialisation: the rate above which full-batch gradient descent leaves a quadratic minimum.
+
+    lambda_max is the largest eigenvalue of the Gauss-Newton matrix J^T H J of the mean loss over the given batch, with
+    J the derivative of the outputs with respect to all weights and H the loss's second derivative with respect to the
+    outputs: (1/B)(diag(p) - p p^T) at each of B samples under cross-entropy, 1 / (M B) under squared loss with M
+    outputs. It is found by Lanczos iterations on a backward pass and a tangent, to a relative residual of 1e-6.
+
+    Args:
+        net: any net or loop; its own number of samples counts for nothing here.
+        data: the batch, inputs and targets as for `train`. Targets are checked, and the curvature does not depend on
+            them.
+        loss: "cross_entropy" or "squared", as for `train`.
+        draws: nets to draw, at least 2; draw 0 is the net that `train` starts from under this seed.
+        seed: root of all streams.
+        level: None draws. "mean_field" predicts, at leading order in 1/width, the means over draws for nets of untied
+            weights whose covariance and tangent kernel have a closed form. Draws at width n lie above the sharpness by
+            a share of order 1/n; under squared loss with several outputs of order n^(-1/2), as these share one
+            eigenvalue at infinite width, which finite width splits.
+        weights: one net's own, in the order of `net.weights`, in place of drawn ones.
+        workers, resume_in: as for `simulate`.
+
+    Returns:
+        Dataset of ``sharpness`` (lambda_max) and ``stable_rate`` (2 / lambda_max). Of drawn nets they are means, with
+        NAME_stderr and NAME_largest_share, and ``stable_rate_quantile`` says how single nets scatter. Both are
+        dimensionless; lambda_max grows as n L in plain nets with a "he" or "fan_in" head.
+
+    Raises:
+        TypeError, ValueError: what is no net, data that do not fit it, an unknown loss or level, a level together with
+            weights, a net that the level does not serve, cross-entropy of a single output.
+        MemoryError: more than the machine has. OverflowError: a curvature outside the range of floats.
+
+    Source: docs/theory.md section 21.
+    """
+    require_net(net, units=True)
+    require_choice("loss", loss, LOSSES)
+    require_choice("level", level, (None, MEAN_FIELD))  # type: ignore[arg-type]
+    inputs, targets = checked_pair(data)
+    given_data(net, inputs, targets, LOSSES[loss])
+    if loss == "cross_entropy" and net.output_shape[1] == 1:
+        raise ValueError("the net has one output, whose cross-entropy is 0 and has no curvature; give it two or more")
+    measure = Sharpness(inputs=inputs, loss=loss).settled(net)
+    if level == MEAN_FIELD:
+        if weights is not None:
+            raise ValueError("weights are given, and level 'mean_field' averages over weights: leave one of them out")
+        return _single(net, measure, mean_field_curvatures(net, inputs, loss), {"level": level})
+    if weights is None:
+        store = None if resume_in is None else PieceStore(Path(resume_in))
+        return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store)[0]
+    own = checked_weights(net, weights)
+    largest, residual = largest_curvature(net, own, measure.inputs, loss, stream(checked_seed(seed), "curvature", 0))
+    warn_unless_known(np.array([largest]), np.array([residual]))
+    told = "".join(map(fingerprint, own.values()))
+    return _single(net, measure, np.array([largest]), {"level": "measured", "given_weights": told})
+
+
+def _single(net: Net, measure: Sharpness, curvatures: Any, attrs: dict[str, str]) -> xr.Dataset:
+    """Means without errors."""
+    values = {"sharpness": np.mean(curvatures), "stable_rate": np.mean(rate_at(curvatures))}
+    return plain_dataset(net, values, attrs | {"loss": measure.loss} | inputs_described(measure.inputs))

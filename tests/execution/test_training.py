@@ -1,0 +1,227 @@
+"""Nets trained under many rates: the steps of JAX and optax, runs that know nothing of each other, and refusals."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.team import Workers
+from meanfield.optimizers import SGD, AdamW
+from meanfield.simulation.training.data import Batches
+from meanfield.simulation.training.draws import drawn_weights
+from tests import by_jax
+
+jax = pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+jnp = jax.numpy
+
+NETS = {
+    "cnn": mf.ConvNet(depth=2, channels=4, grid=(4, 4), kernel=(3, 3), input_channels=1, outputs=10, head="fan_in"),
+    "mlp": mf.MLP(depth=2, width=(6, 5), outputs=4),
+    "transformer": mf.Transformer(depth=1, width=8, heads=2, tokens=3, ffn=1, outputs=4),
+}
+SAMPLES, BATCH, STEPS = 20, 6, 20
+THEIRS = {"sgd": optax.sgd, "adamw": lambda rate: optax.adam(rate, b1=0.9, b2=0.95, eps=1e-8)}
+RATES = {"sgd": (0.05, 0.3), "adamw": (0.01, 0.03)}
+
+
+def data_of(net, loss="cross_entropy"):
+    rng = np.random.default_rng(0)
+    _, outputs, *grid = net.output_shape
+    inputs = rng.normal(size=(SAMPLES, net.first_channels, *net.grid))
+    values = rng.normal(size=(SAMPLES, outputs, *grid))
+    return inputs, values if loss == "squared" else rng.integers(outputs, size=(SAMPLES, *grid))
+
+
+def by_optax(net, data, optimizer, rate, seed, loss):
+    """Losses before every step and after the last one, on all data, in double precision."""
+    with jax.enable_x64(True):
+        start = drawn_weights(net, seed, range(1))
+        weights = {name: jnp.asarray(start[name][0].reshape(net.weights[name].shape)) for name in net.weights}
+
+        method, both = THEIRS[optimizer](rate), compiled(net, loss)
+        state, batches, losses = method.init(weights), Batches(SAMPLES, BATCH, [seed]), []
+        for step in range(STEPS):
+            (chosen,) = batches.at(step)
+            before, slopes = both(weights, *(values[chosen] for values in data))
+            updates, state = method.update(slopes, state, weights)
+            weights = optax.apply_updates(weights, updates)
+            losses.append(float(before))
+        return np.array(losses), float(both(weights, *data)[0])
+
+
+@cache
+def compiled(net, loss):
+    """The loss and its gradient, from weights, inputs and targets."""
+
+    def value(given, x, y):
+        _, output = by_jax.values_and_output(net, given, x)
+        if loss == "squared":
+            return jnp.mean((output - y) ** 2) / 2
+        return optax.softmax_cross_entropy_with_integer_labels(output, y, axis=1).mean()
+
+    return jax.jit(jax.value_and_grad(value))
+
+
+@pytest.mark.parametrize("optimizer", THEIRS)
+@pytest.mark.parametrize(
+    ("name", "loss"), [("cnn", "cross_entropy"), ("mlp", "squared"), ("transformer", "cross_entropy")]
+)
+def test_twenty_steps_are_those_of_jax_and_optax(name, loss, optimizer):
+    """Both precisions; another seed's or another rate's losses are far away."""
+    net = NETS[name]
+    data, options = data_of(net, loss), {"batch_size": BATCH, "loss": loss, "optimizer": optimizer}
+    wide = mf.train(net, data, rates=RATES[optimizer], seeds=[4, 7], steps=STEPS, **options)
+    narrow = mf.train(net, data, rates=RATES[optimizer], seeds=[4, 7], steps=STEPS, precision="float32", **options)
+    at = {"rate": RATES[optimizer][1], "seed": 7}
+    losses, final = by_optax(net, data, optimizer, at["rate"], 7, loss)
+    for trained, tolerance in ((wide, 1e-8), (narrow, 1e-4)):
+        own = trained.sel(at)
+        np.testing.assert_allclose(own.loss, losses, rtol=tolerance)
+        np.testing.assert_allclose(own.final_loss, final, rtol=tolerance)
+    for others in ({"rate": RATES[optimizer][0], "seed": 7}, {"rate": at["rate"], "seed": 4}):
+        assert abs(wide.sel(others).final_loss - final) > 1e-3 * final
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("name", NETS)
+def test_a_run_is_the_same_to_the_bit_whatever_is_trained_beside_it(name, precision):
+    net, data = NETS[name], data_of(NETS[name])
+    how = {"epochs": 2, "batch_size": BATCH, "precision": precision}
+    many = mf.train(net, data, rates=[0.3, 0.01, 0.02, 0.05, 1e4], seeds=[1, 0], **how)
+    alone = mf.train(net, data, rates=0.05, seeds=[0], **how)
+    for variable in ("loss", "final_loss"):
+        np.testing.assert_array_equal(many[variable].sel(rate=[0.05], seed=[0]), alone[variable])
+    assert not (many.final_loss.isel(rate=0) == many.final_loss.isel(rate=1)).any()
+
+
+def test_workers_and_interrupted_runs_change_nothing(tmp_path):
+    net, data = NETS["mlp"], data_of(NETS["mlp"])
+    how = {"rates": np.geomspace(0.01, 1, 9), "seeds": 2, "epochs": 1, "batch_size": BATCH}
+    alone = mf.train(net, data, **how)
+    kept = mf.train(net, data, resume_in=tmp_path, **how)
+    assert list(tmp_path.glob("*.npz"))
+    again = mf.train(net, data, resume_in=tmp_path, workers=Workers(2), **how)
+    for other in (kept, again):
+        np.testing.assert_array_equal(alone.loss, other.loss)
+    assert alone.seed.values.tolist() == [0, 1]
+    assert alone.step.values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "muon"])
+def test_runs_that_diverge_are_infinite_and_end(optimizer, monkeypatch):
+    """Of a linear net, whose loss is a polynomial of the weights; other runs go on."""
+    net = mf.MLP(depth=2, width=5, activation="linear", outputs=2)
+    data = data_of(net, "squared")
+    how = {"loss": "squared", "steps": 30, "optimizer": optimizer}
+    trained = mf.train(net, data, rates=[1e60, 0.01], **how)
+    (diverged, other), (end, other_end) = trained.loss.values[:, 0], trained.final_loss.values[:, 0]
+    first = int(np.isinf(diverged).argmax())
+    assert 0 < first < 30
+    assert np.isfinite(diverged[:first]).all()
+    assert np.isinf(diverged[first:]).all()
+    assert end == np.inf
+    assert np.isfinite([*other, other_end]).all()
+
+    taken = []
+    own = SGD.step
+    monkeypatch.setattr(SGD, "step", lambda *given: taken.append(1) or own(*given))
+    mf.train(net, data, rates=1e60, **how | {"optimizer": "sgd"})
+    assert len(taken) < 30 * len(net.weights)
+
+
+def test_given_weights_take_the_place_of_drawn_ones():
+    net, data = NETS["cnn"], data_of(NETS["cnn"])
+    own = drawn_weights(net, 5, range(1))
+    weights = [own[name][0].reshape(net.weights[name].shape) for name in net.weights]
+    how = {"rates": [0.1], "epochs": 1, "batch_size": BATCH}
+    drawn, given = mf.train(net, data, seeds=[5], **how), mf.train(net, data, weights=weights, seeds=[5, 6], **how)
+    np.testing.assert_array_equal(drawn.loss, given.loss.sel(seed=[5]))
+    assert (given.loss.sel(seed=6) != given.loss.sel(seed=5)).all()  # other batches
+    whole = mf.train(net, data, weights=weights, rates=0.1, steps=2, seeds=2)
+    np.testing.assert_allclose(*whole.loss.values[0], rtol=1e-12)  # one batch, in any order
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.9])
+def test_a_linear_layer_goes_down_a_parabola(rate):
+    """Outputs w v x at x = 1, v = 1 and w = 0, where v has no gradient: one step takes the error 3 to 3 (1 - rate)."""
+    net = mf.MLP(depth=1, width=1, activation="linear", outputs=1)
+    trained = mf.train(
+        net, ([[1.0]], [[3.0]]), loss="squared", rates=rate, steps=1, weights=[np.ones((1, 1)), np.zeros((1, 1))]
+    )
+    np.testing.assert_allclose(trained.loss.values.ravel(), 9 / 2)
+    np.testing.assert_allclose(trained.final_loss.values.ravel(), (3 * (1 - rate)) ** 2 / 2)
+
+
+def test_momentum_and_other_settings_reach_the_optimizer():
+    net, data = NETS["mlp"], data_of(NETS["mlp"])
+    how = {"rates": 0.05, "steps": 8, "batch_size": BATCH}
+    finals = [
+        float(mf.train(net, data, **how, **options).final_loss.squeeze())
+        for options in (
+            {},
+            {"optimizer": SGD(0.9)},
+            {"weight_decay": 0.5},
+            {"optimizer": AdamW(0.9, 0.99)},
+            {"optimizer": AdamW(0.9, 0.99), "epsilon": 0.1},
+        )
+    ]
+    assert len(set(finals)) == len(finals)
+    assert finals[0] == float(mf.train(net, data, optimizer=SGD(0.0), **how).final_loss.squeeze())
+
+
+def test_nets_learn():
+    """Under every name some rate of a ladder takes more off the loss than next to none."""
+    for optimizer in ("sgd", "lion", "sophia", "shampoo", "soap", "muon_kimi", "sso"):
+        how = {"rates": [1e-6, 0.003, 0.03], "epochs": 4, "batch_size": 10}
+        trained = mf.train(NET, (INPUTS, LABELS), optimizer=optimizer, **how)
+        still, *others = trained.final_loss.isel(seed=0).values
+        assert min(others) < still - 0.02, optimizer
+
+
+NET = NETS["mlp"]
+INPUTS, LABELS = data_of(NET)
+REFUSED = {
+    "no net": ({"net": "mlp"}, TypeError, "architecture is"),
+    "no pair": ({"data": INPUTS}, TypeError, "pair"),
+    "labels out of range": ({"data": (INPUTS, LABELS + 1)}, ValueError, "a label is 4; this net has 4 outputs"),
+    "labels that are no classes": ({"data": (INPUTS, LABELS + 0.5)}, ValueError, "whole numbers"),
+    "other inputs": ({"data": (INPUTS[:, :3], LABELS)}, ValueError, r"this net takes \(samples, 6\)"),
+    "inputs that are not finite": ({"data": (INPUTS + np.nan, LABELS)}, ValueError, "NaN"),
+    "no samples": ({"data": (INPUTS[:0], LABELS[:0])}, ValueError, "one sample or more"),
+    "fewer labels": ({"data": (INPUTS, LABELS[1:])}, ValueError, "20 inputs and 19 targets"),
+    "values as labels": ({"loss": "squared", "data": (INPUTS, LABELS[:, None])}, ValueError, r"\(samples, 4\)"),
+    "a large batch": ({"batch_size": 21}, ValueError, "batch_size is 21"),
+    "a rate of 0": ({"rates": [0.1, 0]}, ValueError, "a rate is 0"),
+    "an infinite rate": ({"rates": np.inf}, ValueError, "a rate is inf"),
+    "no rate": ({"rates": []}, ValueError, "rates is empty"),
+    "no seed": ({"seeds": []}, ValueError, "seeds is empty"),
+    "a seed below 0": ({"seeds": [-1]}, ValueError, "seeds is -1"),
+    "two lengths": ({"epochs": 1}, ValueError, "give one of them"),
+    "no length": ({"steps": None}, ValueError, "give one of them"),
+    "another optimizer": ({"optimizer": "adam"}, ValueError, "'adamw'"),
+    "an optimizer of another library": ({"optimizer": optax.sgd(0.1)}, TypeError, "meanfield.optimizers"),
+    "another loss": ({"loss": "hinge"}, ValueError, "'cross_entropy'"),
+    "another precision": ({"precision": "float16"}, ValueError, "'float32'"),
+    "other weights": ({"weights": [np.ones((6, 6))]}, ValueError, "weights has 1 arrays"),
+    "a decay below 0": ({"weight_decay": -1}, ValueError, "weight_decay"),
+    "too much memory": ({"net": mf.MLP(depth=400, width=60_000, input_width=6, outputs=4)}, MemoryError, "GiB"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_come_before_any_work(case, monkeypatch):
+    changes, error, words = REFUSED[case]
+    monkeypatch.setattr("meanfield.execution.chunks.compute_chunk", None)
+    given = {"net": NET, "data": (INPUTS, LABELS), "rates": 0.1, "steps": 2, "seeds": [0]} | changes
+    with pytest.raises(error, match=words):
+        mf.train(given.pop("net"), given.pop("data"), **given)
+
+
+def test_one_run_needs_no_second():
+    """Means over draws do: their measures still ask for two."""
+    assert mf.train(NET, (INPUTS, LABELS), rates=0.1, steps=1).sizes == {"rate": 1, "seed": 1, "step": 1}
+    with pytest.raises(ValueError, match="draws is 1"):
+        simulate_all([Run(NET, mf.Energies(), 1, 0)])

@@ -1,0 +1,191 @@
+"""The largest curvature of a loss: against JAX's own matrices, and against what gradient descent does."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.nets.chain import Chain
+from meanfield.nets.maps import Linear, Weight
+from meanfield.nets.units import Unit
+from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.simulation.training import sharpness
+from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.losses import CrossEntropy, Logistic, Squared
+from tests import by_jax
+from tests.simulation.training.nets import NETS as CHAINS
+
+jax = by_jax.jax
+jnp = jax.numpy
+
+SAMPLES = 5
+NETS = {
+    **{name: CHAINS[name] for name in ("transformer", "convolutional", "loop")},
+    "mlp": mf.MLP(depth=2, width=(6, 5), outputs=3),
+    "conv_net": mf.ConvNet(depth=2, channels=4, grid=(3, 3), kernel=(2, 2), padding="zero", outputs=3),
+    "residual": mf.ResidualConvNet(depth=2, channels=3, grid=(3,), kernel=(3,), outputs=2, readout="convolution"),
+    "tied transformer": mf.Transformer(depth=1, width=4, heads=2, tokens=3, ffn=1, tied=True, outputs=3),
+    "tied_loop": mf.TiedLoop(depth=3, width=5, alpha=0.5, activation="gelu"),
+}
+
+
+def batch_of(net, loss="squared", samples=SAMPLES):
+    rng = np.random.default_rng(2)
+    _, outputs, *grid = net.output_shape
+    inputs = rng.normal(size=(samples, net.first_channels, *net.grid))
+    values = rng.normal(size=(samples, outputs, *grid))
+    return inputs, values if loss == "squared" else rng.integers(outputs, size=(samples, *grid))
+
+
+def shaped(net, seed):
+    """Weights of draw 0, in the layout of JAX."""
+    drawn = drawn_weights(net, seed, range(1))
+    return [drawn[name][0].reshape(weight.shape) for name, weight in net.weights.items()]
+
+
+@cache
+def jacobian(name, seed):
+    """The outputs of a net on its batch, and their derivative with respect to all weights (outputs, weights)."""
+    net = NETS[name]
+    weights = dict(zip(net.weights, shaped(net, seed), strict=True))
+
+    def output(given, x):
+        return by_jax.values_and_output(net, given, x)[1]
+
+    with jax.enable_x64(True):
+        x = jnp.asarray(batch_of(net)[0])
+        found, rows = jax.jit(lambda given: (output(given, x), jax.jacrev(output)(given, x)))(weights)
+        parts = [np.asarray(part).reshape(found.size, -1) for part in rows.values()]
+        return np.asarray(found), np.concatenate(parts, axis=1)
+
+
+def dense_curvature(name, seed, targets, loss):
+    """The largest eigenvalue of J^T H J, written out by JAX."""
+
+    def value(output):
+        if loss == "squared":
+            return jnp.mean((output.reshape(targets.shape) - targets) ** 2) / 2
+        logs = jax.nn.log_softmax(output, axis=1).reshape(len(targets), output.shape[1], -1)
+        return -jnp.take_along_axis(logs, targets.reshape(len(targets), 1, -1), axis=1).mean()
+
+    output, slopes = jacobian(name, seed)
+    with jax.enable_x64(True):
+        hessian = np.asarray(jax.jit(jax.hessian(value))(output)).reshape(output.size, output.size)
+    return np.linalg.eigvalsh(slopes.T @ hessian @ slopes)[-1]
+
+
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
+@pytest.mark.parametrize("name", NETS)
+def test_the_largest_curvature_is_that_of_jax(name, loss):
+    net = NETS[name]
+    data = batch_of(net, loss)
+    weights = shaped(net, 3)
+    expected = dense_curvature(name, 3, data[1], loss)
+    given = mf.stable_rate(net, data, loss=loss, weights=weights)
+    np.testing.assert_allclose(given.sharpness, expected, rtol=1e-6)
+    np.testing.assert_allclose(given.stable_rate, 2 / expected, rtol=1e-6)
+    other = mf.stable_rate(net, data, loss=loss, weights=shaped(net, 4))
+    assert abs(other.sharpness - expected) > 1e-3 * expected
+
+
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy(), Logistic()], ids=lambda one: type(one).__name__)
+def test_curvature_times_a_change_is_the_sum_over_columns(loss):
+    rng = np.random.default_rng(0)
+    shape = (2, 1, 4, 1) if isinstance(loss, Logistic) else (2, 3, 4, 2)
+    output, change = rng.normal(size=(2, *shape))
+    targets = np.ones((1, 1, 4, 1))
+    columns = loss.curvature(output, targets, NUMPY).reshape(*shape[:2], -1, *shape[2:])
+    expected = np.einsum("dmcbt,dkcbs,dkbs->dmbt", columns, columns, change)
+    np.testing.assert_allclose(loss.curvature_times(output, change, NUMPY), expected, atol=1e-12)
+
+
+def one_layer():
+    """Outputs W x: gradient descent on the squared loss is linear."""
+    return Chain(units=(Unit((Linear((Weight("W", (2, 6), 1 / 6),)),)),), input_channels=6)
+
+
+def test_gradient_descent_diverges_just_above_the_stable_rate_and_not_just_below():
+    """Where the loss is a parabola: 2 % of the rate apart, with nothing else changed."""
+    net = one_layer()
+    data = batch_of(net)
+    known = mf.stable_rate(net, data, loss="squared", draws=2)
+    covariance = data[0].T @ data[0] / SAMPLES
+    np.testing.assert_allclose(known.sharpness, np.linalg.eigvalsh(covariance)[-1] / 2, rtol=1e-6)
+    np.testing.assert_allclose(known.sharpness_stderr, 0, atol=1e-6)
+    rate = float(known.stable_rate)
+    trained = mf.train(net, data, loss="squared", rates=[0.99 * rate, 1.01 * rate], steps=400)
+    below, above = trained.final_loss.values[:, 0]
+    start = float(trained.loss[0, 0, 0])
+    assert below < start < 1e3 * start < above
+    assert (np.diff(trained.loss.values[0, 0]) <= 1e-12).all()
+
+
+def test_draws_are_the_nets_that_training_starts_from():
+    net = NETS["mlp"]
+    data = batch_of(net, "cross_entropy")
+    drawn = mf.stable_rate(net, data, draws=4, seed=6)
+    own = sharpness.Sharpness(inputs=data[0], loss="cross_entropy").settled(net)
+    values = own.draw(net, 6, range(4))["sharpness"]
+    first = mf.stable_rate(net, data, weights=shaped(net, 6))
+    np.testing.assert_allclose(values[0], first.sharpness, rtol=1e-9)
+    np.testing.assert_array_equal(own.draw(net, 6, range(2, 4))["sharpness"], values[2:])
+    np.testing.assert_allclose(drawn.sharpness, values.mean())
+    np.testing.assert_allclose(drawn.sharpness_stderr, values.std(ddof=1) / 2)
+    np.testing.assert_allclose(drawn.stable_rate, (2 / values).mean())
+    assert drawn.stable_rate_quantile.values.tolist() == sorted(drawn.stable_rate_quantile.values)
+
+
+def test_copies_of_a_batch_change_nothing():
+    """A mean over samples; and eigenvalues that come twice are found."""
+    net = NETS["conv_net"]
+    inputs, targets = batch_of(net)
+    weights = shaped(net, 0)
+    twice = (np.concatenate([inputs, inputs]), np.concatenate([targets, targets]))
+    once, both = (
+        mf.stable_rate(net, data, loss="squared", weights=weights).sharpness for data in ((inputs, targets), twice)
+    )
+    np.testing.assert_allclose(both, once, rtol=1e-6)
+
+
+def test_too_few_products_are_said(monkeypatch):
+    net = NETS["mlp"]
+    monkeypatch.setattr(sharpness, "MOST_PRODUCTS", 2)
+    with pytest.warns(RuntimeWarning, match="after 2 products"):
+        mf.stable_rate(net, batch_of(net), loss="squared", weights=shaped(net, 0))
+
+
+def test_a_net_that_nothing_moves_has_no_curvature():
+    net = mf.MLP(depth=1, width=3, outputs=2)
+    still = [np.zeros(shape) for shape in net.weight_shapes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = mf.stable_rate(net, batch_of(net), loss="squared", weights=still)
+    assert float(found.sharpness) == 0
+    assert float(found.stable_rate) == np.inf
+
+
+NET = NETS["mlp"]
+INPUTS, LABELS = batch_of(NET, "cross_entropy")
+REFUSED = {
+    "no net": ({"net": 3}, TypeError, "architecture is"),
+    "no pair": ({"data": INPUTS}, TypeError, "pair"),
+    "another loss": ({"loss": "logistic"}, ValueError, "'squared'"),
+    "another level": ({"level": "exact"}, ValueError, "'mean_field'"),
+    "a label out of range": ({"data": (INPUTS, LABELS + 3)}, ValueError, "outputs"),
+    "other inputs": ({"data": (INPUTS[:, :2], LABELS)}, ValueError, "this net takes"),
+    "one draw": ({"draws": 1}, ValueError, "draws is 1"),
+    "weights at a level": ({"level": "mean_field", "weights": shaped(NET, 0)}, ValueError, "leave one"),
+    "other weights": ({"weights": shaped(NET, 0)[1:]}, ValueError, "weights has 2 arrays"),
+    "one class": ({"net": mf.MLP(depth=1, width=6, outputs=1), "data": (INPUTS, 0 * LABELS)}, ValueError, "one output"),
+    "tied weights": ({"net": mf.TiedLoop(depth=2, width=6), "level": "mean_field"}, ValueError, "several places"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals(case):
+    changes, error, words = REFUSED[case]
+    given = {"net": NET, "data": (INPUTS, LABELS)} | changes
+    with pytest.raises(error, match=words):
+        mf.stable_rate(given.pop("net"), given.pop("data"), **given)

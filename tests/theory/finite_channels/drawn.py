@@ -1,0 +1,36 @@
+"""Overlap energies of small convolutional nets, drawn by dense kernels: a road of its own, as slow as it is plain."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from meanfield.nets.lattice import neighbours
+
+
+def overlap_energies(net, draws, seed):
+    """F_l of every draw and, beside it, |z|^2 and tr Theta over their means: (draws, L) each."""
+    rng, size = np.random.default_rng(seed), net.sites
+    table = neighbours(net.grid, net.kernel, net.padding)
+    z = rng.standard_normal((draws, net.channels_by_layer[0] * size))
+    theta = np.zeros((1, z.shape[1], z.shape[1]))
+    layers, energy = [], 0.0
+    for below, above in pairwise(net.channels_by_layer):
+        gate = (z > 0) if net.activation == "relu" else np.ones_like(z)
+        energy = energy + below * net.taps * net.sigma.gain
+        x = (gate * z).reshape(draws, below, size)[:, :, table]  # (draws, below, taps, S)
+        own = np.einsum("dikp,dikr->dpr", x, x)
+        scale = (net.sigma.gain * below * net.taps) ** -0.5
+        weights = scale * rng.standard_normal((draws, above, below, net.taps))
+        jacobian = np.zeros((draws, above, size, below, size))
+        for tap, places in enumerate(table):
+            jacobian[:, :, np.arange(size), :, places] += weights[:, :, :, tap]
+        jacobian = jacobian.reshape(draws, above * size, below * size)
+        z = np.einsum("dab,db->da", jacobian, gate * z)
+        jacobian *= gate[:, None]
+        theta = jacobian @ theta @ jacobian.transpose(0, 2, 1)
+        theta += np.einsum("ac,dpr->dapcr", np.eye(above), own).reshape(theta.shape)
+        trace = np.einsum("daa->d", theta)
+        square = np.einsum("dab,dab->d", theta, theta)
+        count = above * size
+        layers.append((square / count**2, (z**2).mean(axis=1), trace / (count * energy)))
+    return np.array(layers).transpose(1, 2, 0)

@@ -1,0 +1,59 @@
+"""Averages over sites that are alike, and how they answer to covariances: closed forms and differences."""
+
+import numpy as np
+import pytest
+
+from meanfield.nets.activations import LINEAR, RELU
+from meanfield.theory.finite_channels.alike_sites import AlikeSites
+from meanfield.theory.finite_channels.responses import relu
+
+CORRELATIONS = (0.0, 0.3, 0.9, 0.999, 1 - 1e-7)
+
+
+@pytest.mark.parametrize("rho", CORRELATIONS)
+@pytest.mark.parametrize("activation", [RELU, LINEAR], ids=["relu", "linear"])
+def test_two_sites_are_those_of_the_activation(rho, activation):
+    sites = AlikeSites(rho, activation.name)
+    arguments = np.ones(1), np.ones(1), np.array([rho])
+    for average, factors in (
+        (activation.gate_product, [(0, 1, 2)]),
+        (activation.product, [(1, 1, 2)]),
+        (activation.square_product, [(1, 1, 2), (1, 1, 2)]),
+    ):
+        assert sites.average(*factors) == pytest.approx(average(*arguments)[0], abs=1e-11)
+
+
+@pytest.mark.parametrize("rho", CORRELATIONS)
+def test_more_sites(rho):
+    """Orthants of three sites by arcsines, of four at correlation 0 and 1/2; products of Gaussians by pairings."""
+    on = AlikeSites(rho, "relu").average((0, 1, 2, 3))
+    assert on == pytest.approx(1 / 8 + 3 * np.arcsin(rho) / (4 * np.pi), abs=1e-10)
+    linear = AlikeSites(rho, "linear").average
+    assert linear((1, 1, 2), (1, 3, 4)) == pytest.approx(3 * rho**2, abs=1e-11)
+    assert linear((1, 1, 2), (1, 1, 4)) == pytest.approx(rho + 2 * rho**2, abs=1e-11)
+    assert AlikeSites(0.5, "relu").average((0, 1, 2), (0, 3, 4)) == pytest.approx(1 / 5, abs=1e-12)
+    assert AlikeSites(0.0, "relu").average((0, 1, 2), (1, 3, 4)) == pytest.approx(1 / (8 * np.pi), abs=1e-12)
+
+
+@pytest.mark.parametrize("rho", [-0.2, 0.0, 0.4, 0.9])
+def test_slopes_and_curvatures_are_differences(rho):
+    at, step = np.array([rho, 1.0, 1.0]), 1e-4
+    for average, value, slope, curvature in (
+        (RELU.product, relu(rho).product, relu(rho).product_slope, relu(rho).product_curvature),
+        (RELU.gate_product, relu(rho).gate, relu(rho).gate_slope, relu(rho).gate_curvature),
+    ):
+
+        def of(move, average=average):
+            between, first, second = (at + move)[:, None]
+            return average(first, second, between)[0]
+
+        moves = step * np.eye(3)
+        assert of(0 * at) == pytest.approx(value, abs=1e-12)
+        assert [(of(m) - of(-m)) / (2 * step) for m in moves] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+        twice = [[(of(m + n) - of(m - n) - of(n - m) + of(-m - n)) / (4 * step**2) for n in moves] for m in moves]
+        assert np.array(twice) == pytest.approx(curvature, rel=1e-4, abs=1e-4)
+
+
+def test_a_site_where_the_gate_of_another_opens():
+    """E[sigma(u) sigma''(v)] is the slope of E[sigma(u) sigma(v)] in c_vv, twice."""
+    assert relu(0.4).edge == pytest.approx(2 * relu(0.4).product_slope[2])

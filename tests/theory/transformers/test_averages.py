@@ -1,0 +1,112 @@
+"""What attention and activations do to pairs and fours of tokens: drawn Gaussians, and heads drawn one by one."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from meanfield.nets.activations import activation_named
+from meanfield.nets.maps import Gate, Pointwise
+from meanfield.theory.kernels.token_scan import attention, evaluate
+from meanfield.theory.transformers.feed_forward import hidden_averages
+from meanfield.theory.transformers.patterns import PATTERNS
+from meanfield.theory.transformers.softmax import softmax_averages, uniform_averages
+from tests.statistics import consistent
+
+VARIANCE, RHO = 0.8, 0.6
+DRAWS = 100_000
+
+
+def _tokens(rng, rho, shape):
+    """Four Gaussians of variance 1 that correlate by rho, (4, *shape)."""
+    return np.sqrt(rho) * rng.normal(size=shape) + np.sqrt(1 - rho) * rng.normal(size=(4, *shape))
+
+
+@pytest.mark.parametrize("inner", [Pointwise(name) for name in ("relu", "linear", "gelu", "tanh")] + [Gate("silu")])
+def test_hidden_units_are_those_of_drawn_gaussians(inner):
+    rng, sigma = np.random.default_rng(1), activation_named(inner.activation)
+    u, w = (np.sqrt(VARIANCE) * _tokens(rng, RHO, (DRAWS,)) for _ in range(2))
+    features, gates = sigma.function(u), sigma.gate(u)
+
+    def passed(i, j):
+        if isinstance(inner, Pointwise):
+            return gates[i] * gates[j]
+        return gates[i] * gates[j] * w[i] * w[j] + features[i] * features[j]
+
+    values = features * w if isinstance(inner, Gate) else features
+    drawn = [values[0] ** 2, passed(0, 0), values[0] * (values[0] - values[1]) / (1 - RHO), passed(0, 1)]
+    drawn += [passed(one, three) * passed(two, four) for one, two, three, four in PATTERNS]
+    drawn = np.array(drawn)
+    averages = hidden_averages(inner, VARIANCE)
+    expected = np.array([averages.feature_variance, averages.passed, *evaluate(averages.series, float(np.arccos(RHO)))])
+    stderr = drawn.std(axis=1) / np.sqrt(DRAWS) + 1e-12
+    assert consistent(drawn.mean(axis=1) - expected, stderr, DRAWS)
+    nearer = np.array([averages.feature_variance, averages.passed, *evaluate(averages.series, float(np.arccos(0.7)))])
+    if inner.activation != "linear":
+        assert not consistent(drawn.mean(axis=1) - nearer, stderr, DRAWS)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.2, np.pi / 2])
+def test_series_hold_to_the_ends(angle):
+    """ReLU: its contraction and its pairs in closed form, and gates of one token at angle 0."""
+    averages = hidden_averages(Pointwise("relu"), 1.0)
+    contraction, pair, *fresh = evaluate(averages.series, angle)
+    assert pair == pytest.approx((np.pi - angle) / (2 * np.pi), rel=1e-12)
+    lost = (np.pi - np.sin(angle) - (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    assert contraction * (1 - np.cos(angle)) == pytest.approx(lost, rel=1e-9, abs=1e-15)
+    if angle == 0:
+        np.testing.assert_allclose(fresh, 0.5, rtol=1e-12)
+
+
+TOKENS, SIZE, HEADS = 4, 30, 40_000
+KERNEL = (1.7, 0.4)  # of queries, keys and values: one token, and two
+
+
+def _heads(rng):
+    """Rows A (heads, T, T), their derivatives D (heads, T, T, T), and values (heads, T) of two channels."""
+    common, single = rng.normal(size=(HEADS, 1, TOKENS)), rng.normal(size=(HEADS, TOKENS, TOKENS))
+    rows = VARIANCE * np.sqrt(1 - RHO) * (np.sqrt(RHO) * common + np.sqrt(1 - RHO) * single)
+    shares = softmax(rows, axis=2)
+    turned = shares[..., None] * np.eye(TOKENS) - shares[..., None] * shares[:, :, None]
+    return shares, turned, [np.sqrt(VARIANCE) * _tokens(rng, RHO, (HEADS,)).T for _ in range(2)]
+
+
+def _head_kernel(shares, turned, here, there, one, other):
+    """Theta between channels of one head at tokens ``one`` and ``other``, given rows and values: (heads,).
+
+    Its own value part is left out where the channels (``here``, ``there``) are two.
+    """
+    covariance = np.full((TOKENS, TOKENS), RHO) + (1 - RHO) * np.eye(TOKENS)
+    kernel = np.full((TOKENS, TOKENS), KERNEL[1]) + (KERNEL[0] - KERNEL[1]) * np.eye(TOKENS)
+    logits = VARIANCE * (kernel[one, other] * covariance + covariance[one, other] * kernel)
+    moved = np.einsum("hk,hkr,rs,hls,hl->h", here, turned[:, one], logits, turned[:, other], there, optimize=True)
+    if here is not there:
+        return moved
+    return moved + np.einsum("hk,kl,hl->h", shares[:, one], kernel, shares[:, other])
+
+
+def test_heads_hand_on_what_drawn_heads_do():
+    """Mean kernel of a channel with itself, and the second moments that channels of one head have, by pattern."""
+    rng = np.random.default_rng(2)
+    shares, turned, (first, second) = _heads(rng)
+    passing, fresh = np.empty((2, 3)), np.empty(len(PATTERNS))
+    table = softmax_averages(TOKENS, VARIANCE**2)
+    attention(float(np.arccos(RHO)), *KERNEL, table, VARIANCE, SIZE, passing, fresh)
+    means = passing[:, 0] * KERNEL + passing[:, 1] * KERNEL[0] + passing[:, 2] * KERNEL[1]
+    drawn = [_head_kernel(shares, turned, first, first, 0, other) for other in (0, 1)]
+    for one, two, three, four in PATTERNS:
+        own = [_head_kernel(shares, turned, first, first, *pair) for pair in ((one, three), (two, four))]
+        between = [_head_kernel(shares, turned, first, second, *pair) for pair in ((one, three), (two, four))]
+        drawn.append(own[0] * own[1] + (SIZE - 1) * between[0] * between[1])
+    drawn = np.array(drawn)
+    stderr = drawn.std(axis=1) / np.sqrt(HEADS)
+    found = np.array([*means, *fresh])
+    assert consistent(drawn.mean(axis=1) - found, stderr, HEADS, 2e-3 * np.abs(found))
+    attention(float(np.arccos(RHO)), *KERNEL, table, VARIANCE, 1, passing, fresh)
+    assert not consistent(drawn.mean(axis=1)[2:] - fresh, stderr[2:], HEADS, 2e-3 * np.abs(fresh))
+
+
+def test_logits_that_vanish_are_uniform():
+    small = evaluate(softmax_averages(3, 1e-12), 0.7)
+    uniform = evaluate(uniform_averages(3), 0.7)
+    assert np.abs(small[:2] - uniform[:2]).max() < 1e-6
+    assert np.abs(small[4:19] - uniform[4:19]).max() < 1e-6
