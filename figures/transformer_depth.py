@@ -35,7 +35,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     _slopes(above[2], dataset)
     _tokens(below[0], dataset)
     for axes, norm in zip(below[1:], NORMS, strict=True):
-        _propagation(axes, dataset.sel(norm=norm).isel(width=-1), norm)
+        _propagation(axes, dataset.sel(norm=norm, start=0), norm)
     figure.suptitle(KEY, fontsize=8)
     return figure
 

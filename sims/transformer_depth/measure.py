@@ -10,10 +10,11 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import MOST_LAYERS, Array, require_count
+from meanfield.execution import Run
 from meanfield.nets import Transformer
 from meanfield.simulation import TangentPropagation, TokenStatistics
 from meanfield.verification import depth_exponents, tangent_propagation
-from sims.common.datasets import Axes, attributes, ladder, over, seeded_run, taken
+from sims.common.datasets import ENDS, Axes, attributes, ladder, over, seeded_run, taken
 from sims.common.images import image_tokens
 from sims.common.results import Results
 from sims.transformer_depth.theory import TOKENS, by_layer, local_slopes, scales, slope_depths
@@ -25,8 +26,11 @@ AXES: Axes = {
 }
 UNSCALED: Axes = {name: AXES[name] for name in ("norm", "attention_scale")}
 SCALES = ("learning_rate_scale", "label_learning_rate_scale")
-RHO, SHALLOW, WIDE = tangent_propagation.RHO, tangent_propagation.SHALLOW, depth_exponents.WIDE
-# Scales are extrapolated from the width and a quarter of it; tangents are followed at half of it, too.
+RHO, SHALLOW, WIDE = "tangent_propagation", tangent_propagation.SHALLOW, depth_exponents.WIDE
+# Nets that verdicts rest on are drawn so many times as often as others; those with a factor on branches, which scatter
+# less, by this part.
+MORE, FEWER = depth_exponents.MORE, 2
+# Parts of the width at which tangents are compared; scales are drawn at half the width, too.
 NARROWING = (4, 2, 1)
 
 
@@ -51,28 +55,24 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _require_judged(depths: Array, width: int) -> None:
     """Refuse depths and a width at which the verdicts would have no number to read."""
-    if depths[-1] < SHALLOW:
+    if depths[-1] < 2 * SHALLOW:
         raise ValueError(
-            f"--blocks reach {depths[-1] // 2}; rho is judged at layer {SHALLOW}: give {SHALLOW // 2} or more"
+            f"--blocks reach {depths[-1] // 2}; tangents are followed from layer {SHALLOW}: give {SHALLOW}"
         )
-    if np.sum(depths <= WIDE * width) < 2:
+    wide = depths[depths <= WIDE * width]
+    if len(wide) < 2 or wide[-1] < SHALLOW:
         raise ValueError(
-            f"--width {width} is below 8 times the second of the depths {', '.join(map(str, depths))}: slopes are "
-            "judged where nets are that wide; give a larger width, or fewer blocks"
+            f"--width {width} is 8 times as large as {len(wide)} of the depths {', '.join(map(str, depths))}; verdicts "
+            f"need two such depths, the second at least {SHALLOW}: give a larger width, or other blocks"
         )
-
-
-def _widths(width: int) -> list[int]:
-    """A quarter, a half, and the whole of it."""
-    return [width // part for part in NARROWING]
 
 
 def _patches(options: argparse.Namespace, net: Transformer) -> dict[int, Array]:
-    """By width, one image as tokens, embedded anew for every width."""
+    """By width, an image as tokens, embedded anew for every width."""
     require_count("--patch", options.patch, why="pixels along a side of a patch")
     return {
         width: image_tokens(options.input, replace(net, width=width), options.patch, options.seed)
-        for width in _widths(options.width)
+        for width in _widths(net)
     }
 
 
@@ -86,54 +86,89 @@ def measure(
 ) -> xr.Dataset:
     """Scales drawn (NAME) and predicted (log_NAME_mean_field) over depth; slopes of theory; tokens and rho by layer.
 
-    narrow_NAME is drawn at a quarter of the width, without scaling.
+    narrow_NAME is drawn at half the width, NAME_by_width at a quarter, a half and the whole of it, without scaling.
     """
-    plain = [net for net in nets if net.scaling == "none"]
-    widths = _widths(options.width)
-    narrow = [replace(net, width=widths[0]) for net in plain]
-    streams = [replace(net, depth=depth) for net, depth in product([*nets, *narrow], blocks)]
-    followed = [replace(net, depth=blocks[-1], width=width) for net, width in product(plain, widths)]
-    runs = [
-        seeded_run(options, net, measure(inputs=inputs.get(net.width)), f"{measure.__name__} of {net.describe()}")
-        for measure, drawn in ((TokenStatistics, streams), (TangentPropagation, followed))
-        for net in drawn
-    ]
-    measured = iter(results.draw(runs))
-    wide, thin = (list(islice(measured, len(some) * len(blocks))) for some in (nets, narrow))
+    runs = _runs(options, nets, blocks, inputs)
+    measured = iter(results.draw([run for some in runs.values() for run in some]))
+    wide, narrow, by_width, deep = (list(islice(measured, len(some))) for some in runs.values())
+    depths, shallow = ([2 * count for count in counts] for counts in (blocks, _shallow(nets[0], blocks)))
     parts = [
-        _scales(wide, AXES, blocks),
-        _scales(thin, UNSCALED, blocks, "narrow_"),
+        over(AXES | {"depth": depths}, [taken(drawn, *SCALES) for drawn in wide]),
         over(AXES, [taken(drawn, *TOKENS) for drawn in wide[len(blocks) - 1 :: len(blocks)]], "layer"),
-        *_propagation(list(measured), widths),
-        _predicted(nets, plain, blocks, far).where(not inputs),  # it is that of white tokens
+        over(UNSCALED | {"wide_depth": shallow}, [_renamed(drawn, *SCALES, start="narrow_") for drawn in narrow]),
+        *_propagation(by_width, deep, _widths(nets[0])),
+        _predicted(nets, blocks, far).where(not inputs),  # it is that of white tokens
     ]
-    layers = list(range(1, 2 * blocks[-1] + 1))
-    coords = {"depth": [2 * count for count in blocks], "layer": layers, "slope_depth": slope_depths(far)}
+    layers = list(range(1, depths[-1] + 1))
+    coords = {"depth": depths, "layer": layers, "wide_layer": layers[: shallow[-1]], "slope_depth": slope_depths(far)}
     own = attributes(options, "width", "heads", "tokens", "outputs", "input")
     return xr.merge(parts).assign_coords(coords).assign_attrs(own)
 
 
-def _scales(measured: Sequence[xr.Dataset], axes: Axes, blocks: Sequence[int], start: str = "") -> xr.Dataset:
-    """Both scales over the axes and depth, their names with this start."""
-    rows = [{f"{start}{name}": value for name, value in taken(drawn, *SCALES).items()} for drawn in measured]
-    return over(axes | {"depth": [2 * count for count in blocks]}, rows)
+def _runs(
+    options: argparse.Namespace, nets: list[Transformer], blocks: list[int], inputs: dict[int, Array]
+) -> dict[str, list[Run]]:
+    """Streams of all nets; of those at half the width that are judged; tangents by width, and of the deepest nets."""
+    plain, shallow = [net for net in nets if net.scaling == "none"], _shallow(nets[0], blocks)
+    often = options.draws * MORE
+
+    def run(net: Transformer, measure: Any, draws: int) -> Run:
+        label = f"{type(measure).__name__} of {net.describe()}"
+        return seeded_run(options, net, replace(measure, inputs=inputs.get(net.width)), label, draws)
+
+    def draws(net: Transformer) -> int:
+        if net.scaling != "none":
+            return max(2, options.draws // FEWER)
+        return often if net.depth in shallow else options.draws
+
+    quarter, half, full = _widths(nets[0])
+    streams = [replace(net, depth=depth) for net, depth in product(nets, blocks)]
+    narrow = [replace(net, width=half, depth=depth) for net, depth in product(plain, shallow)]
+    widths = [replace(net, width=width, depth=shallow[-1]) for net, width in product(plain, (quarter, half, full))]
+    deepest = [replace(net, depth=blocks[-1]) for net in plain]
+    return {
+        "streams": [run(net, TokenStatistics(), draws(net)) for net in streams],
+        "narrow": [run(net, TokenStatistics(), often) for net in narrow],
+        "by_width": [run(net, TangentPropagation(), often) for net in widths],
+        "deepest": [run(net, TangentPropagation(starts=(0, SHALLOW)), options.draws) for net in deepest],
+    }
 
 
-def _predicted(nets: list[Transformer], plain: list[Transformer], blocks: list[int], far: int) -> xr.Dataset:
+def _widths(net: Transformer) -> list[int]:
+    """A quarter, a half, and the whole of its width."""
+    return [net.width // part for part in NARROWING]
+
+
+def _shallow(net: Transformer, blocks: Sequence[int]) -> list[int]:
+    """Blocks up to which the net counts as wide."""
+    return [count for count in blocks if 2 * count <= WIDE * net.width]
+
+
+def _renamed(drawn: xr.Dataset, *names: str, start: str = "", end: str = "") -> dict[str, Any]:
+    """As `taken`, of start + NAME + end; shares where they are measured."""
+    values = {f"{start}{name}{end}{error}": drawn.get(f"{name}{error}") for name, error in product(names, ENDS)}
+    return {name: value.values for name, value in values.items() if value is not None}
+
+
+def _propagation(by_width: Sequence[xr.Dataset], deep: Sequence[xr.Dataset], widths: Sequence[int]) -> list[xr.Dataset]:
+    """rho by direction and layer: by width from the input on, with the remainder; of the deepest from two layers on."""
+    axes, from_input = UNSCALED | {"width": widths}, [drawn.sel(start=0) for drawn in by_width]
+    both = ("direction", "wide_layer")
+    parts = [
+        over(axes, [_renamed(drawn, RHO, f"{RHO}_spread", end="_by_width") for drawn in from_input], *both),
+        over(axes, [_renamed(drawn, f"{RHO}_remainder", end="_by_width") for drawn in from_input], "wide_layer"),
+        over(UNSCALED, [_renamed(drawn, RHO, f"{RHO}_spread") for drawn in deep], "direction", "start", "layer"),
+    ]
+    starts = {name: deep[0][name].values for name in ("direction", "start")}
+    return [part.assign_coords({name: starts[name] for name in starts if name in part.dims}) for part in parts]
+
+
+def _predicted(nets: list[Transformer], blocks: list[int], far: int) -> xr.Dataset:
     """The mean field of white tokens: scales over depth, tokens by layer of the deepest nets, local slopes."""
-    deepest = [replace(net, depth=blocks[-1]) for net in nets]
+    plain, deepest = [net for net in nets if net.scaling == "none"], [replace(net, depth=blocks[-1]) for net in nets]
     parts = [
         over(AXES, [scales(net, blocks) for net in nets], "depth"),
         over(AXES, [by_layer(net) for net in deepest], "layer"),
         over(UNSCALED, [local_slopes(net, far) for net in plain], "slope_depth"),
     ]
     return xr.merge(parts)
-
-
-def _propagation(measured: Sequence[xr.Dataset], widths: Sequence[int]) -> list[xr.Dataset]:
-    """rho from the input on by direction and layer, its spread over draws, and the remainder."""
-    axes, from_input = UNSCALED | {"width": widths}, [drawn.sel(start=0) for drawn in measured]
-    by_direction = [taken(drawn, RHO) | taken(drawn, f"{RHO}_spread", ends=("", "_stderr")) for drawn in from_input]
-    left = [taken(drawn, f"{RHO}_remainder") for drawn in from_input]
-    directions = {"direction": measured[0]["direction"].values}
-    return [over(axes, by_direction, "direction", "layer").assign_coords(directions), over(axes, left, "layer")]

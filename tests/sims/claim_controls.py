@@ -198,11 +198,12 @@ def pre_norm_as_printed(runs):
 def tangents_as_assumed(runs):
     """One rho for all directions at all depths, but for fluctuations as n^(-1/2), the remainder among them."""
     dataset, name = runs["transformer_depth"], "tangent_propagation"
-    noise = (0 * dataset[name] + dataset["width"] ** -0.5).transpose(*dataset[name].dims)
-    changed = {name: 1 + 0 * dataset[name], f"{name}_spread": noise}
-    changed[f"{name}_remainder"] = noise.sel(direction="shared", drop=True)
-    errors = {f"{key}_stderr": ERROR * values for key, values in changed.items()}
-    return {"transformer_depth": dataset.assign(changed | errors | {f"{name}_largest_share": 0 * dataset[name]})}
+    rho = 1 + 0 * dataset[f"{name}_by_width"]
+    noise = (0 * rho + dataset["width"] ** -0.5).transpose(*rho.dims)
+    changed = {name: rho, f"{name}_spread": noise, f"{name}_remainder": noise.sel(direction="shared", drop=True)}
+    made = {f"{key}_by_width": values for key, values in changed.items()}
+    made |= {f"{key}_by_width_stderr": ERROR * values for key, values in changed.items()}
+    return {"transformer_depth": dataset.assign(made | {f"{name}_by_width_largest_share": 0 * rho})}
 
 
 def tied_growth_as_printed(runs):

@@ -25,11 +25,11 @@ def _as_predicted(dataset, order=("post", "pre")):
     """Drawn scales at both widths that are those of the mean field to 0.3 %, norms in this order."""
     name = claims.LABEL_SCALE
     scale = np.exp(dataset[f"log_{name}_mean_field"]).sel(norm=list(order)).assign_coords(norm=dataset["norm"])
-    thin = 2 * scale.sel(scaling="none", drop=True)  # n^(-1/2) at a quarter of the width
-    values = {name: scale, f"narrow_{name}": thin}
-    values |= {f"{key}_stderr": ERROR * value for key, value in values.items()}
-    values |= {f"{key}_largest_share": 0 * scale.sel(scaling="none", drop=True) for key in (f"narrow_{name}",)}
-    return dataset.assign(values | {f"{name}_largest_share": 0 * scale}).assign_attrs(draws=1000)
+    judged = scale.sel(scaling="none", depth=dataset["wide_depth"].values, drop=True).rename(depth="wide_depth")
+    values = {name: scale, f"narrow_{name}": np.sqrt(2) * judged}
+    errors = {f"{key}_stderr": ERROR * value for key, value in values.items()}
+    shares = {f"{key}_largest_share": 0 * value for key, value in values.items()}
+    return dataset.assign(values | errors | shares).assign_attrs(draws=1000)
 
 
 def test_verdicts(finished):
@@ -80,7 +80,7 @@ def test_figure_shows_the_numbers(finished):
 
 
 def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
-    arguments = ["--input", "photo", "--blocks", "1", "2", "4", "--width", "32", "--tokens", "4", "--draws", "3"]
+    arguments = ["--input", "photo", "--blocks", "1", "4", "8", "--width", "64", "--tokens", "4", "--draws", "2"]
     arguments += ["--outputs", "4", "--far", "1000", "--workers", "1", "--out", str(tmp_path / "run.nc")]
     assert simulation.main(arguments) == 0
     printed = capsys.readouterr().out
@@ -92,8 +92,8 @@ def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--blocks", "2", "4"], "a slope needs three or more"),
-        (["--blocks", "1", "2", "3"], "--blocks reach 3; rho is judged at layer 8"),
-        (["--blocks", "4", "8", "16"], "--width 64 is below 8 times the second of the depths 8, 16, 32"),
+        (["--blocks", "1", "2", "3"], "--blocks reach 3; tangents are followed from layer 8"),
+        (["--blocks", "4", "8", "16"], "--width 64 is 8 times as large as 1 of the depths 8, 16, 32"),
         (["--blocks", "0", "2", "4"], "--blocks is 0"),
         (["--width", "72"], "--width 72 is no multiple of 16"),
         (["--tokens", "1"], "single token"),

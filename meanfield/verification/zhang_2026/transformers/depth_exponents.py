@@ -4,6 +4,7 @@ The claims are about the limit of depth at infinite width. The mean field decide
 the mean field is right at depths where nets are wide enough. Branches have no factor, as in section 3.1.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,20 +12,21 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.estimates import PowerLaw, fit_power_law
+from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, checks
-from meanfield.verification.drawn_slopes import exponents, span
+from meanfield.verification.drawn_slopes import drawn_law, exponents, span
 from meanfield.verification.judges import Contest, Judges, Ruling, contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.verdicts import judge_computed
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
-from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated_slope
 
 LABEL_SCALE = "label_learning_rate_scale"
 LOCAL = "local_slope_mean_field"
 OTHER = {"pre": "post", "post": "pre"}
 # Depth units per channel up to which drawn slopes are judged: above, nets are no longer wide.
 WIDE = 1 / 8
+# Nets that are judged are drawn so many times as often as the run's draws say.
+MORE = 6
 # A relative difference of exponents that is an effect: section 4.5 names one of 10 to 12 %, that of the optimizer.
 EFFECT = 0.1
 
@@ -42,21 +44,13 @@ def net_of(dataset: xr.Dataset, norm: str, attention: str, scaling: str = "none"
     return dataset.sel(norm=norm, attention_scale=attention, scaling=scaling)
 
 
-def wide_depths(at: xr.Dataset) -> Array:
-    """The drawn depths at which nets count as wide."""
-    depths = at["depth"].values
-    return np.asarray(depths[depths <= WIDE * at.attrs["width"]])
-
-
-def at_both_widths(at: xr.Dataset, name: str = LABEL_SCALE) -> xr.Dataset:
-    """A drawn scale of one net over ``width``, the least and the full one, and ``depth``, as far as nets are wide."""
-    deep = at.sel(depth=wide_depths(at))
+def at_width(at: xr.Dataset, which: str = "", name: str = LABEL_SCALE) -> xr.Dataset:
+    """A drawn scale of one net at the full width ("") or at half of it ("narrow_"), at the depths that are judged."""
+    chosen = at if which else at.sel(depth=at["wide_depth"].values)
     values = {
-        f"{name}{end}": (("width", "depth"), np.stack([deep[f"narrow_{name}{end}"], deep[f"{name}{end}"]]))
-        for end in ("", "_stderr", "_largest_share")
+        f"{name}{end}": ("depth", chosen[f"{which}{name}{end}"].values) for end in ("", "_stderr", "_largest_share")
     }
-    coords = {"width": at["width"].values[[0, -1]], "depth": deep["depth"].values}
-    return xr.Dataset(values, coords, attrs=at.attrs)
+    return xr.Dataset(values, {"depth": at["wide_depth"].values}, attrs=at.attrs | {"draws": MORE * at.attrs["draws"]})
 
 
 def far_slopes(dataset: xr.Dataset, norm: str) -> Array:
@@ -71,8 +65,8 @@ def predicted_slope(at: xr.Dataset, depths: Array) -> float:
 
 
 def drawn_slope(at: xr.Dataset, name: str = LABEL_SCALE) -> PowerLaw:
-    """Slope of a drawn scale over all depths at the full width."""
-    return fit_power_law(at["depth"], at[name], at[f"{name}_stderr"])
+    """Slope of a drawn scale over its depths, by their errors."""
+    return drawn_law(at, "depth", name)
 
 
 def local_slopes(at: xr.Dataset, name: str = LABEL_SCALE) -> list[PowerLaw]:
@@ -99,13 +93,13 @@ def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
 @JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
 def judge_theory(dataset: xr.Dataset, norm: str) -> Contest:
     """{norm}-norm: drawn eta* falls as the mean field says over L = {depths}; rival: as it says of {other}-norm;
-    measured: slopes of the label term's scale, extrapolated to infinite width from two widths."""
+    measured: slopes of the label term's scale."""
     nets = _nets(dataset, norm)
-    slope, stderr, slack = _extrapolated(nets)
+    slope, stderr, slack = _drawn(nets)
     own, other = (_predicted(dataset, which) for which in (norm, OTHER[norm]))
     words = f"{by_attention('drawn', slope, dataset)}; {by_attention('mean field', own, dataset)}"
     made = _of_draws(contest(slope, stderr, claimed=own, rival=other, allowance=slack), nets)
-    return made.saying(words, depths=span(nets[0]["depth"]), other=OTHER[norm])
+    return made.saying(words, depths=span(dataset["wide_depth"]), other=OTHER[norm])
 
 
 judge_post_limit, judge_pre_limit = (partial(judge_limit, norm=norm) for norm in ("post", "pre"))
@@ -117,12 +111,12 @@ def judge_placement(dataset: xr.Dataset) -> Contest:
     """Where a Transformer normalises has minimal effect: slopes differ by less than a tenth; rival: they differ as in
     the mean field; source: section 4.5; measured: slope of pre-norm less that of post-norm over L = {depths}."""
     pre, post = (_nets(dataset, norm) for norm in ("pre", "post"))
-    (before, *errors), (after, *errors_after) = (_extrapolated(nets) for nets in (pre, post))
+    (before, *errors), (after, *errors_after) = (_drawn(nets) for nets in (pre, post))
     stderr, slack = np.hypot(errors[0], errors_after[0]), errors[1] + errors_after[1]
     apart, expected = before - after, _predicted(dataset, "pre") - _predicted(dataset, "post")
     made = contest(apart, stderr, claimed=0.0, rival=expected, allowance=slack + EFFECT * np.abs(after))
     words = f"{by_attention('pre less post', apart, dataset)}; {by_attention('mean field', expected, dataset)}"
-    return _of_draws(made, pre + post).saying(words, depths=span(pre[0]["depth"]))
+    return _of_draws(made, pre + post).saying(words, depths=span(dataset["wide_depth"]))
 
 
 @JUDGES.decide
@@ -143,26 +137,34 @@ def by_attention(what: str, values: ArrayLike, dataset: xr.Dataset) -> str:
 
 
 def _nets(dataset: xr.Dataset, norm: str) -> list[xr.Dataset]:
-    """What was drawn at both widths, by scale of attention."""
-    return [at_both_widths(net_of(dataset, norm, str(name))) for name in dataset["attention_scale"].values]
+    return [net_of(dataset, norm, str(name)) for name in dataset["attention_scale"].values]
 
 
 def _predicted(dataset: xr.Dataset, norm: str) -> Array:
-    """Slopes of the mean field over the same depths, by scale of attention."""
-    nets = [net_of(dataset, norm, str(name)) for name in dataset["attention_scale"].values]
-    return np.array([predicted_slope(at, wide_depths(at)) for at in nets])
+    """Slopes of the mean field over the depths that are judged, by scale of attention."""
+    return np.array([predicted_slope(at, at["wide_depth"].values) for at in _nets(dataset, norm)])
 
 
-def _extrapolated(nets: list[xr.Dataset]) -> tuple[Array, Array, Array]:
-    """Slopes at infinite width, their standard errors, and what they are granted."""
-    laws, slack = zip(*(extrapolated_slope(at, LABEL_SCALE) for at in nets), strict=True)
-    return *exponents(*laws), np.array(slack)
+def _drawn(nets: list[xr.Dataset]) -> tuple[Array, Array, Array]:
+    """Slopes at the full width, all depths weighted alike, their errors, and what they are granted for finite width.
+
+    That is what is linear in 1/n: as much as from half the width to the width.
+    """
+    (slope, stderr), (narrow, _) = (
+        exponents(*(_even_slope(at_width(at, which)) for at in nets)) for which in ("", "narrow_")
+    )
+    return slope, stderr, np.abs(slope - narrow)
+
+
+def _even_slope(at: xr.Dataset) -> PowerLaw:
+    return log_slope(at["depth"], at[LABEL_SCALE].values, np.diag(at[f"{LABEL_SCALE}_stderr"].values ** 2))
 
 
 def _of_draws(made: Contest, nets: list[xr.Dataset]) -> Contest:
     """With the draws that carry the means of these nets, and the largest share of one."""
-    joined = xr.concat(nets, "net")
-    return made.carried_by(joined, LABEL_SCALE).shared_in(joined, LABEL_SCALE)
+    judged = xr.concat([at_width(at) for at in nets], "net")
+    made = replace(made, draws=judged.attrs["draws"])
+    return made.carried_by(judged, LABEL_SCALE).shared_in(judged, LABEL_SCALE)
 
 
 CLAIMS = (
