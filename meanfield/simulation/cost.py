@@ -178,8 +178,8 @@ def weight_bytes(net: Net, precision: str = "float64") -> int:
 def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
     """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
     products = _products(net)
-    widest = max(max(one.below, one.above) * one.taps for one in products)
-    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(one.above for one in products))
+    widest = max(max(product.below, product.above) * product.taps for product in products)
+    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(product.above for product in products))
     numbers += 2 * (1 + columns) * widest + net.first_channels
     return dtype(precision).itemsize * samples * net.sites * numbers
 
