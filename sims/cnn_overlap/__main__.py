@@ -12,7 +12,7 @@ INPUT_LAYOUTS = """An image file holds (grid), (channels, grid) or (samples, cha
 
 PRESETS: Presets = {
     "smoke": {"depth": 4, "channels": 32, "grid": [8], "kernel": [3], "draws": 64},
-    "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3], "draws": 512},
+    "default": {"depth": 12, "channels": 256, "grid": [16], "kernel": [3], "outputs": 100, "draws": 400},
     "paper": {"depth": 16, "channels": 256, "grid": [16, 16], "kernel": [3], "draws": 2048},
 }
 

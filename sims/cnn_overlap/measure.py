@@ -6,16 +6,22 @@ from typing import Any
 
 import xarray as xr
 
+import meanfield as mf
 from meanfield.common import MOST_LAYERS, require_count, require_counts
-from meanfield.execution import provenance
+from meanfield.execution import Run, provenance
 from meanfield.nets import ConvNet
-from meanfield.quantities import predicted_dataset
-from meanfield.simulation import Energies
-from meanfield.verification import finite_width_allowance
+from meanfield.simulation import Energies, controls_refusal
+from meanfield.verification import Rung, at_finite_channels, at_infinite_channels, finite_width_allowance
 from sims.common.command import chosen_arrays
-from sims.common.datasets import attributes, predictions, seeded_run
+from sims.common.datasets import attributes, seeded_run, suffixed
 from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
+
+
+# Channels that stand for infinitely many, where theory asks for a number.
+LIMIT = 10**9
+# What the judges must know of the draws with half the channels: how far single draws scatter.
+FEW = ("label_term", "label_term_stderr", "overlap_energy", "overlap_energy_stderr")
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -24,12 +30,13 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     require_counts("--grid", options.grid)
     if len(options.grid) > 2:
         raise ValueError(f"--grid {options.grid} has {len(options.grid)} axes; give 1 or 2")
+    require_count("--channels", options.channels, minimum=2, why="a second run has half of them")
     for name, value in (("--samples", options.samples), ("--input-channels", options.input_channels)):
         if value is not None:
             require_count(name, value)
     inputs = _inputs(options)
     nets = [_net(options, depth, inputs) for depth in depth_ladder(options.depth)]
-    seeded_run(options, nets[-1], Energies(**chosen_arrays(options)), "").require_memory(options.workers.here)
+    _run(options, nets[-1], inputs).require_memory(options.workers.here)
     return {"nets": nets, "inputs": inputs}
 
 
@@ -65,22 +72,40 @@ def _net(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
 
 
 def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], inputs: Any) -> xr.Dataset:
-    """Every rung of the ladder with its predictions beside: one dataset with a leading dim ``depth``."""
-    theory = [_predictions(net, inputs) for net in nets]
-    energies = Energies(inputs=inputs, **chosen_arrays(options))
-    runs = [seeded_run(options, net, energies, f"depth {net.depth}") for net in nets]
-    measured = zip(results.draw(runs), theory, strict=True)
-    rungs = [xr.merge([drawn, *predictions], combine_attrs="override") for drawn, predictions in measured]
+    """Every rung of the ladder with its predictions beside: one dataset with a leading dim ``depth``.
+
+    Every net is drawn with half the channels, too; the dataset has what both say of infinitely many.
+    """
+    pairs = [(net, net.replace(channels=net.channels // 2)) for net in nets]
+    drawn = iter(results.draw([_run(options, net, inputs) for pair in pairs for net in pair]))
+    rungs = [_rung(pair, (next(drawn), next(drawn)), inputs) for pair in pairs]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
+        "few_channels": pairs[-1][1].channels,
         "inputs": options.input,
-        "provenance": provenance(seeds=[str(run.seed) for run in runs], draws=options.draws),
+        "provenance": provenance(seeds=[str(_run(options, net, inputs).seed) for net in nets], draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
 
 
-def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:
-    """Every level's prediction, its variables renamed NAME_level, and the allowance for finite width."""
-    allowance = predicted_dataset(net, {"finite_width_allowance": finite_width_allowance(net, inputs)}, {})
-    return [allowance, *predictions(net, ("mean_field", "law"), inputs)]
+def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
+    """The draws of one net, with controls wherever their means are known."""
+    energies = Energies(inputs=inputs, controls=not controls_refusal(net), **chosen_arrays(options))
+    return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
+
+
+def _rung(nets: tuple[ConvNet, ConvNet], drawn: tuple[xr.Dataset, xr.Dataset], inputs: Any) -> xr.Dataset:
+    """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
+    leading = [mf.predict(net, level="mean_field", inputs=inputs) for net in nets]
+    many, few = (Rung(*of) for of in zip(nets, drawn, leading, strict=True))
+    limit = finite_width_allowance(nets[0].replace(channels=LIMIT), inputs)
+    known = [
+        suffixed(leading[0], "mean_field"),
+        suffixed(mf.predict(nets[0], level="law", inputs=inputs), "law"),
+        suffixed(at_finite_channels(nets[0], leading[0]), "finite_channels"),
+        at_infinite_channels(many, few),
+        xr.Dataset({"thin_input_allowance": ("layer", limit)}),
+    ]
+    few_draws = xr.Dataset({f"few_channels_{name}": few.drawn[name] for name in FEW if name in few.drawn})
+    return xr.merge([many.drawn, *known, few_draws], combine_attrs="override")

@@ -1,0 +1,122 @@
+"""Terms of plain nets at infinitely many channels, from draws at two numbers of them; and theory at finite ones.
+
+A drawn mean over its leading order, rho, goes to 1 as the channels C grow, but not as a series in 1/C alone: the
+corrections grow with the depth over the channels. For one site they are known exactly (docs/theory.md section 3), and
+those of several sites differ from them by parts of 1/C. So rho is divided by the exact ratio of one site with C units.
+What remains is 1 + b/C, and draws at C and at C/f channels tell b:
+
+    rho(infinite) = rho(C) + [rho(C) - rho(C/f)] / (f - 1) .
+
+It leaves some (b/C)^2, below a thousandth where b/C is a few hundredths. Where one site has no exact theory (smooth
+gates), all of the correction is taken for b/C, and f (b/C)^2 is granted for what may be left.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import Estimate
+from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.mlp import MLP
+from meanfield.theory import predict
+from meanfield.theory.exact.closure import GATES
+from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import left_by_extrapolation
+
+EXTRAPOLATED = ("label_term", "overlap_energy")
+LABEL_SCALE = "label_learning_rate_scale"
+# The scales that means over layers of terms set.
+SCALES = {LABEL_SCALE: "label_term", "learning_rate_scale": "update_energy"}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A net with the dataset of its draws and its mean field."""
+
+    net: ConvNet
+    drawn: xr.Dataset
+    leading: xr.Dataset
+
+
+def best(dataset: xr.Dataset, name: str) -> str:
+    """The name of the estimate with the least error: the adjusted one, where there is one."""
+    return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
+
+
+def one_site_ratios(net: ConvNet) -> dict[str, Array]:
+    """Terms of one site over their leading order in 1/channels, exactly, by layer 1 .. L; empty for smooth gates."""
+    if net.activation not in GATES:
+        return {}
+    shared = {name: getattr(net, name) for name in ("depth", "activation", "outputs", "head")}
+    site = MLP(width=net.channels, **shared)
+    exact, leading = (predict(site, level=level) for level in ("exact", "mean_field"))
+    names = (*EXTRAPOLATED, "output_term")
+    return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
+
+
+def at_finite_channels(net: ConvNet, leading: xr.Dataset) -> xr.Dataset:
+    """The mean field times one site's exact ratio: terms, and the scales that they set, at the net's own channels.
+
+    It is exact for one site. What is drawn on grids exceeds it: label terms by parts of 1/C, output terms by up to some
+    20 % where the depth is a tenth of the channels. Empty where one site has no exact theory.
+    """
+    ratios = one_site_ratios(net)
+    terms = {name: leading[name] * ratio for name, ratio in ratios.items() if name in leading}
+    if {"label_term", "output_term"} <= set(terms):
+        terms["update_energy"] = terms["label_term"] + terms["output_term"]
+    scales = {scale: terms[name].mean("layer") ** -0.5 for scale, name in SCALES.items() if name in terms}
+    return xr.Dataset(terms | scales)
+
+
+def at_infinite_channels(many: Rung, few: Rung) -> xr.Dataset:
+    """Label term, overlap energy and the label term's eta* at infinitely many channels, by the formula above.
+
+    Returns:
+        NAME_extrapolated of every term that is drawn and predicted, with its _stderr, _largest_share and _covariance;
+        and ``extrapolation_left``, by layer: what may be left, relative to the mean field; 0 where one site has an
+        exact theory.
+    """
+    factor = many.net.channels / few.net.channels
+    columns: dict[str, Any] = {}
+    left = np.zeros(many.net.depth)
+    for name in (name for name in EXTRAPOLATED if name in many.leading and name in many.drawn):
+        wide, narrow = (_over_leading(rung, name) for rung in (many, few))
+        step = (wide.mean - narrow.mean) / (factor - 1)
+        covariance = (factor**2 * wide.covariance + narrow.covariance) / (factor - 1) ** 2
+        share = np.maximum(wide.largest_share, narrow.largest_share)
+        scale = many.leading[name].values
+        limit = Estimate((wide.mean + step) * scale, covariance * np.multiply.outer(scale, scale), share)
+        columns |= _columns(f"{name}_extrapolated", limit)
+        if name == "label_term":
+            columns |= _scale(f"{LABEL_SCALE}_extrapolated", limit)
+        if many.net.activation not in GATES:
+            left = np.maximum(left, left_by_extrapolation(step, factor))
+    return xr.Dataset(columns | {"extrapolation_left": ("layer", left)})
+
+
+def _over_leading(rung: Rung, name: str) -> Estimate:
+    """A drawn term over its mean field and over one site's exact ratio, by layer."""
+    ratio = one_site_ratios(rung.net).get(name, 1.0)
+    scale = 1 / (rung.leading[name].values * ratio)
+    drawn = best(rung.drawn, name)
+    mean, covariance = (rung.drawn[f"{drawn}{end}"].values * scale for end in ("", "_covariance"))
+    return Estimate(mean, covariance * scale[:, None], rung.drawn[f"{name}_largest_share"].values)
+
+
+def _columns(name: str, limit: Estimate) -> dict[str, Any]:
+    """A term by layer as variables of a dataset."""
+    return {
+        name: ("layer", limit.mean),
+        f"{name}_stderr": ("layer", limit.stderr),
+        f"{name}_largest_share": ("layer", limit.largest_share),
+        f"{name}_covariance": (("layer", "layer_other"), limit.covariance),
+    }
+
+
+def _scale(name: str, limit: Estimate) -> dict[str, Any]:
+    """The scale that the term's mean over layers sets: (mean)^(-1/2), its error to first order."""
+    mean, stderr = limit.mean.mean(), limit.covariance.mean() ** 0.5
+    columns = {name: mean**-0.5, f"{name}_stderr": 0.5 * mean**-1.5 * stderr}
+    return columns | {f"{name}_largest_share": limit.largest_share.max()}
