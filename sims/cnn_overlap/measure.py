@@ -11,15 +11,20 @@ from meanfield.common import MOST_LAYERS, require_count, require_counts
 from meanfield.execution import Run, provenance
 from meanfield.nets import ConvNet
 from meanfield.simulation import Energies, controls_refusal
-from meanfield.verification import Rung, at_finite_channels, at_infinite_channels, finite_width_allowance
+from meanfield.verification import (
+    Rung,
+    at_finite_channels,
+    at_infinite_channels,
+    channel_factor,
+    finite_width_allowance,
+)
 from sims.common.command import chosen_arrays
 from sims.common.datasets import attributes, seeded_run, suffixed
 from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 
-
 # Channels that stand for infinitely many, where theory asks for a number.
-LIMIT = 10**9
+LIMIT = 10**12
 # What the judges must know of the draws with half the channels: how far single draws scatter.
 FEW = ("label_term", "label_term_stderr", "overlap_energy", "overlap_energy_stderr")
 
@@ -74,19 +79,27 @@ def _net(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
 def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], inputs: Any) -> xr.Dataset:
     """Every rung of the ladder with its predictions beside: one dataset with a leading dim ``depth``.
 
-    Every net is drawn with half the channels, too; the dataset has what both say of infinitely many.
+    Where theory does not know a net's terms at finite channels, it is drawn with half of them, too.
     """
-    pairs = [(net, net.replace(channels=net.channels // 2)) for net in nets]
-    drawn = iter(results.draw([_run(options, net, inputs) for pair in pairs for net in pair]))
-    rungs = [_rung(pair, (next(drawn), next(drawn)), inputs) for pair in pairs]
+    drawn_nets = [_drawn_nets(net, inputs) for net in nets]
+    drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
+    rungs = [_predicted([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
-        "few_channels": pairs[-1][1].channels,
+        "few_channels": drawn_nets[-1][-1].channels if len(drawn_nets[-1]) > 1 else 0,
         "inputs": options.input,
         "provenance": provenance(seeds=[str(_run(options, net, inputs).seed) for net in nets], draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
+
+
+def _drawn_nets(net: ConvNet, inputs: Any) -> list[ConvNet]:
+    return (
+        [net]
+        if channel_factor(net, inputs) is not None
+        else [net, net.replace(channels=net.channels_by_layer[-1] // 2)]
+    )
 
 
 def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
@@ -95,17 +108,16 @@ def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
     return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
 
 
-def _rung(nets: tuple[ConvNet, ConvNet], drawn: tuple[xr.Dataset, xr.Dataset], inputs: Any) -> xr.Dataset:
+def _predicted(drawn: list[tuple[ConvNet, xr.Dataset]], inputs: Any) -> xr.Dataset:
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
-    leading = [mf.predict(net, level="mean_field", inputs=inputs) for net in nets]
-    many, few = (Rung(*of) for of in zip(nets, drawn, leading, strict=True))
-    limit = finite_width_allowance(nets[0].replace(channels=LIMIT), inputs)
+    many, *few = [Rung(net, of, mf.predict(net, level="mean_field", inputs=inputs)) for net, of in drawn]
+    unlimited = finite_width_allowance(many.net.replace(channels=LIMIT), inputs)
     known = [
-        suffixed(leading[0], "mean_field"),
-        suffixed(mf.predict(nets[0], level="law", inputs=inputs), "law"),
-        suffixed(at_finite_channels(nets[0], leading[0]), "finite_channels"),
-        at_infinite_channels(many, few),
-        xr.Dataset({"thin_input_allowance": ("layer", limit)}),
+        suffixed(many.leading, "mean_field"),
+        suffixed(mf.predict(many.net, level="law", inputs=inputs), "law"),
+        suffixed(at_finite_channels(many.net, many.leading, inputs), "finite_channels"),
+        at_infinite_channels(many, few[0] if few else None, inputs),
+        xr.Dataset({"thin_input_allowance": ("layer", unlimited)}),
     ]
-    few_draws = xr.Dataset({f"few_channels_{name}": few.drawn[name] for name in FEW if name in few.drawn})
-    return xr.merge([many.drawn, *known, few_draws], combine_attrs="override")
+    scatter = {f"few_channels_{name}": rung.drawn[name] for rung in few for name in FEW if name in rung.drawn}
+    return xr.merge([many.drawn, *known, xr.Dataset(scatter)], combine_attrs="override")

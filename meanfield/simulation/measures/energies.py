@@ -26,8 +26,8 @@ from meanfield.simulation.arrays.groups import (
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.controls import adjusted_terms, controls_refusal
-from meanfield.simulation.measures.energy_estimates import energy_estimates
+from meanfield.simulation.measures.estimates.controls import adjusted_terms, controls_refusal
+from meanfield.simulation.measures.estimates.energy_estimates import energy_estimates
 from meanfield.simulation.measures.update_energy import Conditions
 from meanfield.simulation.weights.gram_process import require_gram_process
 from meanfield.simulation.weights.matrices import ENERGY_KINDS

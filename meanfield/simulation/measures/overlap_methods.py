@@ -16,7 +16,7 @@ from numpy.random import Generator
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
-from meanfield.simulation.measures.controls import RecordedMoves
+from meanfield.simulation.measures.estimates.controls import RecordedMoves
 from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy
 from meanfield.simulation.passes import Forward, backward, tangent
 from meanfield.simulation.weights.moves import GradientMoves

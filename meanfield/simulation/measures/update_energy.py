@@ -22,7 +22,7 @@ from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
-from meanfield.simulation.measures.controls import CONTROLS, forward_controls
+from meanfield.simulation.measures.estimates.controls import CONTROLS, forward_controls
 from meanfield.simulation.measures.overlap_methods import (
     LABELS,
     LEFT_OUT,
@@ -60,7 +60,8 @@ def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **c
     """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
 
     ``conditions`` are fields of `Conditions`. With ``by_site`` the first two at every site too, as NAME_by_site
-    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.controls`. In single precision also largest_pre_activation (D, N + 1).
+    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.estimates.controls`. In single precision also
+    largest_pre_activation (D, N + 1).
     """
     asked = Conditions(**conditions)
     if asked.weights == "gram":

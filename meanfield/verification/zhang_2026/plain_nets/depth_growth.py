@@ -1,6 +1,7 @@
 """Zhang et al. 2026 on growth with depth, judged on one measured net and on a ladder of depths.
 
-Terms that theory knows at infinitely many channels are held against it there (`many_channels`), in standard errors alone.
+Terms that theory knows at infinitely many channels are held against it there (`many_channels`), in standard errors
+alone.
 
 A growth law with a free prefactor is held against the data by contrasts with an anchor layer a: m_l - (law_l / law_a)
 m_a has mean zero under the law, whatever its prefactor, and its error follows from the covariance of the layers.
@@ -23,6 +24,8 @@ from meanfield.verification.verdicts import Bands, Deviation, Finding, effective
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
 from meanfield.verification.zhang_2026.plain_nets.many_channels import LABEL_SCALE, SCALES, best
 
+# Growth laws need so many layers.
+LEAST_DEPTH = 3
 # A true error of the stated power is refuted in all but one of a hundred runs: so many standard errors beyond the band.
 CERTAIN = 2.33
 
@@ -32,7 +35,7 @@ JUDGES = Judges("Zhang et al. 2026")
 
 def against_values(dataset: xr.Dataset, name: str, expected: Array) -> Deviation:
     """Deviation at infinitely many channels from a prediction without free constants, layer by layer."""
-    limit = f"{name}_extrapolated"
+    limit = f"{name}_limit"
     allowance = (_allowance(dataset) + ROUNDING) * expected
     return Deviation(dataset[limit].values - expected, dataset[f"{limit}_stderr"].values, allowance)
 
@@ -40,7 +43,7 @@ def against_values(dataset: xr.Dataset, name: str, expected: Array) -> Deviation
 def against_growth(dataset: xr.Dataset, name: str, growth: Array) -> Deviation:
     """Deviation from a growth law with a free prefactor: contrasts of the layers above the anchor with the anchor."""
     start = int(dataset[f"{name}_law"].attrs["anchor_layer"]) - 1
-    limit = f"{name}_extrapolated"
+    limit = f"{name}_limit"
     mean, covariance = dataset[limit].values[start:], dataset[f"{limit}_covariance"].values[start:, start:]
     ratio = growth[start + 1 :] / growth[start]
     variance = np.diagonal(covariance)[1:] - 2 * ratio * covariance[0, 1:] + ratio**2 * covariance[0, 0]
@@ -90,7 +93,7 @@ def steepening(ladder: xr.Dataset, name: str) -> float:
 
 def judged_term(ladder: xr.Dataset) -> str | None:
     """The term on which growth is judged: the label term where it is drawn and predicted, else the overlap energy."""
-    needs = {name: {f"{name}_extrapolated", f"{name}_law"} for name in ("label_term", "overlap_energy")}
+    needs = {name: {f"{name}_limit", f"{name}_law"} for name in ("label_term", "overlap_energy")}
     return next((name for name, columns in needs.items() if columns <= set(ladder)), None)
 
 
@@ -100,11 +103,9 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
     Growth is judged on the deepest net.
     """
     name = judged_term(ladder)
-    growth = [judge_growth, judge_mean_field, judge_sum_of_minima] if name else []
-    scales = [judge_transfer_rule]
-    if f"{LABEL_SCALE}_extrapolated" in ladder:
-        scales.append(judge_label_scale)
-    return [*(judge(ladder, name) for judge in growth), judge_output_term(ladder), *(judge(ladder) for judge in scales)]
+    growth = [judge(ladder, name) for judge in (judge_growth, judge_mean_field, judge_sum_of_minima)] if name else []
+    label_scales = [judge_label_scale(ladder)] if f"{LABEL_SCALE}_limit" in ladder else []
+    return [*growth, judge_output_term(ladder), judge_transfer_rule(ladder), *label_scales]
 
 
 @JUDGES.decide
@@ -113,7 +114,7 @@ def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
     linear nets slowly); rival: l^2, no overlaps between channels; measured: exponents over the deeper half of the
     layers."""
     deepest = dataset.isel(depth=-1)
-    law, claimed = growth_exponent(deepest, f"{name}_extrapolated"), exponent_of(deepest[f"{name}_mean_field"].values)
+    law, claimed = growth_exponent(deepest, f"{name}_limit"), exponent_of(deepest[f"{name}_mean_field"].values)
     deep = np.log1p(_allowance(deepest)[_deeper_half(deepest.sizes["layer"])])
     made = slope_contest(law, claimed=claimed, rival=2.0, allowance=abs(deep[-1] - deep[0]) / np.log(2))
     words = {"title": _title(name), "claimed": claimed, "layers": _layers(deepest)}
@@ -159,13 +160,14 @@ def _comparisons(deepest: xr.Dataset) -> int:
 
 
 def _carried(made: Contest, dataset: xr.Dataset, name: str) -> Contest:
-    """With the draws that carry an extrapolated term: the fewer of those with many channels and with few."""
-    made = made.carried_by(dataset, name).shared_in(dataset, f"{name}_extrapolated")
+    """With the draws that carry a term's limit: where nets with few channels are drawn too, the fewer of both."""
+    made = made.carried_by(dataset, name).shared_in(dataset, f"{name}_limit")
     return replace(made, effective=_effective(dataset, name))
 
 
 def _effective(dataset: xr.Dataset, name: str) -> float:
-    return min(effective_draws(dataset, name), effective_draws(dataset, f"few_channels_{name}"))
+    drawn = [name, f"few_channels_{name}"]
+    return effective_draws(dataset, *(column for column in drawn if column in dataset))
 
 
 @JUDGES.decide
@@ -200,7 +202,10 @@ def judge_transfer_rule(dataset: xr.Dataset) -> Contest:
     rival = predicted_scale_slope(dataset, name, "mean_field")
     other = f"slope {rival:.3f}, the mean field's of the whole update"
     if np.isnan(rival):
-        rival, other = _label_slope(dataset), "the mean field's slope of the label term, as that of the whole update is open"
+        rival, other = (
+            _label_slope(dataset),
+            "the mean field's slope of the label term, as that of the whole update is open",
+        )
     limit = PowerLaw(law.exponent - added, law.stderr, law.prefactor)
     made = slope_contest(limit, claimed=PAPERS_EXPONENT, rival=rival)
     made = made.carried_by(dataset, SCALES[name]).shared_in(dataset, name)
@@ -220,7 +225,7 @@ def _label_slope(dataset: xr.Dataset) -> float:
 def judge_label_scale(dataset: xr.Dataset) -> Contest:
     """eta* of the label term alone, at infinitely many channels, falls with the mean field's slope {claimed:.3f};
     rival: slope -3/2."""
-    law, claimed = scale_slope(dataset, f"{LABEL_SCALE}_extrapolated"), _label_slope(dataset)
+    law, claimed = scale_slope(dataset, f"{LABEL_SCALE}_limit"), _label_slope(dataset)
     depths = dataset["depth"].values
     left = np.log1p([float(_allowance(dataset.sel(depth=depth))[depth - 1]) for depth in depths])
     slack = float(abs(left[-1] - left[0]) / 2 / np.log(depths[-1] / depths[0]))
@@ -241,10 +246,10 @@ def power(ladder: xr.Dataset, name: str) -> Power:
     """Of the judges of the growth of a term (`judge_growth`, `judge_mean_field`), by the errors of this very run."""
     deepest = ladder.isel(depth=-1)
     effective = _effective(deepest, name)
-    law = growth_exponent(deepest, f"{name}_extrapolated")
+    law = growth_exponent(deepest, f"{name}_limit")
     off = Bands.of(len(JUDGES), effective).alarm + CERTAIN
     expected = deepest[f"{name}_mean_field"].values
-    relative = deepest[f"{name}_extrapolated_stderr"].values / expected
+    relative = deepest[f"{name}_limit_stderr"].values / expected
     least = np.min((Bands.of(_comparisons(deepest), effective).alarm + CERTAIN) * relative + _allowance(deepest))
     return Power(off * law.stderr, float(least))
 

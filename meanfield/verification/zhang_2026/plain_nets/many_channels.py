@@ -1,9 +1,9 @@
-"""Terms of plain nets at infinitely many channels, from draws at two numbers of them; and theory at finite ones.
+"""Terms of plain nets at infinitely many channels, from draws at finite ones; and theory at finite ones.
 
-A drawn mean over its leading order, rho, goes to 1 as the channels C grow, but not as a series in 1/C alone: the
-corrections grow with the depth over the channels. For one site they are known exactly (docs/theory.md section 3), and
-those of several sites differ from them by parts of 1/C. So rho is divided by the exact ratio of one site with C units.
-What remains is 1 + b/C, and draws at C and at C/f channels tell b:
+A drawn mean over its leading order goes to 1 as the channels C grow, but not as a series in 1/C alone: corrections grow
+with the depth over the channels. Where theory knows the ratio at C channels (`channel_factor`), drawn means are divided
+by it. Elsewhere they are divided by the exact ratio of one site with C units, which that of several sites follows. What
+remains is rho = 1 + b/C, and draws at C and at C/f channels tell b:
 
     rho(infinite) = rho(C) + [rho(C) - rho(C/f)] / (f - 1) .
 
@@ -45,6 +45,11 @@ def best(dataset: xr.Dataset, name: str) -> str:
     return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
 
 
+def channel_factor(net: ConvNet, inputs: Array | None = None) -> Array | None:
+    """Label term and overlap energy at C channels over their leading order, by layer; None where it is not known."""
+    return one_site_ratios(net)["label_term"] if net.sites == net.inputs == 1 and net.activation in GATES else None
+
+
 def one_site_ratios(net: ConvNet) -> dict[str, Array]:
     """Terms of one site over their leading order in 1/channels, exactly, by layer 1 .. L; empty for smooth gates."""
     if net.activation not in GATES:
@@ -56,53 +61,71 @@ def one_site_ratios(net: ConvNet) -> dict[str, Array]:
     return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
 
 
-def at_finite_channels(net: ConvNet, leading: xr.Dataset) -> xr.Dataset:
-    """The mean field times one site's exact ratio: terms, and the scales that they set, at the net's own channels.
+def _ratios(net: ConvNet, inputs: Array | None) -> dict[str, Array]:
+    """Terms at C channels over their leading order, as far as theory has them, else those of one site."""
+    factor = channel_factor(net, inputs)
+    return one_site_ratios(net) | ({} if factor is None else dict.fromkeys(EXTRAPOLATED, factor))
 
-    It is exact for one site. What is drawn on grids exceeds it: label terms by parts of 1/C, output terms by up to some
-    20 % where the depth is a tenth of the channels. Empty where one site has no exact theory.
+
+def at_finite_channels(net: ConvNet, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
+    """The mean field times the ratios above: terms, and the scales that they set, at the net's own channels.
+
+    What is drawn on grids exceeds the ratios of one site: label terms by parts of 1/C, output terms by up to some 20 %
+    where the depth is a tenth of the channels. Empty for smooth gates.
     """
-    ratios = one_site_ratios(net)
-    terms = {name: leading[name] * ratio for name, ratio in ratios.items() if name in leading}
+    terms = {name: leading[name] * ratio for name, ratio in _ratios(net, inputs).items() if name in leading}
     if {"label_term", "output_term"} <= set(terms):
         terms["update_energy"] = terms["label_term"] + terms["output_term"]
     scales = {scale: terms[name].mean("layer") ** -0.5 for scale, name in SCALES.items() if name in terms}
     return xr.Dataset(terms | scales)
 
 
-def at_infinite_channels(many: Rung, few: Rung) -> xr.Dataset:
+def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = None) -> xr.Dataset:
     """Label term, overlap energy and the label term's eta* at infinitely many channels, by the formula above.
 
+    Args:
+        many, few: draws with C channels and with C/f; no ``few`` where theory has the `channel_factor`.
+
     Returns:
-        NAME_extrapolated of every term that is drawn and predicted, with its _stderr, _largest_share and _covariance;
-        and ``extrapolation_left``, by layer: what may be left, relative to the mean field; 0 where one site has an
-        exact theory.
+        NAME_limit of every term that is drawn and predicted, with its _stderr, _largest_share and _covariance; and
+        ``extrapolation_left``, by layer: what may be left, relative to the mean field; 0 but for smooth gates.
     """
-    factor = many.net.channels / few.net.channels
     columns: dict[str, Any] = {}
     left = np.zeros(many.net.depth)
     for name in (name for name in EXTRAPOLATED if name in many.leading and name in many.drawn):
-        wide, narrow = (_over_leading(rung, name) for rung in (many, few))
-        step = (wide.mean - narrow.mean) / (factor - 1)
-        covariance = (factor**2 * wide.covariance + narrow.covariance) / (factor - 1) ** 2
-        share = np.maximum(wide.largest_share, narrow.largest_share)
+        limit = _over_theory(many, name, inputs)
+        if few is not None:
+            limit, step = _extrapolated(
+                limit, _over_theory(few, name, inputs), _channels(many.net) / _channels(few.net)
+            )
+            left = np.maximum(left, 0.0 if many.net.activation in GATES else step)
         scale = many.leading[name].values
-        limit = Estimate((wide.mean + step) * scale, covariance * np.multiply.outer(scale, scale), share)
-        columns |= _columns(f"{name}_extrapolated", limit)
+        limit = Estimate(limit.mean * scale, limit.covariance * np.multiply.outer(scale, scale), limit.largest_share)
+        columns |= _columns(f"{name}_limit", limit)
         if name == "label_term":
-            columns |= _scale(f"{LABEL_SCALE}_extrapolated", limit)
-        if many.net.activation not in GATES:
-            left = np.maximum(left, left_by_extrapolation(step, factor))
+            columns |= _scale(f"{LABEL_SCALE}_limit", limit)
     return xr.Dataset(columns | {"extrapolation_left": ("layer", left)})
 
 
-def _over_leading(rung: Rung, name: str) -> Estimate:
-    """A drawn term over its mean field and over one site's exact ratio, by layer."""
-    ratio = one_site_ratios(rung.net).get(name, 1.0)
-    scale = 1 / (rung.leading[name].values * ratio)
+def _channels(net: ConvNet) -> int:
+    """Of every hidden layer, where all have as many; of the last."""
+    return net.channels_by_layer[-1]
+
+
+def _over_theory(rung: Rung, name: str, inputs: Array | None) -> Estimate:
+    """A drawn term over its mean field and its ratio at finite channels, by layer."""
+    scale = 1 / (rung.leading[name].values * _ratios(rung.net, inputs).get(name, 1.0))
     drawn = best(rung.drawn, name)
     mean, covariance = (rung.drawn[f"{drawn}{end}"].values * scale for end in ("", "_covariance"))
     return Estimate(mean, covariance * scale[:, None], rung.drawn[f"{name}_largest_share"].values)
+
+
+def _extrapolated(many: Estimate, few: Estimate, factor: float) -> tuple[Estimate, Array]:
+    """rho(infinite), and f (b/C)^2."""
+    step = (many.mean - few.mean) / (factor - 1)
+    covariance = (factor**2 * many.covariance + few.covariance) / (factor - 1) ** 2
+    share = np.maximum(many.largest_share, few.largest_share)
+    return Estimate(many.mean + step, covariance, share), left_by_extrapolation(step, factor)
 
 
 def _columns(name: str, limit: Estimate) -> dict[str, Any]:

@@ -5,11 +5,11 @@ import numpy as np
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
 from meanfield.quantities.registry import SHARES
-from meanfield.simulation.measures.controls import CONTROLS
+from meanfield.simulation.measures.estimates.controls import CONTROLS
 
 
 def energy_estimates(
-    values: dict[str, Array], adjusted: dict[str, Array]
+    values: dict[str, Array], adjusted: dict[str, Array] | None = None
 ) -> dict[str, Estimate | Means | DrawStatistic]:
     """Means and errors of the measured terms and of what follows from them draw by draw; controls are left out.
 
