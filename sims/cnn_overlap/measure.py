@@ -83,7 +83,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     """
     drawn_nets = [_drawn_nets(net, inputs) for net in nets]
     drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
-    rungs = [_predicted([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
+    rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
@@ -108,10 +108,10 @@ def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
     return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
 
 
-def _predicted(drawn: list[tuple[ConvNet, xr.Dataset]], inputs: Any) -> xr.Dataset:
+def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
     many, *few = [Rung(net, of, mf.predict(net, level="mean_field", inputs=inputs)) for net, of in drawn]
-    unlimited = finite_width_allowance(many.net.replace(channels=LIMIT), inputs)
+    unlimited = finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs)
     known = [
         suffixed(many.leading, "mean_field"),
         suffixed(mf.predict(many.net, level="law", inputs=inputs), "law"),

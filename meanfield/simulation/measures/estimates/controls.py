@@ -9,7 +9,8 @@ Then, given everything up to layer l, at any number of channels,
 At the readout this holds because labels are white and the taps of W independent. If it holds at layer l + 1, then
 t_l(p) = sum_D W_D^T g(p - D) t_{l+1}(p - D) has the covariance tau_{l+1} sum_{D, D'} E[W_D^T g W_D'] where
 p - D = p' - D'. A weight row and its negative are equally likely, and one of them opens a ReLU gate, so that
-E[w w' g] = E[w w'] / 2, which is 0 between different taps. Hence all of these have exact means, with gamma = head
+E[w w' g] = E[w w'] / 2, which is 0 between different taps. (A site all of whose units are off opens no gate above it;
+that has the chance 2^-C, at C channels.) Hence all of these have exact means, with gamma = head
 variance x fan-in x q, M outputs, B samples, S sites, c_0 q the mean square of sigma(input):
 
     pre-activation energy  mean z_l^2                              c_0

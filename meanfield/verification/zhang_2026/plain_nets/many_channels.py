@@ -19,7 +19,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import Estimate
-from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.theory import predict
 from meanfield.theory.exact.closure import GATES
@@ -35,7 +35,7 @@ SCALES = {LABEL_SCALE: "label_term", "learning_rate_scale": "update_energy"}
 class Rung:
     """A net with the dataset of its draws and its mean field."""
 
-    net: ConvNet
+    net: Sequential
     drawn: xr.Dataset
     leading: xr.Dataset
 
@@ -45,29 +45,29 @@ def best(dataset: xr.Dataset, name: str) -> str:
     return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
 
 
-def channel_factor(net: ConvNet, inputs: Array | None = None) -> Array | None:
+def channel_factor(net: Sequential, inputs: Array | None = None) -> Array | None:
     """Label term and overlap energy at C channels over their leading order, by layer; None where it is not known."""
     return one_site_ratios(net)["label_term"] if net.sites == net.inputs == 1 and net.activation in GATES else None
 
 
-def one_site_ratios(net: ConvNet) -> dict[str, Array]:
+def one_site_ratios(net: Sequential) -> dict[str, Array]:
     """Terms of one site over their leading order in 1/channels, exactly, by layer 1 .. L; empty for smooth gates."""
     if net.activation not in GATES:
         return {}
     shared = {name: getattr(net, name) for name in ("depth", "activation", "outputs", "head")}
-    site = MLP(width=net.channels, **shared)
+    site = MLP(width=_channels(net), **shared)
     exact, leading = (predict(site, level=level) for level in ("exact", "mean_field"))
     names = (*EXTRAPOLATED, "output_term")
     return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
 
 
-def _ratios(net: ConvNet, inputs: Array | None) -> dict[str, Array]:
+def _ratios(net: Sequential, inputs: Array | None) -> dict[str, Array]:
     """Terms at C channels over their leading order, as far as theory has them, else those of one site."""
     factor = channel_factor(net, inputs)
     return one_site_ratios(net) | ({} if factor is None else dict.fromkeys(EXTRAPOLATED, factor))
 
 
-def at_finite_channels(net: ConvNet, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
+def at_finite_channels(net: Sequential, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
     """The mean field times the ratios above: terms, and the scales that they set, at the net's own channels.
 
     What is drawn on grids exceeds the ratios of one site: label terms by parts of 1/C, output terms by up to some 20 %
@@ -107,7 +107,7 @@ def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = No
     return xr.Dataset(columns | {"extrapolation_left": ("layer", left)})
 
 
-def _channels(net: ConvNet) -> int:
+def _channels(net: Sequential) -> int:
     """Of every hidden layer, where all have as many; of the last."""
     return net.channels_by_layer[-1]
 
