@@ -26,7 +26,7 @@ PRESETS: Presets = {
         "grid": [16],
         "kernel": [3],
         "outputs": 100,
-        "draws": 400,
+        "draws": 640,
         "precision": "float32",
     },
     "paper": {

@@ -21,7 +21,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import Estimate
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
-from meanfield.theory import predict
+from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict
 from meanfield.theory.exact.closure import GATES
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import left_by_extrapolation
 
@@ -46,8 +46,9 @@ def best(dataset: xr.Dataset, name: str) -> str:
 
 
 def channel_factor(net: Sequential, inputs: Array | None = None) -> Array | None:
-    """Label term and overlap energy at C channels over their leading order, by layer; None where it is not known."""
-    return one_site_ratios(net)["label_term"] if net.sites == net.inputs == 1 and net.activation in GATES else None
+    """Label term and overlap energy at C channels over their leading order, by layer; None where theory lacks it."""
+    pooled = net.is_pooled and net.sites > 1
+    return None if pooled or inputs is not None or finite_channel_refusal(net) else finite_channel_factor(net)
 
 
 def one_site_ratios(net: Sequential) -> dict[str, Array]:
