@@ -4,8 +4,10 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 
-# Draws are parted into so many folds, if there are as many.
+# Draws are parted into so many folds.
 FOLDS = 10
+# Fewer draws for each control tell no coefficient.
+LEAST_DRAWS = 10
 
 
 def adjusted(values: Array, controls: Array, means: Array) -> Array:
@@ -13,7 +15,8 @@ def adjusted(values: Array, controls: Array, means: Array) -> Array:
 
     The coefficients beta of a draw are fitted by least squares to the draws of all other folds. They are therefore
     independent of the draw, and the mean of y_i - beta . (x_i - E x) is E y exactly, for any number of draws. Fitted
-    to all draws alike they would bias it by one part in the number of draws.
+    to all draws alike they would bias it by one part in the number of draws. With fewer than ten draws for each control
+    the values are left as they are.
 
     Args:
         values: y of independent draws, (N,).
@@ -22,11 +25,12 @@ def adjusted(values: Array, controls: Array, means: Array) -> Array:
     Returns:
         (N,), to be averaged as the values would be.
     """
-    draws = len(values)
+    if len(values) < LEAST_DRAWS * len(means):
+        return values
     offsets = controls / means - 1
-    fold = np.arange(draws) % min(FOLDS, draws)
+    fold = np.arange(len(values)) % FOLDS
     left = np.empty_like(values)
-    for own in range(fold.max() + 1):
+    for own in range(FOLDS):
         here, others = fold == own, fold != own
         left[here] = values[here] - offsets[here] @ _coefficients(values[others], offsets[others])
     return left

@@ -59,6 +59,7 @@ POWER_NOTE = (
     "Power: this run would refute, in 99 of 100 repeats, a theory whose growth exponent is off by {exponent:.2g}, or "
     "whose prefactor is off by {prefactor:.1%}."
 )
+POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
 NEXT_NOTE = """What to run next
   --times 4                               all errors become half as large
   --grid 8 8, --input photo               the same for other nets and inputs
@@ -257,4 +258,6 @@ def _power(dataset: xr.Dataset) -> str:
     if name is None:
         return ""
     least = claims.power(dataset, name)
+    if not max(least.exponent, least.prefactor) < 1:
+        return POWERLESS_NOTE
     return POWER_NOTE.format(exponent=least.exponent, prefactor=least.prefactor)

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.common.control_variates import adjusted
 
-REPEATS, DRAWS = 2000, 12
+REPEATS, DRAWS = 2000, 20
 MEANS = np.array([2.0, 0.5])
 
 
@@ -60,11 +60,11 @@ def test_wrong_means_move_the_mean():
     assert abs(wrong.mean() - 3.0) > 8 * stderr
 
 
-@pytest.mark.parametrize("draws", [2, 3, 5])
-def test_few_draws_are_served(draws):
+@pytest.mark.parametrize("draws", [2, 19])
+def test_few_draws_are_left_as_they_are(draws):
     generator = np.random.default_rng(2)
     values, controls = generator.normal(size=draws), generator.normal(1.0, 0.1, size=(draws, 2))
-    assert np.all(np.isfinite(adjusted(values, controls, np.ones(2))))
+    np.testing.assert_array_equal(adjusted(values, controls, np.ones(2)), values)
 
 
 def test_values_that_follow_their_controls_exactly_are_constant():

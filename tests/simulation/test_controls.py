@@ -60,11 +60,11 @@ def test_other_labels_are_refused(options):
 
 
 def test_adjusted_means_are_unbiased():
-    """200 runs of 20 draws of a net of one site, whose exact means theory knows; two-sided, at every layer.
+    """200 runs of 40 draws of a net of one site, whose exact means theory knows; two-sided, at every layer.
 
     A bias of a twentieth of one run's standard error would be 0.7 s.e. here; one of a third of it is seen.
     """
-    net, runs, draws = mf.MLP(depth=3, width=10, outputs=2), 200, 20
+    net, runs, draws = mf.MLP(depth=3, width=10, outputs=2), 200, 40
     exact = mf.predict(net, level="exact")
     values = draw_energies(net, 1, range(runs * draws), controls=True)
     pieces = [{name: value[run * draws :][:draws] for name, value in values.items()} for run in range(runs)]

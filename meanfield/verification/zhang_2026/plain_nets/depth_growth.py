@@ -29,6 +29,9 @@ LEAST_DEPTH = 3
 # A true error of the stated power is refuted in all but one of a hundred runs: so many standard errors beyond the band.
 CERTAIN = 2.33
 
+# No law: of means that few draws have left below 0.
+NO_LAW = PowerLaw(np.nan, np.nan, np.nan)
+
 # The judges of `sims.cnn_overlap`.
 JUDGES = Judges("Zhang et al. 2026")
 
@@ -58,10 +61,10 @@ def _allowance(dataset: xr.Dataset) -> Array:
 
 
 def growth_exponent(dataset: xr.Dataset, name: str) -> PowerLaw:
-    """Log-log slope over the deeper half of the layers, with correlated errors."""
+    """Log-log slope over the deeper half of the layers, with correlated errors; NaN where a mean is not positive."""
     deep = _deeper_half(dataset.sizes["layer"])
-    layer = dataset["layer"].values[deep]
-    return log_slope(layer, dataset[name].values[deep], dataset[f"{name}_covariance"].values[deep, deep])
+    layer, mean = dataset["layer"].values[deep], dataset[name].values[deep]
+    return log_slope(layer, mean, dataset[f"{name}_covariance"].values[deep, deep]) if np.all(mean > 0) else NO_LAW
 
 
 def exponent_of(growth: Array) -> float:
@@ -71,8 +74,8 @@ def exponent_of(growth: Array) -> float:
 
 
 def scale_slope(ladder: xr.Dataset, name: str) -> PowerLaw:
-    """Log-log slope of a drawn learning-rate scale over a ladder of depths."""
-    return drawn_law(ladder, "depth", name)
+    """Log-log slope of a drawn learning-rate scale over a ladder of depths; NaN where a scale does not exist."""
+    return drawn_law(ladder, "depth", name) if np.all(np.isfinite(ladder[name])) else NO_LAW
 
 
 def predicted_scale_slope(ladder: xr.Dataset, name: str, level: str) -> float:
