@@ -73,7 +73,8 @@ def train(
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
         that step; and ``final_loss``, on all samples after the last step. A run that leaves the range of floats has
-        infinite losses from there on. Losses are dimensionless.
+        infinite losses from there on. One whose units have all died has not: its loss stays where outputs are 0, at
+        log M under cross-entropy of M classes. Losses are dimensionless.
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger

@@ -43,6 +43,10 @@ class Place:
     epsilon: float = 0.0
 
 
+class NoStep(ValueError):
+    """There is no step of this size from here."""
+
+
 class Optimizer(ABC):
     """One optimizer with its settings.
 
@@ -56,7 +60,11 @@ class Optimizer(ABC):
 
     @abstractmethod
     def step(self, state: Any, gradient: Gradient, place: Place) -> tuple[Direction, Any]:
-        """The direction A and the state after it; the state before the first step is None."""
+        """The direction A and the state after it; the state before the first step is None.
+
+        Raises:
+            NoStep: the optimizer keeps to a condition that a step of this learning rate cannot meet.
+        """
 
 
 def times(direction: Direction, columns: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from meanfield.common.arrays import Array
-from meanfield.optimizers.base import Gradient, Optimizer, Place
+from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding, singular
 from meanfield.optimizers.linear_algebra.ritz import SMALLEST, RitzSpace, Top
 
@@ -87,9 +87,7 @@ class SSO(Optimizer):
             if member is not None:
                 return Factored(radius * (space.left @ member), space.right), Running(moved, space.guess)
             held.append(sphere.top(family(1.0)))
-        raise ValueError(
-            "no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate"
-        )
+        raise NoStep("no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate")
 
 
 def _balanced(family: Family, held: Array, sphere: Sphere) -> Array | None:

@@ -61,6 +61,19 @@ def _logarithm(quantity: Quantity) -> Quantity:
     return replace(quantity, name=name, symbol=symbol, definition=definition, scaling=scaling, unpredicted="")
 
 
+def _adjusted(quantity: Quantity) -> Quantity:
+    """The same mean with less error, where energies with exactly known means were measured beside it."""
+    name, symbol = f"adjusted_{quantity.name}", f"{quantity.symbol} (adjusted)"
+    definition = f"{quantity.definition}; less what energies with known means tell of each draw, at the same mean"
+    said = f"is an estimate of the {quantity.long_name}, which is predicted"
+    source = f"{quantity.source}; docs/theory.md section 6"
+    return replace(quantity, name=name, symbol=symbol, definition=definition, source=source, unpredicted=said)
+
+
+_ADJUSTED = (
+    *("label_term", "output_term", "overlap_energy", "update_energy"),
+    *("mean_update_energy", "learning_rate_scale", "label_learning_rate_scale"),
+)
 _ONE_STEP = _entries(NETS) + _entries(LOOPS)
 _BLOCKS = _entries(
     BLOCKS,
@@ -71,5 +84,9 @@ _SINGLE_DRAWS = _entries(
 )
 _TRAINING = _entries(TRAINING, unpredicted="what many steps do has no theory here; `meanfield.train` measures it")
 _CURVATURE = _entries(CURVATURE, unpredicted="`meanfield.stable_rate` predicts it, for given inputs")
-_ALL = (*_ONE_STEP, *map(_logarithm, _ONE_STEP), *_BLOCKS, *_SINGLE_DRAWS, *_TRAINING, *_CURVATURE)
+_CONTROLLED = [_adjusted(quantity) for quantity in _ONE_STEP if quantity.name in _ADJUSTED]
+_ALL = (
+    *(*_ONE_STEP, *map(_logarithm, _ONE_STEP), *_CONTROLLED),
+    *(*_BLOCKS, *_SINGLE_DRAWS, *_TRAINING, *_CURVATURE),
+)
 QUANTITIES = {quantity.name: quantity for quantity in _ALL}

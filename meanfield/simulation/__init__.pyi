@@ -8,6 +8,7 @@ from .measures.blocks.assumptions import TrainingAssumptions as TrainingAssumpti
 from .measures.blocks.first_updates import FirstUpdates as FirstUpdates
 from .measures.blocks.training import TrainedStreams as TrainedStreams
 from .measures.blocks.training import UpdateOrders as UpdateOrders
+from .measures.estimates.controls import controls_refusal as controls_refusal
 from .measures.energies import Energies as Energies
 from .measures.pair_overlaps import PairOverlaps as PairOverlaps
 from .measures.residual_energy import ResidualEnergies as ResidualEnergies

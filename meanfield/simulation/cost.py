@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -87,6 +87,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     working += (2 * widest + 3 * max(_own_kept(net))) * columns * places
     if gram > explicit:
         working += widest * columns * widest * taps
+    working += columns * places * _tied_rows(products, net)
     if weights == "lazy" and columns * places >= TOGETHER:
         # Queries less what is known of them, and that part; and their products with all columns of either side.
         working += 2 * _patch_numbers(net, columns) + columns * places**2 * (1 + 3 * columns)
@@ -135,6 +136,18 @@ def _products(net: Net) -> list[Product]:
     return products
 
 
+def _tied_rows(products: list[Product], net: Net) -> int:
+    """Rows of all uses of tied weights, whose moves are made at once beside their errors, thrice those of the largest.
+
+    Moves wait for their use; of the weight at work errors and moves are gathered besides, and put in order.
+    """
+    rows = Counter[tuple[Weight, ...]]()
+    for product in products:
+        if net.use_counts[product.weights[0].name] > 1:
+            rows[product.weights] += product.above
+    return rows.total() + 3 * max(rows.values(), default=0)
+
+
 def _kept_by_maps(net: Net) -> int:
     """Numbers per sample and site of the values that maps are given, the last value, and what maps keep besides."""
     given, remade = net.value_channels[-1], False
@@ -165,8 +178,8 @@ def weight_bytes(net: Net, precision: str = "float64") -> int:
 def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
     """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
     products = _products(net)
-    widest = max(max(one.below, one.above) * one.taps for one in products)
-    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(one.above for one in products))
+    widest = max(max(product.below, product.above) * product.taps for product in products)
+    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(product.above for product in products))
     numbers += 2 * (1 + columns) * widest + net.first_channels
     return dtype(precision).itemsize * samples * net.sites * numbers
 
@@ -197,8 +210,8 @@ def _lazy_numbers_held(net: Net) -> int:
 
     Every column is kept with its image, and answers that are not themselves a value or an error: those to the errors,
     but where a gate turns them into the error below, and those to values where they are put side by side. The tangent
-    of the errors lets a matrix go when it has asked its last question; those of probes and of tied weights do not, and
-    leave their columns, which move to new memory when others join them.
+    of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave their columns,
+    which move to new memory when others join them. Tied weights have room for all columns from the start.
     """
     places = net.places
     errors = overlap_method(net).columns * places
@@ -211,7 +224,7 @@ def _lazy_numbers_held(net: Net) -> int:
         gathered = answers if product.taps > 1 else 0
         apart = places * product.above + answers if product.revealed > 1 else 0 if product.gated else answers
         held += (stay + left) * size + max(gathered, apart)
-        added[product.weights] += right * size if tied else 2 * ((stay + left) * size + gathered)
+        added[product.weights] += 0 if tied else 2 * ((stay + left) * size + gathered)
     return held + max(added.values(), default=0)
 
 

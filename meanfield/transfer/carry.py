@@ -60,11 +60,13 @@ def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to:
             ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (docs/theory.md section 6).
             "power_law": (L / L0)^x, the family's own asymptote: x = -3/2 for plain nets under the fan-in rule (the
             rule of Zhang et al. 2026, section 5), K^(k-2) and its kin for residual nets, L^(alpha-1) for tied loops.
+            "whole_update": by the mean-field scale of label and output term together, for plain ReLU and linear nets;
+            under a pooled readout on circular grids or without gates (docs/theory.md section 18).
             "exact": by the exact mean of the whole update at finite width, for fully-connected nets with one input.
             "typical": by the median of eta* over drawn nets, for the same nets at any width: where depth is of the
             order of the width, rare nets make the mean, and half of all nets would take a far larger rate.
             "auto": "finite_depth", unless a better founded rule differs from it by more than 10 %: "typical" where the
-            median net differs from the mean, "exact" where the output term or the width changes the mean.
+            median net differs from the mean, "exact" or, on grids, "whole_update" where the output term changes it.
 
     Returns:
         The rate for ``architecture_to``.
@@ -142,10 +144,10 @@ def _wanted(rule: str, start: Net, end: Net, refusals: Mapping[str, str]) -> lis
 
 def _chosen(logs: Mapping[str, float], start: Net, end: Net) -> tuple[str, str]:
     """The rule that "auto" takes, and why."""
-    mean = "exact" if "exact" in logs else "finite_depth"
+    mean = next(name for name in ("exact", "whole_update", "finite_depth", *logs) if name in logs)
     if "typical" in logs and abs(gap := logs["typical"] - logs[mean]) > PARTING:
         share = max(depth_over_width(net) for net in (start, end))
-        what = "rare nets make the mean" if mean == "exact" else "drawn nets differ from the mean field's label term"
+        what = "rare nets make the mean" if mean == "exact" else "drawn nets differ from the mean field"
         return "typical", (
             f"at depth over width {share:.2g} {what}: its rate is {exp(-gap):.2g} times that of the median net, which "
             "half of all nets exceed"
@@ -153,7 +155,8 @@ def _chosen(logs: Mapping[str, float], start: Net, end: Net) -> tuple[str, str]:
     if "finite_depth" not in logs:
         return mean, "the nets differ in more than their sizes, and it alone follows the whole update"
     if abs(gap := logs[mean] - logs["finite_depth"]) > PARTING:
-        return mean, f"the output term and the finite width change the rate by a factor of {exp(gap):.2g}"
+        what = "output term and the finite width change" if mean == "exact" else "output term changes"
+        return mean, f"the {what} the rate by a factor of {exp(gap):.2g}"
     return "finite_depth", "no better founded rule differs from it by more than 10 %"
 
 

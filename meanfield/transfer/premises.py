@@ -6,7 +6,8 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
-from meanfield.transfer.rules import Net, log_output_correction
+from meanfield.theory.outputs.output_term import output_term_refusal
+from meanfield.transfer.rules import Net, log_channel_correction, log_output_correction
 
 PREMISES = (
     "one step of plain SGD at initialisation: no momentum, weight decay or adaptive steps",
@@ -53,7 +54,9 @@ def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
         return (_deep_stream(share),) if share > LARGEST_DEPTH_OVER_WIDTH else ()
     sentences = [thin_input_warning(net) for net in (start, end)]
     if rule in ("finite_depth", "power_law"):
-        sentences += [_many_layers(share, end), _output_term(start, end), _several_samples(end)]
+        sentences += [_many_layers(share, end), _output_term(start, end)]
+    if rule == "whole_update":
+        sentences += [_finite_channels(start, end)]
     if rule == "exact" and share > LARGEST_DEPTH_OVER_WIDTH:
         sentences += [f"depth over width is {share:.2g}: rare nets make the mean; rule 'typical' has the median net's"]
     return tuple(dict.fromkeys(filter(None, sentences)))
@@ -81,17 +84,19 @@ def _output_term(start: Sequential, end: Sequential) -> str:
     correction = log_output_correction(start, end)
     if isnan(correction) or abs(correction) <= log(NOTABLE):
         return ""
-    about = "" if start.sites == 1 else "something like "
+    estimated = output_term_refusal(start) or output_term_refusal(end)
     return (
         "outputs are not few compared with the width: the output term, which this rule leaves out, would change the "
-        f"rate by {about}a factor of {exp(correction):.2g}"
+        f"rate by {'something like ' if estimated else ''}a factor of {exp(correction):.2g}"
+        + ("" if estimated else "; rule 'whole_update' has it")
     )
 
 
-def _several_samples(net: Sequential) -> str:
-    if net.inputs == 1 or net.head == "mup":
+def _finite_channels(start: Sequential, end: Sequential) -> str:
+    correction = log_channel_correction(start, end)
+    if abs(correction) <= log(NOTABLE):
         return ""
     return (
-        f"{net.inputs} samples: labels of a batch average out and outputs do not, so the output term, which this rule "
-        "leaves out, weighs more"
+        "the rate is that of infinitely many channels: at those of these nets it would change by a factor of about "
+        f"{exp(correction):.2g}, as nets of one site show; simulate(net, ...) has learning_rate_scale of both"
     )

@@ -1,7 +1,7 @@
 """The rules by which a learning rate is carried: each says which nets it serves, and how much the logarithm changes."""
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from math import exp, hypot, isnan, log, log1p, nan
 from typing import Any, ClassVar, cast
@@ -16,8 +16,10 @@ from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
-from meanfield.theory.laws.plain import single_site_terms
+from meanfield.theory.levels.base import log_mean
 from meanfield.theory.outputs.label_term import label_term_refusal
+from meanfield.theory.outputs.output_term import output_term_refusal
+from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.prediction import predict
 from meanfield.theory.transformers.mean_field import refusal as token_stream_refusal
 
@@ -68,10 +70,12 @@ class FiniteDepth(Rule):
         if "inputs" in differences:
             return (
                 "the nets differ in inputs, and outputs of several samples do not add up as labels do, which this rule "
-                "follows; compare predict(net, level='mean_field', batch=meanfield.Batch()) of both"
+                "follows; rule 'whole_update' follows both"
             )
+        if not set(differences) & set(AT_OUTPUT):
+            return ""
         correction = log_output_correction(start, end)
-        if not set(differences) & set(AT_OUTPUT) or abs(correction) < log(MOST_CORRECTION):
+        if abs(correction) < log(MOST_CORRECTION):
             return ""
         factor = "by an unknown factor" if isnan(correction) else f"by a factor of {exp(correction):.2g}"
         return (
@@ -81,6 +85,33 @@ class FiniteDepth(Rule):
 
     def log_ratio(self, start: Net, end: Net) -> float:
         return log_scale(end) - log_scale(start)
+
+
+class WholeUpdate(Rule):
+    """By the mean-field scale of label and output term together, at each net's own depth."""
+
+    name = "whole_update"
+    title = "mean field of the whole update"
+
+    def refusal(self, start: Net, end: Net) -> str:
+        for net in (start, end):
+            if isinstance(net, TiedLoop):
+                return "the update of a loop is that of its stream, which rule 'finite_depth' follows"
+            if why := output_term_refusal(net):
+                return why
+        return ""
+
+    def log_ratio(self, start: Net, end: Net) -> float:
+        means = []
+        for net in (start, end):
+            terms = _log_means(cast(Sequential, net))
+            if terms is None:
+                raise ValueError(
+                    f"the whole update of this {family(net)} of depth {net.depth} leaves the range of floats, or the "
+                    "machine's memory: lower the depth or the grid"
+                )
+            means.append(np.logaddexp(*terms))
+        return float(means[0] - means[1]) / 2
 
 
 class PowerLaw(Rule):
@@ -162,7 +193,7 @@ class Typical(Rule):
 
 
 TYPICAL = Typical()
-RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), PowerLaw(), Exact(), TYPICAL)}
+RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), PowerLaw(), WholeUpdate(), Exact(), TYPICAL)}
 
 
 def require_net(net: Any) -> None:
@@ -198,16 +229,35 @@ def log_output_correction(start: Net, end: Net) -> float:
 
 
 def _output_share(net: Sequential | TokenStream) -> float:
-    """Mean output term over mean label term of a plain net, by the closed form of nets with one site and one input.
+    """Mean output term over mean label term of a plain net in mean field; NaN for nets with skip connections.
 
-    On grids it is an order of magnitude: the coordinates of the readout, at every site if it is convolutional, stand
-    for the outputs. NaN for nets with skip connections.
+    Where the whole update is not predicted, that of the net with ReLU for smooth gates and without edges is an order of
+    magnitude.
     """
     if not isinstance(net, Sequential) or net.has_skips:
         return nan
-    energy = net.head_variance * net.head_fan_in * net.sigma.gain
-    output, label = single_site_terms(net.depth, net.output_units / net.channels_by_layer[-1], energy, net.sigma.gain)
-    return float(output.mean() / label.mean())
+    if output_term_refusal(net):
+        changes: dict[str, Any] = {"padding": "circular"} if net.padding != "circular" else {}
+        changes |= {"activation": "relu", "weight_variance": None} if net.sigma.triple is None else {}
+        net = replace(net, **changes)  # type: ignore[type-var]
+    means = _log_means(net)
+    return nan if means is None else exp(means[1] - means[0])
+
+
+def log_channel_correction(start: Sequential, end: Sequential) -> float:
+    """Estimate of ln of the factor by which finite channels change a rate that the whole update carried."""
+    first, second = (log_channel_error(net, mean_field_terms(net)) for net in (start, end))
+    return first - second
+
+
+@lru_cache(maxsize=64)
+def _log_means(net: Sequential) -> tuple[float, float] | None:
+    """ln of the means over layers of label and output term; None where floats or memory do not hold them."""
+    try:
+        terms = mean_field_terms(net).both
+    except OverflowError:
+        return None
+    return None if terms is None else (float(log_mean(terms[0])), float(log_mean(terms[1])))
 
 
 def log_quantiles(net: Net) -> np.ndarray:

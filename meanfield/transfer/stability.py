@@ -22,7 +22,7 @@ from meanfield.simulation.training.data import given_data
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
 from meanfield.simulation.weights.matrices import checked_weights
-from meanfield.theory.outputs.curvature import mean_field_curvatures
+from meanfield.theory.maps.output_curvature import mean_field_curvatures
 
 MEAN_FIELD = "mean_field"
 

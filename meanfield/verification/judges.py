@@ -104,7 +104,8 @@ class Contest:
         else:
             reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
         claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
-        missed = f"worst {claim} s.e. beyond the allowance, rival {rival}{reason}{self.note}"
+        beyond = " beyond the allowance" if self.claim.grants or self.rival.grants else ""
+        missed = f"worst {claim} s.e.{beyond}, rival {rival}{reason}{self.note}"
         return Ruling(verdict, f"{self.shown}; {missed}" if self.shown else missed, self.words)
 
 

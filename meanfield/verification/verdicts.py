@@ -21,6 +21,10 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
+# Allowances of so small a part of a standard error are for rounding.
+NEGLIGIBLE = 1e-3
+
+
 class Deviation:
     """How far measured numbers are from a law: what `judge` weighs, once for a claim and once for its rival.
 
@@ -56,6 +60,11 @@ class Deviation:
         beyond = np.abs(self.difference) - self.allowance
         certain = np.where(beyond > 0, np.inf, np.minimum(beyond, 0.0))
         return np.divide(beyond, self.stderr, out=certain, where=self.stderr > 0)
+
+    @property
+    def grants(self) -> bool:
+        """Whether any allowance counts beside its standard error."""
+        return bool(np.any(self.allowance > NEGLIGIBLE * self.stderr))
 
     @property
     def worst(self) -> float:

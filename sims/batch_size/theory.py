@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from meanfield.nets import MLP, Batch
-from meanfield.theory import correlated_term, label_covariance, predict
+from meanfield.theory import correlated_term, label_covariance
 from meanfield.verification import finite_width_allowance
-from sims.common.datasets import Axes, over
+from sims.common.datasets import Axes, labels_in_mean_field, over
 
 if TYPE_CHECKING:
     from meanfield.nets import Sequential
@@ -27,7 +27,7 @@ DEPTHS, DEPTH_BATCHES, WIDE = (150, 300), (1, 64, ENDLESS), 10**6
 def predicted_means(case: Case, samples: int) -> dict[str, float]:
     """Means over layers that theory gives: label term, output term, both allowances, and labels all alike."""
     net, inputs, rho = case.at(samples), case.inputs(samples), case.batch.input_correlation
-    limit = predict(net, level="mean_field", inputs=inputs, batch=case.batch)
+    limit = labels_in_mean_field(net, inputs=inputs, batch=case.batch)
     label = limit["label_term"].values
     copies = np.ones((samples, samples, 1)) if net.padding != "circular" or inputs is not None else np.ones((2, 2, 1))
     alike = correlated_term(net, inputs, rho, copies)
@@ -68,7 +68,7 @@ def _taught_excess(net: Sequential, rho: float) -> Any:
 
 def _alone(net: Sequential) -> Any:
     """Label term of one sample with plain labels, by layer."""
-    return predict(replace(net, inputs=1), level="mean_field")["label_term"].values  # type: ignore[type-var]
+    return labels_in_mean_field(replace(net, inputs=1))["label_term"].values  # type: ignore[type-var]
 
 
 def floors(cases: list[Case]) -> xr.Dataset:
@@ -85,7 +85,7 @@ def _floor(case: Case) -> dict[str, float]:
     plain = Batch(input_correlation=case.batch.input_correlation)
 
     def at(samples: int, batch: Batch) -> xr.Dataset:
-        return predict(case.at(samples), level="mean_field", batch=batch)
+        return labels_in_mean_field(case.at(samples), batch=batch)
 
     left, own = (at(ENDLESS, batch) for batch in (case.batch, plain))
     of_pair, alone = (at(samples, plain)["label_term"].mean() for samples in (2, 1))

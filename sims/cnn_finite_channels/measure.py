@@ -16,7 +16,7 @@ from meanfield.nets import ConvNet
 from meanfield.quantities import QUANTITIES
 from meanfield.simulation import Energies, PairOverlaps
 from meanfield.theory import finite_width_excess
-from sims.common.datasets import ENDS, ladder, over, seeded_run, suffixed, taken
+from sims.common.datasets import ENDS, labels_in_mean_field, ladder, over, seeded_run, suffixed, taken
 from sims.common.pairs import added_variance, chosen_pairs, open_seed
 from sims.common.results import Results
 
@@ -103,7 +103,7 @@ def _corrections(measured: Sequence[xr.Dataset], nets: Sequence[ConvNet], axes: 
 def _correction(measured: xr.Dataset, net: ConvNet) -> dict[str, float]:
     top, width = taken(measured.isel(layer=-1), "label_term"), net.channels_by_layer[-1]
     label, stderr, share = (float(top[f"label_term{end}"]) for end in ENDS)
-    limit = float(mf.predict(net, level="mean_field")["label_term"][-1])
+    limit = float(labels_in_mean_field(net)["label_term"][-1])
     return {
         "label_term": label,
         "label_term_stderr": stderr,
@@ -128,7 +128,7 @@ def _slopes(measured: Sequence[xr.Dataset], nets: Sequence[ConvNet], depths: lis
 
     ``log_one_site_shift`` (depth) is what finite width does to the logarithm of the scale of one site, exactly.
     """
-    limits = [{f"{SCALE}_mean_field": float(mf.predict(net, level="mean_field")[SCALE])} for net in nets]
+    limits = [{f"{SCALE}_mean_field": float(labels_in_mean_field(net)[SCALE])} for net in nets]
     drawn = [taken(scales, SCALE, ends=ENDS[:2]) for scales in measured]
     stencils = nets[:: len(depths)]
     by_stencil = {"stencil": [_stencil_name(net) for net in stencils]}

@@ -11,9 +11,33 @@ INPUT_LAYOUTS = """An image file holds (grid), (channels, grid) or (samples, cha
   with --samples n or --input-channels 1, an array (n, grid) is n grey samples. Images are standardised."""
 
 PRESETS: Presets = {
-    "smoke": {"depth": 4, "channels": 32, "grid": [8], "kernel": [3], "draws": 64},
-    "default": {"depth": 12, "channels": 128, "grid": [8, 8], "kernel": [3], "draws": 512},
-    "paper": {"depth": 16, "channels": 256, "grid": [16, 16], "kernel": [3], "draws": 2048},
+    "smoke": {
+        "depth": 4,
+        "channels": 32,
+        "grid": [8],
+        "kernel": [3],
+        "outputs": 10,
+        "draws": 64,
+        "precision": "float32",
+    },
+    "default": {
+        "depth": 12,
+        "channels": 256,
+        "grid": [16],
+        "kernel": [3],
+        "outputs": 100,
+        "draws": 640,
+        "precision": "float32",
+    },
+    "paper": {
+        "depth": 16,
+        "channels": 256,
+        "grid": [16, 16],
+        "kernel": [3],
+        "outputs": 100,
+        "draws": 2048,
+        "precision": "float32",
+    },
 }
 
 
@@ -29,7 +53,7 @@ def add_options(parser: CommandParser) -> None:
     add("--readout", default="convolution", help=readout)
     head = "variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2"
     add("--head", default="he", help=head)
-    add("--outputs", type=int, default=10, metavar="M", help="output channels (default: 10)")
+    add("--outputs", type=int, metavar="M", help="output channels, classes of a label")
     add = parser.add_argument_group("input", INPUT_LAYOUTS).add_argument
     source = "gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)"
     add("--input", default="gaussian", metavar="SOURCE", help=source)

@@ -6,16 +6,27 @@ from typing import Any
 
 import xarray as xr
 
+import meanfield as mf
 from meanfield.common import MOST_LAYERS, require_count, require_counts
-from meanfield.execution import provenance
+from meanfield.execution import Run, provenance
 from meanfield.nets import ConvNet
-from meanfield.quantities import predicted_dataset
-from meanfield.simulation import Energies
-from meanfield.verification import finite_width_allowance
+from meanfield.simulation import Energies, controls_refusal
+from meanfield.verification import (
+    Rung,
+    at_finite_channels,
+    at_infinite_channels,
+    channel_factor,
+    finite_width_allowance,
+)
 from sims.common.command import chosen_arrays
-from sims.common.datasets import attributes, predictions, seeded_run
+from sims.common.datasets import attributes, seeded_run, suffixed
 from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
+
+# Channels that stand for infinitely many, where theory asks for a number.
+LIMIT = 10**12
+# What the judges must know of the draws with half the channels: how far single draws scatter.
+FEW = ("label_term", "label_term_stderr", "overlap_energy", "overlap_energy_stderr")
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -24,12 +35,13 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     require_counts("--grid", options.grid)
     if len(options.grid) > 2:
         raise ValueError(f"--grid {options.grid} has {len(options.grid)} axes; give 1 or 2")
+    require_count("--channels", options.channels, minimum=2, why="a second run has half of them")
     for name, value in (("--samples", options.samples), ("--input-channels", options.input_channels)):
         if value is not None:
             require_count(name, value)
     inputs = _inputs(options)
     nets = [_net(options, depth, inputs) for depth in depth_ladder(options.depth)]
-    seeded_run(options, nets[-1], Energies(**chosen_arrays(options)), "").require_memory(options.workers.here)
+    _run(options, nets[-1], inputs).require_memory(options.workers.here)
     return {"nets": nets, "inputs": inputs}
 
 
@@ -65,22 +77,47 @@ def _net(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
 
 
 def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], inputs: Any) -> xr.Dataset:
-    """Every rung of the ladder with its predictions beside: one dataset with a leading dim ``depth``."""
-    theory = [_predictions(net, inputs) for net in nets]
-    energies = Energies(inputs=inputs, **chosen_arrays(options))
-    runs = [seeded_run(options, net, energies, f"depth {net.depth}") for net in nets]
-    measured = zip(results.draw(runs), theory, strict=True)
-    rungs = [xr.merge([drawn, *predictions], combine_attrs="override") for drawn, predictions in measured]
+    """Every rung of the ladder with its predictions beside: one dataset with a leading dim ``depth``.
+
+    Where theory does not know a net's terms at finite channels, it is drawn with half of them, too.
+    """
+    drawn_nets = [_drawn_nets(net, inputs) for net in nets]
+    drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
+    rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
+        "few_channels": drawn_nets[-1][-1].channels if len(drawn_nets[-1]) > 1 else 0,
         "inputs": options.input,
-        "provenance": provenance(seeds=[str(run.seed) for run in runs], draws=options.draws),
+        "provenance": provenance(seeds=[str(_run(options, net, inputs).seed) for net in nets], draws=options.draws),
     }
     return dataset.assign_coords(depth=[net.depth for net in nets])
 
 
-def _predictions(net: ConvNet, inputs: Any) -> list[xr.Dataset]:
-    """Every level's prediction, its variables renamed NAME_level, and the allowance for finite width."""
-    allowance = predicted_dataset(net, {"finite_width_allowance": finite_width_allowance(net, inputs)}, {})
-    return [allowance, *predictions(net, ("mean_field", "law"), inputs)]
+def _drawn_nets(net: ConvNet, inputs: Any) -> list[ConvNet]:
+    return (
+        [net]
+        if channel_factor(net, inputs) is not None
+        else [net, net.replace(channels=net.channels_by_layer[-1] // 2)]
+    )
+
+
+def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
+    """The draws of one net, with controls wherever their means are known."""
+    energies = Energies(inputs=inputs, controls=not controls_refusal(net), **chosen_arrays(options))
+    return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
+
+
+def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
+    """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
+    many, *few = [Rung(net, of, mf.predict(net, level="mean_field", inputs=inputs)) for net, of in drawn]
+    unlimited = finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs)
+    known = [
+        suffixed(many.leading, "mean_field"),
+        suffixed(mf.predict(many.net, level="law", inputs=inputs), "law"),
+        suffixed(at_finite_channels(many.net, many.leading, inputs), "finite_channels"),
+        at_infinite_channels(many, few[0] if few else None, inputs),
+        xr.Dataset({"thin_input_allowance": ("layer", unlimited)}),
+    ]
+    scatter = {f"few_channels_{name}": rung.drawn[name] for rung in few for name in FEW if name in rung.drawn}
+    return xr.merge([many.drawn, *known, xr.Dataset(scatter)], combine_attrs="override")

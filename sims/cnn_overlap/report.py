@@ -1,49 +1,80 @@
-"""The printed report of a depth-growth run: verdicts, table by layer, exponents, learning-rate scale."""
+"""The printed report of a depth-growth run: the answers, verdicts, tables by layer and by depth, what to run next."""
 
 import json
+from functools import partial
 
 import xarray as xr
 
 from meanfield.nets import ConvNet
 from meanfield.theory import thin_input_warning
+from meanfield.verification import Finding, best
 from meanfield.verification import depth_growth as claims
-from sims.common.cells import against, drawn, fitted, heavy_tail_notes, predicted, rows
-from sims.common.report import answer, described_net, report
-from sims.common.table import MISSING, number, signed, table
+from sims.common.cells import against, fitted, heavy_tail_notes, predicted, rows, value
+from sims.common.report import SAYS, described_net, folded, report
+from sims.common.table import measured, number, table
 
-QUESTION = "Does eta* of these nets fall with depth as L^(-3/2), as the papers say?"
-WORDS = {"beyond": "the s.e. beyond the allowance, which verdicts count; negative: inside the allowance."}
+QUESTION = "Does the label term B grow with the layer as l^3? Does eta* fall with depth as L^(-3/2)?"
+WORDS = {
+    "theory": "the mean field, times what theory has for finite channels (below the tables).",
+    "C = inf": "the drawn means, brought to infinitely many channels (below the tables).",
+}
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
-LEVELS = ("mean_field", "law")
-LABEL_SCALE = "label_learning_rate_scale"
-LEAST_DEPTH = 3
+SCALE, LABEL_SCALE = "learning_rate_scale", "label_learning_rate_scale"
+# Allowances below this, relative to the mean field, go without saying.
+NOTABLE = 1e-3
 
-# Beyond the whole mean field nothing that is granted can be exceeded by being too small.
-GRANTED_NOTE = (
-    "The allowance is {granted:.2g} times the mean field (fluctuations compound with depth, and smooth gates "
-    "follow them): so few channels confirm no law. More channels or fewer layers would."
+# How the means at finite channels and at infinitely many are connected, by what theory has for the net.
+FACTOR_NOTE = "Label term at {channels} channels: theory's finite-channel factor; C = inf: drawn / factor."
+EXTRAPOLATED_NOTE = (
+    "Label term at {channels} channels: the exact factor of one site stands in for the grid's. C = inf: drawn / "
+    "factor, with draws at {few_channels} channels extrapolated in 1/C."
 )
-
+SMOOTH_NOTE = (
+    "C = inf: drawn at {channels} and {few_channels} channels and extrapolated in 1/C; verdicts grant what that may "
+    "leave, {left:.2g} of the mean field, as smooth gates have no theory at finite channels."
+)
+OUTPUT_NOTE = (
+    "Theory of A, S and eta*: the exact factor of one site stands in for the grid's. Drawn terms may exceed it by up "
+    "to some 20 % where L/C is 0.1, so that no verdict asks for equality."
+)
+NO_OUTPUT_NOTE = (
+    "A, S and eta* of the whole update have no theory for this net: output terms are solved for ReLU and linear nets."
+)
+THIN_NOTE = "Verdicts grant {left:.2g} of the mean field to B, as the few channels of the drawn input fluctuate."
+ADJUSTED_NOTE = (
+    "Means are adjusted by energies with exactly known means; it leaves {left:.2f} of the standard error of B and "
+    "{output:.2f} of that of A at the last layer. The dataset has the plain means, too."
+)
 POOLED_NOTE = (
     "Pooled readout: a label reaches all sites alike, so the label term does not reduce to the overlap energy "
     "and has no prediction here; compare F."
 )
 OVERLAP_NOTES = {
     "dense": "F comes from the whole tangent kernel.",
-    "reduction": "F comes from the label term by the top-layer reduction, exact in mean for this readout.",
+    "reduction": "Overlap energy: F = {ratio:.4g} B at every layer, in mean exactly, for this readout.",
     "probe": "F comes from one white error column at the top layer (top-layer reduction, exact in mean).",
     "probes": "F comes from one white error column at every layer (zero padding or smooth gates: no one serves all).",
 }
+POWER_NOTE = (
+    "Power: this run would refute, in 99 of 100 repeats, a theory whose growth exponent is off by {exponent:.2g}, or "
+    "whose prefactor is off by {prefactor:.1%}."
+)
+POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
+NEXT_NOTE = """What to run next
+  --times 4                               all errors become half as large
+  --grid 8 8, --input photo               the same for other nets and inputs
+  --outputs 10                            eta* falls more slowly: slopes are -1.3 to -2
+  python -m sims.cnn_finite_channels      how corrections go with the channels"""
 
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report on a dataset of a ladder of depths."""
     deepest, net = dataset.isel(depth=-1), _net(dataset)
-    parts = [_heading(dataset), _layer_table(deepest), _notes(deepest, net)]
-    if net.depth < LEAST_DEPTH:
-        shallow = f"Too shallow: growth laws need {LEAST_DEPTH} layers or more; this net has {net.depth}."
-        return report(QUESTION, shallow, parts, (), WORDS)
-    parts += [_exponent_table(deepest), _scale_table(dataset)]
+    parts = [_heading(dataset), *_layer_tables(deepest)]
+    if net.depth < claims.LEAST_DEPTH:
+        shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
+        return report(QUESTION, shallow, [*parts, _notes(deepest, net)], (), WORDS)
+    parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset), NEXT_NOTE]
     return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
 
 
@@ -53,11 +84,47 @@ def _net(dataset: xr.Dataset) -> ConvNet:
     return ConvNet(**{name: value for name, value in spec.items() if name != "family"})
 
 
+def _minima(deepest: xr.Dataset) -> str:
+    """The papers' law in words."""
+    law = deepest["overlap_energy_law"].attrs
+    form = "l(l+1)(2l+1)/6" if law["equal_layers"] else "with layers weighted by their input channels"
+    return f"minima: sum of minima {form}, set at layer {law['anchor_layer']}"
+
+
 def _answer(dataset: xr.Dataset) -> str:
-    update, label = (claims.scale_slope(dataset, name) for name in claims.SCALED_TERM)
-    slopes = f"slope {update.exponent:.3f} +- {update.stderr:.3f}"
-    alone = f"of the label term alone {label.exponent:.3f} +- {label.stderr:.3f}"
-    return answer([claims.judge_transfer_rule(dataset)], f"{slopes}, {alone}")
+    """Both answers, each on lines of its own."""
+    indent = " " * 10
+    slope = claims.judge_transfer_rule(dataset)
+    law = claims.scale_slope(dataset, best(dataset, SCALE))
+    theory = claims.predicted_scale_slope(dataset, SCALE, "finite_channels")
+    known = "" if theory != theory else f" (theory {theory:.3f})"
+    words = (
+        f"{_said(slope)}: eta* falls as L^({law.exponent:.3f} +- {law.stderr:.3f}){known}, depths {_depths(dataset)}."
+    )
+    second = folded(words, indent, 10)
+    name = claims.judged_term(dataset)
+    first = _growth(dataset, name) if name else "The growth of B has no prediction here."
+    return f"{folded(first, indent, 10).lstrip()}\n{second}"
+
+
+def _growth(dataset: xr.Dataset, name: str) -> str:
+    deepest = dataset.isel(depth=-1)
+    limit, finite = (claims.growth_exponent(deepest, of) for of in (f"{name}_limit", best(deepest, name)))
+    expected, minima = (claims.exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
+    which = "" if name == "label_term" else f" (here {name.replace('_', ' ')})"
+    return (
+        f"{_said(claims.judge_growth(dataset, name))}{which}: exponent {limit.exponent:.2f} +- {limit.stderr:.2f} at "
+        f"infinitely many channels, {finite.exponent:.2f} +- {finite.stderr:.2f} at {_net(dataset).channels}; the mean "
+        f"field has {expected:.2f} over these layers, the papers' sum of minima {minima:.2f}."
+    )
+
+
+def _said(finding: Finding) -> str:
+    return SAYS[finding.verdict]
+
+
+def _depths(dataset: xr.Dataset) -> str:
+    return " .. ".join(str(int(dataset["depth"][end])) for end in (0, -1))
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -65,56 +132,58 @@ def _heading(dataset: xr.Dataset) -> str:
     return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
 
 
-def _layer_table(deepest: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        label, overlap = (_by_layer(at, name) for name in ("label_term", "overlap_energy"))
-        terms = [drawn(at, name) for name in ("output_term", "update_energy")]
-        return [f"{float(at['finite_width_allowance']):.1%}", *label, *terms, *overlap]
-
-    comparison = ("mean field", "s.e.", "beyond", "minima")
-    header = [
-        "layer",
-        ["allowance", "label term B", *comparison],
-        ["output term A", "update energy S"],
-        ["overlap F", *comparison],
-    ]
-    law = deepest["overlap_energy_law"].attrs
-    form = "l(l+1)(2l+1)/6" if law["equal_layers"] else "with layers weighted by their input channels"
-    title = f"By layer (minima: sum of minima {form}, set at layer {law['anchor_layer']})"
-    return table(header, rows(deepest, ["layer"], cells), title)
+def _layer_tables(deepest: xr.Dataset) -> list[str]:
+    """Terms by layer: drawn beside theory at the net's own channels, and what depends on labels alone in the limit."""
+    letters, tables = {"label_term": "label term B", "overlap_energy": "overlap F"}, []
+    for name, title in letters.items():
+        if _follows_labels(deepest, name):
+            continue
+        header = ["layer", [title, "theory", "s.e."], ["C = inf", "mean field", "s.e.", "minima"]]
+        cells = rows(deepest, ["layer"], partial(_both, name))
+        tables.append(table(header, cells, f"{title}, by layer ({_minima(deepest)})"))
+    header = ["layer", ["output term A", "theory", "s.e."], ["update energy S", "theory", "s.e."]]
+    cells = rows(deepest, ["layer"], lambda at: [*_at_channels(at, "output_term"), *_at_channels(at, "update_energy")])
+    return [*tables, table(header, cells, "Output term and whole update, by layer")]
 
 
-def _by_layer(at: xr.Dataset, name: str) -> list[str]:
-    """Measured, mean field, difference in standard errors, those beyond the allowance, sum of minima."""
-    texts = against(at, name)
-    has_theory = texts[-1] != MISSING
-    beyond = claims.against_values(at, name, at[f"{name}_mean_field"].values).worst if has_theory else float("nan")
-    return [*texts, signed(beyond), predicted(at, f"{name}_law")]
+def _both(name: str, at: xr.Dataset) -> list[str]:
+    return [*_at_channels(at, name), *_limit(at, name)]
 
 
-def _notes(deepest: xr.Dataset, net: ConvNet) -> str:
-    """What a reader must know about the columns: missing predictions, methods, heavy tails."""
-    thin = thin_input_warning(net) if deepest.attrs["inputs"] == "gaussian" else ""
-    granted = float(deepest["finite_width_allowance"].max())
-    notes = [
-        f"WARNING: {thin}" if thin else "",
-        POOLED_NOTE if net.is_pooled else "",
-        OVERLAP_NOTES[deepest.attrs["overlap_method"]],
-        heavy_tail_notes(deepest, TERMS),
-        GRANTED_NOTE.format(granted=granted) if granted > 1 else "",
-    ]
-    return "\n".join(filter(None, notes))
+def _follows_labels(deepest: xr.Dataset, name: str) -> bool:
+    """Whether a term is a constant times the label term, draw by draw."""
+    return name == "overlap_energy" and deepest.attrs["overlap_method"] == "reduction"
+
+
+def _at_channels(at: xr.Dataset, name: str) -> list[str]:
+    """Drawn, theory at the net's own channels, and how far they are apart in standard errors."""
+    known = at.rename({f"{name}_finite_channels": f"{best(at, name)}_finite_channels"} if _has_theory(at, name) else {})
+    return against(known, best(at, name), "finite_channels")
+
+
+def _has_theory(at: xr.Dataset, name: str) -> bool:
+    return f"{name}_finite_channels" in at and best(at, name) != name
+
+
+def _limit(at: xr.Dataset, name: str) -> list[str]:
+    """Brought to infinitely many channels, the mean field, s.e. between them; the papers' law."""
+    expected = value(at, f"{name}_mean_field")
+    known = at.assign({f"{name}_limit_mean_field": expected})
+    return [*against(known, f"{name}_limit"), predicted(at, f"{name}_law")]
 
 
 def _exponent_table(deepest: xr.Dataset) -> str:
     lines = []
-    for name in (name for name in TERMS if name in deepest):
-        theory = [_exponent(deepest, f"{name}_{level}") for level in LEVELS]
-        law = claims.growth_exponent(deepest, name)
-        lines.append([name.replace("_", " "), fitted(law), *map(number, theory)])
+    for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
+        law = claims.growth_exponent(deepest, best(deepest, name))
+        limit = fitted(claims.growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
+        theory, mean_field, minima = (
+            number(_exponent(deepest, f"{name}_{level}")) for level in ("finite_channels", "mean_field", "law")
+        )
+        lines.append([name.replace("_", " "), fitted(law), theory, limit, mean_field, minima])
     layers = deepest.sizes["layer"]
-    title = f"Growth with the layer, l = {claims.first_deep_layer(layers)} .. {layers}"
-    return table(["growth exponent", "measured", "mean field", "minima"], lines, title)
+    title = f"Exponent of growth with the layer, l = {claims.first_deep_layer(layers)} .. {layers}"
+    return table(["exponent of", "drawn", "theory", "C = inf", "mean field", "minima"], lines, title)
 
 
 def _exponent(deepest: xr.Dataset, name: str) -> float:
@@ -123,11 +192,72 @@ def _exponent(deepest: xr.Dataset, name: str) -> float:
 
 def _scale_table(dataset: xr.Dataset) -> str:
     def cells(at: xr.Dataset) -> list[str]:
-        law = predicted(at, f"{LABEL_SCALE}_law")
-        return [drawn(at, "learning_rate_scale"), *against(at, LABEL_SCALE), law]
+        return [*_at_channels(at, SCALE), *_at_channels(at, LABEL_SCALE), *_limit(at, LABEL_SCALE)]
 
-    slopes = [fitted(claims.scale_slope(dataset, name)) for name in ("learning_rate_scale", LABEL_SCALE)]
-    theory, law = (number(claims.predicted_scale_slope(dataset, level)) for level in LEVELS)
-    lines = [*rows(dataset, ["depth"], cells), ["slope", *slopes, theory, "", law]]
+    slopes = ["slope", *_slopes(dataset, SCALE), *_slopes(dataset, LABEL_SCALE), *_limit_slopes(dataset)]
+    lines = [*rows(dataset, ["depth"], cells), slopes]
+    header = ["depth", ["eta*", "theory", "s.e."], ["eta* of B alone", "theory", "s.e."]]
     title = "Learning-rate scale, one independent set of nets per depth (papers: slope -1.5)"
-    return table(["depth", "eta*", ["eta* of B alone", "mean field", "s.e.", "minima"]], lines, title)
+    return table([*header, ["C = inf", "mean field", "s.e.", "minima"]], lines, title)
+
+
+def _slopes(dataset: xr.Dataset, name: str) -> list[str]:
+    law = claims.scale_slope(dataset, best(dataset, name))
+    return [
+        measured(law.exponent, law.stderr),
+        number(claims.predicted_scale_slope(dataset, name, "finite_channels")),
+        "",
+    ]
+
+
+def _limit_slopes(dataset: xr.Dataset) -> list[str]:
+    if f"{LABEL_SCALE}_limit" not in dataset:
+        return ["", "", "", ""]
+    law = claims.scale_slope(dataset, f"{LABEL_SCALE}_limit")
+    theory, minima = (
+        number(claims.predicted_scale_slope(dataset, LABEL_SCALE, level)) for level in ("mean_field", "law")
+    )
+    return [measured(law.exponent, law.stderr), theory, "", minima]
+
+
+def _notes(deepest: xr.Dataset, net: ConvNet) -> str:
+    """What a reader must know about the columns: where theory comes from, what it lacks, heavy tails."""
+    thin = thin_input_warning(net) if deepest.attrs["inputs"] == "gaussian" else ""
+    attrs = deepest.attrs | {"channels": net.channels}
+    left = float(deepest["extrapolation_left"].max())
+    granted = float(deepest["thin_input_allowance"].max())
+    ratio = float(deepest["overlap_energy"][-1] / deepest["label_term"][-1])
+    notes = [
+        f"WARNING: {thin}" if thin else "",
+        POOLED_NOTE if net.is_pooled else "",
+        _finite_note(deepest).format(left=left, **attrs),
+        THIN_NOTE.format(left=granted) if granted > NOTABLE else "",
+        OUTPUT_NOTE if "output_term_finite_channels" in deepest else NO_OUTPUT_NOTE,
+        OVERLAP_NOTES[deepest.attrs["overlap_method"]].format(ratio=ratio),
+        _adjusted_note(deepest),
+        heavy_tail_notes(deepest, TERMS),
+    ]
+    return "\n".join(filter(None, notes))
+
+
+def _finite_note(deepest: xr.Dataset) -> str:
+    if not deepest.attrs["few_channels"]:
+        return FACTOR_NOTE
+    return EXTRAPOLATED_NOTE if "overlap_energy_finite_channels" in deepest else SMOOTH_NOTE
+
+
+def _adjusted_note(deepest: xr.Dataset) -> str:
+    if "adjusted_label_term" not in deepest:
+        return ""
+    left, output = (float(deepest[f"adjusted_{name}_stderr"][-1] / deepest[f"{name}_stderr"][-1]) for name in TERMS[:2])
+    return ADJUSTED_NOTE.format(left=left, output=output)
+
+
+def _power(dataset: xr.Dataset) -> str:
+    name = claims.judged_term(dataset)
+    if name is None:
+        return ""
+    least = claims.power(dataset, name)
+    if not max(least.exponent, least.prefactor) < 1:
+        return POWERLESS_NOTE
+    return POWER_NOTE.format(exponent=least.exponent, prefactor=least.prefactor)

@@ -6,14 +6,13 @@ from typing import Any
 
 import xarray as xr
 
-import meanfield as mf
 from meanfield.common import MOST_LAYERS
 from meanfield.nets import ConvNet
 from meanfield.simulation import Energies
 from meanfield.verification import finite_width_allowance
 from sims.cnn_padding import theory
 from sims.common.command import chosen_arrays
-from sims.common.datasets import Axes, attributes, ladder, over, seeded_run, taken
+from sims.common.datasets import Axes, attributes, labels_in_mean_field, ladder, over, seeded_run, taken
 from sims.common.results import Results
 
 TAPS = 3
@@ -78,14 +77,14 @@ def measure(
 
 def _scales(net: ConvNet, measured: xr.Dataset) -> dict[str, Any]:
     """Learning-rate scales of one net, and the mean field's."""
-    limit = float(mf.predict(net, level="mean_field")[LABEL_SCALE])
+    limit = float(labels_in_mean_field(net)[LABEL_SCALE])
     return taken(measured, "learning_rate_scale", LABEL_SCALE) | {f"{LABEL_SCALE}_mean_field": limit}
 
 
 def _terms(net: ConvNet, measured: xr.Dataset) -> dict[str, Any]:
     """Label term and update energy of one net by layer, the mean field's label term, and the allowance."""
     return taken(measured, *BY_LAYER) | {
-        "label_term_mean_field": mf.predict(net, level="mean_field")["label_term"].values,
+        "label_term_mean_field": labels_in_mean_field(net)["label_term"].values,
         "finite_width_allowance": finite_width_allowance(net),
         "label_term_covariance": measured["label_term_covariance"].values,
     }

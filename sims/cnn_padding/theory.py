@@ -12,7 +12,7 @@ import meanfield as mf
 from meanfield.nets import ConvNet, neighbours, offsets, rectangle_boundary_fraction
 from meanfield.quantities import missing_terms
 from meanfield.theory import edge_loss, transport_eigenvalue
-from sims.common.datasets import ENDS, Axes, over, taken
+from sims.common.datasets import ENDS, Axes, labels_in_mean_field, over, taken
 
 PADDINGS = ("zero", "circular")
 # Families that the mean field follows far: activation, taps along each axis, axes.
@@ -37,7 +37,7 @@ def profile(channels: int, depth: int, grid: tuple[int, ...], measured: list[xr.
     """The label term by site on one line, zero padding first: drawn, with errors, and in the mean field."""
     net, rows = _net(grid, channels=channels, depth=depth, readout="convolution"), []
     for padding, drawn in zip(PADDINGS, measured, strict=True):
-        limit = mf.predict(replace(net, padding=padding), level="mean_field", by_site=True)
+        limit = labels_in_mean_field(replace(net, padding=padding), by_site=True)
         rows.append(
             taken(drawn, "label_term_by_site", ends=ENDS[:2])
             | {"label_term_by_site_mean_field": limit["label_term_by_site"].values}
@@ -91,7 +91,7 @@ def papers_grid(side: int) -> xr.Dataset:
         _net((side, side), kernel=(3, 3), readout="convolution", depth=depth, padding=padding)
         for padding, depth in product(*axes.values())
     ]
-    scales = [float(mf.predict(net, level="mean_field")["label_learning_rate_scale"]) for net in nets]
+    scales = [float(labels_in_mean_field(net)["label_learning_rate_scale"]) for net in nets]
     return over(axes, [{"papers_scale": scale} for scale in scales]).assign_attrs(papers_side=side)
 
 

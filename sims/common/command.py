@@ -139,7 +139,9 @@ def add_array_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("arrays").add_argument
     where = "numpy (default), or cupy, a CUDA device (needs the extra cuda12 or cuda13): the same law by other numbers"
     add("--backend", choices=("numpy", "cupy"), default="numpy", help=where)
-    how = "of weights and passes: float64 (default), or float32, which rounds to one part in a million"
+    how = (
+        "of weights and passes: float64 (default, unless a preset below says float32), or float32, to one part in 10^6"
+    )
     add("--precision", choices=("float64", "float32"), default="float64", help=how)
 
 

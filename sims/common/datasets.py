@@ -1,6 +1,7 @@
 """From what was asked for to what was drawn and predicted: checked sizes, seeded runs, and datasets over grids."""
 
 import argparse
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -74,6 +75,13 @@ def suffixed(dataset: xr.Dataset, end: str, names: Iterable[str] | None = None) 
     """These variables, or all of them, renamed NAME_end."""
     variables = dataset if names is None else dataset[list(names)]
     return variables.rename({name: f"{name}_{end}" for name in variables.data_vars})
+
+
+def labels_in_mean_field(net: Any, **options: Any) -> xr.Dataset:
+    """`predict` at level "mean_field" for a report that quotes no rate of the whole update, which it would warn of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the mean field of the whole update", mf.PremiseWarning)
+        return mf.predict(net, level="mean_field", **options)
 
 
 def predictions(net: Any, levels: Iterable[str], inputs: Any = None) -> list[xr.Dataset]:

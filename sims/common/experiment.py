@@ -86,6 +86,8 @@ class Experiment(Command):
         else:
             add_preset_option(parser, self.presets)
             add_output_options(parser)
+        # What a preset says is no default of the option's own.
+        parser.set_defaults(**dict.fromkeys(name for preset in self.presets.values() for name in preset))
         return parser
 
     def parse(self, argv: Sequence[str] | None = None) -> argparse.Namespace:

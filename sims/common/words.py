@@ -12,11 +12,11 @@ STATISTICS = {
     "it is held against. With a sign: drawn minus predicted, before any allowance.",
     "allowance": "how far the sizes of a run may move a number from the limit that it is held against, by a formula "
     "stated in meanfield/verification. Verdicts count only the s.e. beyond it.",
-    "band": "the s.e. beyond the allowance that a true claim exceeds in one of "
+    "band": "the s.e. (beyond an allowance, if there is one) that a true claim exceeds in one of "
     f"{1 / FALSE_ALARM_BUDGET:,.0f} runs. It is wide where few draws leave the error uncertain; where it is above "
     f"{WIDEST_BAND:g}, the report says so instead.",
     "rival": "what would be true if the claim were false.",
-    "worst": "of all points that a claim is about, the one that is farthest off; negative: inside the allowance.",
+    "worst": "of all points that a claim is about, the one that is farthest off; negative: inside an allowance.",
     "CONFIRMED": "the claim lies well inside the band, and its rival outside.",
     "REFUTED": "the claim lies outside the band.",
     "INCONCLUSIVE": f"neither, or one draw makes more than {CONVERGED_SHARE:.0%} of a mean.",

@@ -13,7 +13,17 @@ from meanfield.nets import LOSSES, MLP, ConvNet, Sequential
 from meanfield.simulation import Energies
 from meanfield.theory import predict
 from sims.common.command import chosen_arrays
-from sims.common.datasets import ENDS, Axes, attributes, ladder, layer_means, over, seeded_run, taken
+from sims.common.datasets import (
+    ENDS,
+    Axes,
+    attributes,
+    labels_in_mean_field,
+    ladder,
+    layer_means,
+    over,
+    seeded_run,
+    taken,
+)
 from sims.common.results import Results
 
 HEADS = ("he", "mup")
@@ -57,14 +67,12 @@ def measure(
 
 
 def _beside(run: Run) -> dict[str, float]:
-    """Means over layers of NAME_mean_field and, under squared loss, of NAME_exact; NaN where there is no such level."""
+    """Means over layers of NAME_mean_field and, of the MLP under squared loss, of NAME_exact; NaN elsewhere."""
     net, loss = run.net, run.measure.loss
     levels = {"mean_field": ("label_term", "output_term", "output_error"), "exact": ("label_term", "update_energy")}
-    predictions = {}
-    if not net.is_pooled:
-        predictions["mean_field"] = predict(net, level="mean_field", batch=run.measure.batch, loss=loss)
-        if loss == "squared":
-            predictions["exact"] = predict(net, level="exact")
+    predictions = {"mean_field": labels_in_mean_field(net, batch=run.measure.batch, loss=loss)}
+    if loss == "squared" and isinstance(net, MLP):
+        predictions["exact"] = predict(net, level="exact")
     return {
         f"{name}_{level}": float(predictions[level][name].mean()) if level in predictions else NAN
         for level, names in levels.items()

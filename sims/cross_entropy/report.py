@@ -12,12 +12,11 @@ from sims.common.cells import drawn, fitted, predicted, rows
 from sims.common.report import Report, answer
 from sims.common.table import measured, number, table
 
-WORDS = {"leading order": "A/B in the mean field, at leading order in outputs x depth / width."}
 LAW = (
     "Law: whatever the net, its width and its head, the label term under cross-entropy is C - 1 times that under "
     "squared loss, exactly: labels enter through the trace of their covariance (I - 11'/C)/C alone. The output term is "
-    "the label term times (E|p|^2 - 1/C) / (1 - 1/C) at leading order in M L/n: none under the muP head, where p is "
-    "uniform."
+    "the label term times (E|p|^2 - 1/C) / (1 - 1/C) at leading order in M L/n, and beyond what outputs drive along "
+    "the features (mean field): none under the muP head, where p is uniform."
 )
 NETS = ("net", "head")
 
@@ -41,7 +40,7 @@ def _terms(dataset: xr.Dataset) -> str:
         ["net", "head", "depth"],
         ["|p - y|^2", "mean field"],
         ["label term", "mean field"],
-        ["A/B", "leading order"],
+        ["A/B", "mean field"],
     ]
     uniform = 1 - 1 / dataset.attrs["classes"]
     title = f"Cross-entropy (|p - y|^2 at uniform p: {uniform:.4g})"
@@ -85,5 +84,4 @@ text = Report(
     parts=[_terms, _ratios, _slopes, LAW],
     findings=claims.findings,
     heavy=["label_term", "output_term"],
-    words=WORDS,
 ).text

@@ -110,7 +110,7 @@ def test_workers_and_interrupted_runs_change_nothing(tmp_path):
     assert alone.step.values.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "muon"])
+@pytest.mark.parametrize("optimizer", ["sgd", "muon", "sso"])
 def test_runs_that_diverge_are_infinite_and_end(optimizer, monkeypatch):
     """Of a linear net, whose loss is a polynomial of the weights; other runs go on."""
     net = mf.MLP(depth=2, width=5, activation="linear", outputs=2)
@@ -130,6 +130,17 @@ def test_runs_that_diverge_are_infinite_and_end(optimizer, monkeypatch):
     monkeypatch.setattr(SGD, "step", lambda *given: taken.append(1) or own(*given))
     mf.train(net, data, rates=1e60, **how | {"optimizer": "sgd"})
     assert len(taken) < 30 * len(net.weights)
+
+
+def test_values_that_vanish_under_a_normalisation_end_their_run_alone():
+    """As those of a post-norm net whose weights have become huge; a net that is drawn is refused instead."""
+    net = mf.Transformer(depth=1, width=8, heads=2, tokens=3, ffn=1, outputs=2, norm="post")
+    data = data_of(net, "squared")
+    trained = mf.train(net, data, loss="squared", rates=[1e30, 0.01], steps=12, precision="float32")
+    assert np.isinf(trained.final_loss.values.ravel()).tolist() == [True, False]
+    still = [np.zeros(shape) for shape in net.weight_shapes]
+    with pytest.raises(ValueError, match="divides by"):
+        mf.one_step(net.replace(inputs=2), still, 0 * data[0][:2], data[1][:2])
 
 
 def test_given_weights_take_the_place_of_drawn_ones():

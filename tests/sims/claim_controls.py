@@ -21,6 +21,9 @@ def _put(dataset, name, values, **where):
     if f"{name}_stderr" in dataset:
         changed[f"{name}_stderr"] = dataset[f"{name}_stderr"].copy()
         changed[f"{name}_stderr"].loc[where] = ERROR * np.abs(np.asarray(values))
+    if f"{name}_covariance" in dataset:
+        changed[f"{name}_covariance"] = dataset[f"{name}_covariance"].copy()
+        changed[f"{name}_covariance"].loc[where] = np.diag(np.square(ERROR * np.asarray(values)))
     if f"{name}_largest_share" in dataset:
         changed[f"{name}_largest_share"] = 0 * dataset[f"{name}_largest_share"]
     return dataset.assign(changed)
@@ -65,7 +68,7 @@ def no_minima(runs):
     dataset = runs["cnn_overlap"]
     deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
     return {
-        "cnn_overlap": _put(dataset, "label_term", deepest["layer"] ** 6.0, depth=deepest["depth"].item()),
+        "cnn_overlap": _put(dataset, "label_term_limit", deepest["label_term_law"], depth=deepest["depth"].item()),
         "cnn_finite_channels": _put(stencils, SCALE, (0 * stencils[SCALE] + stencils[SCALE][0]).values),
     }
 
@@ -74,10 +77,11 @@ def outputs_negligible(runs):
     exact, drawn = runs["mlp_depth"], runs["cnn_overlap"]
     falling = 0 * exact["log_output_over_label"] - np.log(exact["share_depth"])
     deepest = drawn.isel(depth=-1)
-    grown = _put(drawn, "output_term", 0.01 * deepest["layer"] ** 2, depth=deepest["depth"].item())
+    grown = _put(drawn, "adjusted_output_term", 0.01 * deepest["layer"] ** 2, depth=deepest["depth"].item())
+    grown = grown.drop_vars(["output_term_finite_channels", "label_term_finite_channels"])
     return {
         "mlp_depth": exact.assign(log_output_over_label=falling, scale_slope=0 * exact["scale_slope"] - 1.5),
-        "cnn_overlap": _put(grown, "label_term", deepest["layer"] ** 3, depth=deepest["depth"].item()),
+        "cnn_overlap": _put(grown, "adjusted_label_term", deepest["layer"] ** 3, depth=deepest["depth"].item()),
     }
 
 

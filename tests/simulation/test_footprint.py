@@ -86,6 +86,12 @@ CASES = {
         "lazy",
         1,
     ),
+    "transformer, tied, lazy": (
+        "mf.Transformer(depth=1, width=64, heads=4, tokens=8)",
+        "mf.Transformer(depth=16, width=512, heads=8, tokens=8, tied=True)",
+        "lazy",
+        1,
+    ),
     "transformer, dense, many tokens": (
         "mf.Transformer(depth=1, width=64, heads=4, tokens=8)",
         "mf.Transformer(depth=4, width=64, heads=8, tokens=256)",

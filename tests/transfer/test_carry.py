@@ -194,7 +194,7 @@ def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean():
 def test_the_default_is_the_finite_depth_rule_where_all_agree():
     transfer = mf.explain_transfer(0.1, *mlps(3, 12, width=4096))
     assert (transfer.rule, transfer.interval, transfer.error, transfer.warnings) == ("finite_depth", None, 0.0, ())
-    assert set(transfer.rates) == {"finite_depth", "power_law", "exact"}
+    assert set(transfer.rates) == {"finite_depth", "power_law", "whole_update", "exact"}
     assert transfer.rate == mf.transfer_learning_rate(0.1, *mlps(3, 12)) == 0.1 * carried(*mlps(3, 12))
     assert mf.transfer_learning_rate(0.1, *mlps(3, 3)) == 0.1
 
@@ -221,8 +221,9 @@ def test_typical_rates_are_medians_over_draws():
     ("nets", "rule", "sentence"),
     [
         (convs(6, 12, channels=64, head="mup"), "auto", "depth over width is 0.19"),
-        (convs(6, 12, outputs=512), "auto", "outputs are not few"),
-        (convs(2, 3, inputs=4), "auto", "4 samples: labels of a batch"),
+        (convs(6, 12, outputs=512), "finite_depth", "rule 'whole_update' has it"),
+        (convs(6, 12, outputs=512, padding="zero"), "finite_depth", "something like a factor"),
+        (convs(6, 24, channels=128), "whole_update", "rate is that of infinitely many channels"),
         (convs(2, 3, input_channels=3), "auto", "3 channels alone"),
         (mlps(12, 100, width=128), "finite_depth", "depth over width is 0.78"),
         (mlps(12, 100, width=128), "exact", "rule 'typical' has the median net's"),
@@ -244,7 +245,12 @@ def test_broken_premises_are_said(nets, rule, sentence):
         (0.0, {}, ValueError, "rate is 0; it must be positive"),
         (float("nan"), {}, ValueError, "rate is nan"),
         ("0.1", {}, TypeError, "a positive number"),
-        (0.1, {"rule": "linear"}, ValueError, "'auto', 'finite_depth', 'power_law', 'exact', 'typical'"),
+        (
+            0.1,
+            {"rule": "linear"},
+            ValueError,
+            "'auto', 'finite_depth', 'power_law', 'whole_update', 'exact', 'typical'",
+        ),
         (1e-300, {"rule": "power_law"}, ValueError, "outside what a float holds"),
     ],
 )

@@ -33,6 +33,8 @@ class Arrays:
         normals: (seed, purpose, group of draws, precision) -> source of standard normals on a device; None on the host,
             where every draw has a generator of its own.
         convolution: convolutions without patches, if they are wanted and the library has them.
+        lenient: whether values that vanish under a normalisation become nan, as nets in training may come to them; an
+            error if not.
     """
 
     backend: str
@@ -45,6 +47,7 @@ class Arrays:
     sum_over_shifts: Callable[..., Any]
     normals: Callable[[int, str, range, str], Any] | None = None
     convolution: DirectConvolution | None = None
+    lenient: bool = False
 
     @property
     def order(self) -> str:

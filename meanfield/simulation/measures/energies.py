@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import xarray as xr
 
 from meanfield.common.arrays import inputs_described
 from meanfield.common.validation import require_choice, require_flag
+from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, require_batch
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
@@ -25,7 +26,8 @@ from meanfield.simulation.arrays.groups import (
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.energy_estimates import energy_estimates
+from meanfield.simulation.measures.estimates.controls import adjusted_terms, controls_refusal
+from meanfield.simulation.measures.estimates.energy_estimates import energy_estimates
 from meanfield.simulation.measures.update_energy import Conditions
 from meanfield.simulation.weights.gram_process import require_gram_process
 from meanfield.simulation.weights.matrices import ENERGY_KINDS
@@ -49,6 +51,9 @@ class Energies(Conditions, Measure):
             drawn uniformly for every sample and site; both are means over the samples. Under cross-entropy the label
             term is that of y - 1/C, the output term that of the softmax less 1/C, and S = A + B holds still.
         by_site: whether to measure label term, output term and update energy at every site, too.
+        controls: whether to measure energies with exactly known means, too, and to give ``adjusted_`` means of the
+            terms, which have less error (docs/theory.md section 6): of plain ReLU and linear nets on circular grids
+            with a convolutional readout, under plain labels and squared loss.
         backend: "numpy", or "cupy", a CUDA device through CuPy: the same passes on many draws at once. A device has
             streams of its own for weights: the same law, other numbers than "numpy" has.
         precision: of weights and passes, "float64" or "float32", which halves the memory; energies are summed in
@@ -85,13 +90,21 @@ class Energies(Conditions, Measure):
             for place, variance in enumerate(net.weight_variances, start=1):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
+        if require_flag("controls", self.controls):
+            self._require_known_means(net)
         weights = chosen_weights(net, self.weights, gram=not self._beyond_gram())
         return replace(self, inputs=inputs, by_site=by_site, weights=weights)
 
+    def _require_known_means(self, net: Net) -> None:
+        """Raise ValueError unless the means of the controls are known."""
+        plain = self.batch.has_plain_labels and self.loss == "squared" and self.batch == PLAIN
+        if why := controls_refusal(net) or ("" if plain else "they are known of plain batches under squared loss"):
+            raise ValueError(f"controls have known means in some nets alone: {why}; leave the option out")
+
     def _beyond_gram(self) -> dict[str, Any]:
         """What is asked for that the Gram process does not serve."""
-        asked = {"backend": self.backend, "precision": self.precision, "batch": self.batch, "loss": self.loss}
-        plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN, "loss": "squared"}
+        plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN, "loss": "squared", "controls": False}
+        asked = {name: self.options[name] for name in plain}
         return {name: value for name, value in asked.items() if value != plain[name]}
 
     def cost(self, net: Net) -> Cost:
@@ -123,7 +136,12 @@ class Energies(Conditions, Measure):
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
         }
-        return measured_dataset(net, energy_estimates(values), own | inputs_described(self.inputs) | dict(attrs))
+        estimates = energy_estimates(values, self._adjusted(net, values))
+        return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
+
+    def _adjusted(self, net: Net, values: Pieces) -> Pieces:
+        """The terms less what their controls tell of them, where there are controls."""
+        return adjusted_terms(values, cast(Sequential, net), self.inputs) if self.controls else {}
 
     def machine(self) -> dict[str, str]:
         return device_described(self.backend)

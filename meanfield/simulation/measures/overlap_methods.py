@@ -8,7 +8,7 @@ the mean square of the change it causes is F_l n_L. The reduction needs evenly c
 the sign, as those of homogeneous activations do.
 """
 
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -16,6 +16,7 @@ from numpy.random import Generator
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
+from meanfield.simulation.measures.estimates.controls import RecordedMoves
 from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy
 from meanfield.simulation.passes import Forward, backward, tangent
 from meanfield.simulation.weights.moves import GradientMoves
@@ -23,10 +24,21 @@ from meanfield.simulation.weights.moves import GradientMoves
 # Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
 DENSE_UNITS = 128
 
-# Energies (D, L, r) of every column of errors under "", and if asked for at every site, (D, L, r, S), "_by_site".
+# Energies (D, L, r) of every column of errors under "", and if asked for at every site, (D, L, r, S), "_by_site"; and
+# energies of the label column with known means, (D, L), by their own names.
 ColumnEnergies = dict[str, Array]
 # They, and F_1 .. F_L, (D, L), if it is measured.
 Measured = tuple[ColumnEnergies, Array | None]
+
+
+class Asked(Protocol):
+    """What is measured of the columns besides their energies: profiles over sites, and controls."""
+
+    @property
+    def by_site(self) -> bool: ...
+
+    @property
+    def controls(self) -> bool: ...
 
 
 class OverlapMethod:
@@ -42,9 +54,9 @@ class OverlapMethod:
     columns = 2
     draws_probes = False
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
         """From errors at the last value. The state is used up: what the passes leave behind is let go."""
-        return column_energies(state, top, by_site), None
+        return column_energies(state, top, asked), None
 
 
 class FromKernel(OverlapMethod):
@@ -52,9 +64,9 @@ class FromKernel(OverlapMethod):
 
     name = "dense"
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
         overlap = dense_overlap_energy(state)
-        return column_energies(state, top, by_site), overlap
+        return column_energies(state, top, asked), overlap
 
 
 class FromLabels(OverlapMethod):
@@ -62,8 +74,8 @@ class FromLabels(OverlapMethod):
 
     name = "reduction"
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
-        energies = column_energies(state, top, by_site)
+    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
+        energies = column_energies(state, top, asked)
         return energies, energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
 
 
@@ -74,9 +86,9 @@ class FromProbe(OverlapMethod):
     columns = 3
     draws_probes = True
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
         white = _white_errors(state, len(state.net.units), probes)
-        energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), by_site)
+        energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), asked)
         return energies, energies[""][:, :, 2] / state.net.value_sizes[-1]
 
 
@@ -86,13 +98,13 @@ class FromProbes(OverlapMethod):
     name = "probes"
     draws_probes = True
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], by_site: bool) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
         overlap = []
         for value, units in enumerate(state.net.value_sizes, start=1):
             errors = backward(state, _white_errors(state, value, probes), value)
             *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
             overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
-        return column_energies(state, top, by_site), state.arrays.xp.stack(overlap, axis=1)
+        return column_energies(state, top, asked), state.arrays.xp.stack(overlap, axis=1)
 
 
 LEFT_OUT, KERNEL, LABELS, PROBE, PROBES = OverlapMethod(), FromKernel(), FromLabels(), FromProbe(), FromProbes()
@@ -121,13 +133,15 @@ def overlap_per_label_term(net: Sequential) -> float:
     return net.output_units * net.inputs / gamma
 
 
-def column_energies(state: Forward, top: Any, by_site: bool = False) -> ColumnEnergies:
+def column_energies(state: Forward, top: Any, asked: Asked | None = None) -> ColumnEnergies:
     """Mean squares over channels and samples of the change that every column of errors at the last value causes.
 
     The state is used up: what the tangent has passed is let go, so that its memory serves the layers above.
     """
     net, xp, depth = state.net, state.arrays.xp, len(state.net.units)
-    moves = GradientMoves(state, backward(state, top, depth))
+    errors = backward(state, top, depth)
+    recorded = RecordedMoves(state, errors) if asked and asked.controls else None
+    moves = recorded or GradientMoves(state, errors)
     energies, profiles = [], []
     for number, change in enumerate(tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
         state.let_go(number)
@@ -135,10 +149,16 @@ def column_energies(state: Forward, top: Any, by_site: bool = False) -> ColumnEn
         columns = change.reshape(draws, channels, -1, net.places)
         flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
-        if by_site:
+        if asked and asked.by_site:
             of_site = flat.reshape(*flat.shape[:2], -1, net.sites).swapaxes(2, 3)
             profiles.append(state.arrays.squared_norms(of_site) / of_site.shape[3])
-    return {"": xp.stack(energies, axis=1)} | ({"_by_site": xp.stack(profiles, axis=1)} if by_site else {})
+    columns = {"": xp.stack(energies, axis=1)}
+    if profiles:
+        columns["_by_site"] = xp.stack(profiles, axis=1)
+    if recorded:
+        columns["label_error_energy"] = xp.stack(recorded.error_energies, axis=1)
+        columns["label_gradient_energy"] = xp.stack(recorded.gradient_energies, axis=1)
+    return columns
 
 
 def _white_errors(state: Forward, value: int, generators: list[Generator]) -> Array:

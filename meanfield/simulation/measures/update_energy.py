@@ -22,6 +22,7 @@ from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
+from meanfield.simulation.measures.estimates.controls import CONTROLS, forward_controls
 from meanfield.simulation.measures.overlap_methods import (
     LABELS,
     LEFT_OUT,
@@ -46,6 +47,7 @@ class Conditions:
     batch: Batch = PLAIN
     loss: str = "squared"
     by_site: bool = False
+    controls: bool = False
 
     def overlap_method(self, net: Net) -> OverlapMethod:
         """That of the net beside white labels; none beside others, which neither move nor tell the overlap energy."""
@@ -58,7 +60,8 @@ def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **c
     """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
 
     ``conditions`` are fields of `Conditions`. With ``by_site`` the first two at every site too, as NAME_by_site
-    (D, L, S). In single precision also largest_pre_activation (D, N + 1).
+    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.estimates.controls`. In single precision also
+    largest_pre_activation (D, N + 1).
     """
     asked = Conditions(**conditions)
     if asked.weights == "gram":
@@ -69,16 +72,22 @@ def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **c
     numbers = {"output_error": error_at_output(gradient, asked.loss, arrays)[:, None]}
     if arrays.precision == "float32":
         numbers[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
+    if asked.controls:
+        numbers |= forward_controls(state)
     top, _ = passes.through_readout(state, gradient)
-    columns, overlap = method.measured(state, top, probes, asked.by_site)
+    columns, overlap = method.measured(state, top, probes, asked)
     numbers |= terms(columns) if overlap is None else terms(columns) | {"overlap_energy": overlap}
     return {name: arrays.fetched(values) for name, values in numbers.items()}
 
 
 def terms(columns: ColumnEnergies) -> dict[str, Array]:
-    """label_term and output_term from the first two columns."""
+    """label_term and output_term from the first two columns, and the controls as they are."""
     names = {"label_term": 0, "output_term": 1}
-    return {f"{name}{at}": values[:, :, place] for at, values in columns.items() for name, place in names.items()}
+    energies = {at: values for at, values in columns.items() if at not in CONTROLS}
+    controls = {name: values for name, values in columns.items() if name in CONTROLS}
+    return controls | {
+        f"{name}{at}": values[:, :, place] for at, values in energies.items() for name, place in names.items()
+    }
 
 
 def _gram_energies(net: Sequential, seed: int, draws: range, asked: Conditions) -> dict[str, Array]:

@@ -74,11 +74,11 @@ class Sharpness(Measure):
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """sharpness and its residual, the bound on its error, each (draws,)."""
-        found = []
+        curvatures = []
         for draw in draws:
             weights, start = drawn_weights(net, seed, range(draw, draw + 1)), stream(seed, "curvature", draw)
-            found.append(largest_curvature(net, weights, self.inputs, self.loss, start))
-        sharpness, residual = np.array(found).T
+            curvatures.append(largest_curvature(net, weights, self.inputs, self.loss, start))
+        sharpness, residual = np.array(curvatures).T
         return {"sharpness": sharpness, "residual": residual}
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
@@ -144,12 +144,12 @@ def _lanczos(state: Forward, loss: Loss, start: Generator) -> tuple[float, float
     image = curved(vector)
     basis: list[Array] = []
     images: list[Array] = []
-    diagonal, beside = [], []
+    diagonal, off_diagonal = [], []
     largest = residual = 0.0
     for _ in range(min(MOST_PRODUCTS, vector.size)):
         size = np.sqrt(max(vector @ image, 0.0))
         if basis:
-            beside.append(size)
+            off_diagonal.append(size)
         if size <= ROUNDING * max(largest, np.finfo(float).tiny):
             return largest, 0.0
         basis.append(vector / size)
@@ -160,7 +160,7 @@ def _lanczos(state: Forward, loss: Loss, start: Generator) -> tuple[float, float
         for _ in range(2):
             vector = vector - np.stack(basis, axis=1) @ (np.stack(images) @ vector)
         image = curved(vector)
-        values, vectors = eigh_tridiagonal(diagonal, beside)
+        values, vectors = eigh_tridiagonal(diagonal, off_diagonal)
         largest = float(values[-1])
         residual = float(np.sqrt(max(vector @ image, 0.0)) * abs(vectors[-1, -1]))
         if residual <= TOLERANCE * largest:

@@ -22,8 +22,8 @@ from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.training import Training
 from meanfield.simulation.weights.matrices import checked_weights
 
-# Nets side by side share what a step costs besides arithmetic: at most so many, and so many bytes in all.
-MOST_TOGETHER, BYTES_TOGETHER = 8, 256 << 20
+# Nets side by side share what a step costs besides arithmetic: at most so many, of so many operations a step in all.
+MOST_TOGETHER, OPERATIONS_TOGETHER = 8, 1e9
 # Arrays of the size of all weights that a net in training holds: weights, moments, gradients and directions.
 WEIGHT_ARRAYS = 6
 # Files hold seeds as whole numbers of 64 bits.
@@ -94,8 +94,8 @@ class TrainedLosses(Measure):
     def cost(self, net: Net) -> Cost:
         held = WEIGHT_ARRAYS * weight_bytes(net, self.precision)
         held += passes_bytes(net, self.batch_size, 1, self.precision)
-        together = max(1, min(MOST_TOGETHER, BYTES_TOGETHER // held))
-        return Cost(self.steps * step_operations(net, self.batch_size), held, together)
+        of_step = step_operations(net, self.batch_size)
+        return Cost(self.steps * of_step, held, int(max(1, min(MOST_TOGETHER, OPERATIONS_TOGETHER // of_step))))
 
     def multiple(self, net: Net) -> int:
         return self.together(net)
@@ -168,6 +168,6 @@ def _not_negative(name: str, value: Any) -> float:
 
 def _arrays(net: Net, precision: str) -> Arrays:
     """Those without patches, where all linear maps of the net are served without them."""
-    plain = on_numpy(precision)
+    plain = replace(on_numpy(precision), lenient=True)
     without = plain.for_training()
     return without if pieces.Pieces.serve(net, without) else plain

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.nets.net import Net
-from meanfield.optimizers.base import Gradient, Optimizer, Place, move
+from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
@@ -38,7 +38,8 @@ class Training:
         data: all samples.
         optimizer: of matrices, and of biases too if it is elementwise; others leave biases to ``for_biases``.
         batches: the samples that a step takes; all of them if left out.
-        gone: which nets have left the range of floats, (D,); their weights are nan from there on.
+        gone: which nets have left the range of floats, or had no step to make, (D,); their weights are nan from the
+            next step on.
     """
 
     net: Net
@@ -112,9 +113,12 @@ class Training:
         return {name: self._stepped(name, gradient) for name, gradient in gradients.items()}
 
     def require_floats(self) -> None:
-        """Raise OverflowError if a net has left the range of floats."""
+        """Raise OverflowError if a net has left the range of floats or had no step to make."""
         if self.gone.any():
-            raise OverflowError("gradients leave the range of floats; take a smaller learning rate, width or depth")
+            raise OverflowError(
+                "gradients leave the range of floats, or no step of this size keeps to the optimizer's condition; take "
+                "a smaller learning rate, width or depth"
+            )
 
     def _sweep(self, pieces: Pieces) -> tuple[Any, dict[str, Gradient]]:
         """Outputs on the samples of the next step, and its gradients, made at once."""
@@ -151,8 +155,11 @@ class Training:
             own, direction = self.weights[name][net], _of_net(slope, net)
             if not self.gone[net]:
                 place = Place(own, own_rate, epsilon)
-                direction, states[net] = self.optimizer.step(states[net], Gradient(direction), place)
-                _move(own, direction, own_rate, decay)
+                try:
+                    direction, states[net] = self.optimizer.step(states[net], Gradient(direction), place)
+                    _move(own, direction, own_rate, decay)
+                except NoStep:
+                    self.gone[net] = True
             directions.append(direction)
         return directions
 

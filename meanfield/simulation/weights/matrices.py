@@ -220,7 +220,13 @@ def draw_weights(net: Net, generators: list[Generator], kind: str, precision: st
     if kind == "dense":
         return named(net, lambda weight, _: draw_dense(weight, generators, precision))
     normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
-    return revealed(net, lambda weight: Lazy(weight, normals, slabs))
+    return revealed(net, lambda weight: Lazy(weight, normals, slabs, _room(net, weight)))
+
+
+def _room(net: Net, weight: Weight) -> tuple[int, int]:
+    """What a tied weight is asked at all its uses for the columns of labels and outputs, right and left."""
+    columns = net.use_counts[weight.name] * net.places
+    return (3 * columns, 2 * columns) if columns > net.places else (0, 0)
 
 
 def given_weights(

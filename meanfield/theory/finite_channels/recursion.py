@@ -67,7 +67,7 @@ class Fluctuations:
         return self.kind.read(self.joint)
 
     def squared_kernel(self, kernel: float) -> float:
-        """First order of E k^2, k the mean of Theta_aa(u, u') over rows given the layers below."""
+        """First order of E m^2, m the mean of Theta_aa(u, u') over rows given the layers below."""
         return float(self.covariance[3, 3] + 2 * kernel * self.shift[1])
 
     def behind_gates(self, rows: Rows) -> tuple[Array, float, float]:

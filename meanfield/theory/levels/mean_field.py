@@ -15,10 +15,10 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, Batch, require_batch
 from meanfield.theory.levels.base import NetLevel, Options, log_mean, with_label_term
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
-from meanfield.theory.mean_field.profiles import log_profiles, mean_field_profiles, require_floats
+from meanfield.theory.mean_field.profiles import mean_field_profiles, require_floats
 from meanfield.theory.outputs.batch_terms import batch_output_term, label_covariance, output_error
 from meanfield.theory.outputs.label_term import correlated_term, label_term_refusal
-from meanfield.theory.outputs.whole_update import log_output_profiles, log_pooled_profiles, whole_update
+from meanfield.theory.outputs.whole_update import Terms, finite_channels_warning, mean_field_terms, whole_update
 
 
 class MeanFieldLevel(NetLevel):
@@ -40,26 +40,24 @@ class MeanFieldLevel(NetLevel):
         if options.asked & {"batch", "loss"}:
             batch = PLAIN if options.batch is None else options.batch
             values = _under_batch(net, options.inputs, batch, options.loss)
+            if "output_term" in values:
+                logs = (np.log(values[name])[:, None] for name in ("overlap_energy", "label_term", "output_term"))
+                _warn(finite_channels_warning(net, Terms(*logs)))
             attrs = {"batch": json.dumps(batch.describe()), "loss": options.loss}
             return self.dataset(net, options, values, attrs)
-        overlap, profile = log_profiles(net, options.inputs)
-        if options.inputs is None and (sentence := thin_input_warning(net)):
-            warnings.warn(sentence, PremiseWarning, stacklevel=3)
-        label = log_pooled_profiles(net, options.inputs) if net.is_pooled else profile
-        output = log_output_profiles(net, options.inputs)
-        values = with_label_term(overlap, None if label is None else log_mean(label))
-        if label is not None and output is not None:
-            values |= whole_update(label, output)
-        if options.by_site:
-            values |= _by_site(label, output)
-        return self.dataset(net, options, values)
+        terms = mean_field_terms(net, options.inputs)
+        thin = thin_input_warning(net) if options.inputs is None else ""
+        _warn(thin, finite_channels_warning(net, terms))
+        label = None if terms.label is None else log_mean(terms.label)
+        values = with_label_term(terms.overlap, label) | whole_update(terms)
+        return self.dataset(net, options, values | (_by_site(terms) if options.by_site else {}))
 
 
-def _by_site(label: Array | None, output: Array | None) -> dict[str, Array]:
+def _by_site(terms: Terms) -> dict[str, Array]:
     """What is known of the terms at every site, (L, S)."""
-    terms = {"label_term_by_site": label, "output_term_by_site": output}
-    known = {name: np.exp(logs) for name, logs in terms.items() if logs is not None}
-    if len(known) == len(terms):
+    logs = {"label_term_by_site": terms.label, "output_term_by_site": terms.output}
+    known = {name: np.exp(values) for name, values in logs.items() if values is not None}
+    if len(known) == len(logs):
         known["update_energy_by_site"] = known["label_term_by_site"] + known["output_term_by_site"]
     return known
 
@@ -93,6 +91,12 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
             "learning_rate_scale": update.mean() ** -0.5,
         }
     return values
+
+
+def _warn(*sentences: str) -> None:
+    """Of premises that fail, to the caller of `predict`."""
+    for sentence in filter(None, sentences):
+        warnings.warn(sentence, PremiseWarning, stacklevel=4)
 
 
 def _label_term(net: Sequential, inputs: Array | None, batch: Batch) -> Array:

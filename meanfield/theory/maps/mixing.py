@@ -9,6 +9,7 @@ import numpy as np
 from meanfield.common.arrays import Array
 from meanfield.nets.maps import Attention, Normalisation, Pooling
 from meanfield.theory.maps.base import Kind, Kinds, NoTransport, averaged, between, count, given_kind, total
+from meanfield.theory.maps.softmax import through_softmax
 from meanfield.theory.mean_field.transport import both_sides
 
 
@@ -45,23 +46,23 @@ def through_attention(attention: Attention, below: Kinds, grid: tuple[int, ...])
     heads grow it vanishes, with what queries and keys, turned by positions or not, hand on of the kernel. So c and t of
     the values are averaged on each side by itself, exactly in the limit, up to a share of order 1/size.
 
-    With scale "inverse_sqrt" the logits keep variance c_q c_k at any size: each head draws its shares A anew, and c and
-    t need E[A_ik A_jl] of softmax over as many correlated Gaussians as there are sites (Hron et al. 2020).
+    With scale "inverse_sqrt" the logits keep variance c_q c_k at any size, and c and t are averages over them
+    (`meanfield.theory.maps.softmax`), up to shares of order 1/size and one over the number of heads.
 
-    Source: docs/theory.md section 16.
+    Source: docs/theory.md sections 16, 19.
     """
-    if attention.scale != "inverse":
-        raise NoTransport(
-            "logits q . k / size^(1/2) stay random at any size, and averages over their softmax have no closed form: "
-            "they take a quadrature over Gaussian logits of all sites; scale 'inverse' is closed"
-        )
     size = count(below) // 3
-    if not all(kind.gaussian for kind in between(below, 0, 2 * size)):
-        raise NoTransport("queries or keys are not Gaussian, so logits need not vanish; let a linear map make them")
+    queries, keys, values = (between(below, part * size, (part + 1) * size) for part in range(3))
+    if not all(kind.gaussian for kind in (*queries, *keys)):
+        raise NoTransport("queries or keys are not Gaussian, so logits need not be; let a linear map make them")
+    if attention.scale == "inverse_sqrt":
+        if len(queries) + len(keys) > 2 or any(kind.given is not None for kind in values):
+            raise NoTransport("queries, keys or values differ from head to head; let one linear map make them")
+        return through_softmax(attention, queries[0], keys[0], values)
     sites = below[0].mean.shape[1]
     allowed = np.tri(sites) if attention.causal else np.ones((sites, sites))
     shares = allowed / allowed.sum(axis=1, keepdims=True)
-    return tuple(averaged(kind, shares) for kind in between(below, 2 * size, 3 * size))
+    return tuple(averaged(kind, shares) for kind in values)
 
 
 def through_pooling(pooling: Pooling, below: Kinds, grid: tuple[int, ...]) -> Kinds:

@@ -4,41 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
+from meanfield.nets.families.mlp import MLP
+from meanfield.theory.exact.plain import exact_terms
 from meanfield.theory.levels.base import log_mean, with_logarithms
-from meanfield.theory.mean_field.profiles import powers_of_variance
+from meanfield.theory.mean_field.profiles import log_profiles, powers_of_variance
 from meanfield.theory.outputs.label_term import label_profiles, label_term_refusal
 from meanfield.theory.outputs.output_term import output_profiles, output_term_refusal
 
 Profiles = Callable[[Sequential, Array | None], Array]
 
-
-def whole_update(log_label: Array, log_output: Array) -> dict[str, Array]:
-    """A_l, S_l = A_l + B_l, Sbar and eta* with their logarithms, from those of both terms at every site, (L, S)."""
-    update = np.logaddexp(log_mean(log_label), log_mean(log_output))
-    mean = log_mean(update)
-    logs = {"output_term": log_mean(log_output), "update_energy": update, "mean_update_energy": mean}
-    return with_logarithms(logs | {"learning_rate_scale": -0.5 * mean})
+# The factor between the learning-rate scales of infinitely many and of finitely many channels that is worth a warning.
+NOTABLE = 1.1
 
 
-def log_pooled_profiles(net: Sequential, inputs: Array | None) -> Array | None:
-    """ln of the label term under a pooled readout at every site, (L, S); None where it is not predicted."""
-    if label_term_refusal(net, inputs):
-        return None
-    return _log_profiles(net, inputs, label_profiles, 0)
+class Terms(NamedTuple):
+    """ln of F_l, (L,), and of label and output term at every site, (L, S); None where a term is not predicted."""
+
+    overlap: Array
+    label: Array | None
+    output: Array | None
+
+    @property
+    def both(self) -> tuple[Array, Array] | None:
+        """ln of B_l and of A_l, each (L,); None where one of them is not predicted."""
+        if self.label is None or self.output is None:
+            return None
+        return log_mean(self.label), log_mean(self.output)
 
 
-def log_output_profiles(net: Sequential, inputs: Array | None) -> Array | None:
-    """ln of the output term of layers 1 .. L at every site, (L, S); None where it is not predicted."""
+def mean_field_terms(net: Sequential, inputs: Array | None = None) -> Terms:
+    """The terms of a net under plain labels and the squared loss.
+
+    Raises:
+        OverflowError: an overlap energy, or under a convolutional readout a label term, outside the range of floats.
+    """
+    overlap, label = log_profiles(net, inputs)
+    known: Array | None = label
+    if net.is_pooled:
+        known = None if label_term_refusal(net, inputs) else _log_profiles(net, inputs, label_profiles, 0)
     if output_term_refusal(net, inputs):
-        return None
+        return Terms(overlap, known, None)
     own = net.depth + (net.head == "he") - (inputs is None and net.input_law == "normalised")
-    return _log_profiles(net, inputs, output_profiles, own)
+    return Terms(overlap, known, _log_profiles(net, inputs, output_profiles, own))
+
+
+def whole_update(terms: Terms) -> dict[str, Array]:
+    """A_l, S_l = A_l + B_l, Sbar and eta* with their logarithms; nothing where a term is not predicted."""
+    if terms.both is None:
+        return {}
+    update = np.logaddexp(*terms.both)
+    mean = log_mean(update)
+    logs = {"output_term": terms.both[1], "update_energy": update, "mean_update_energy": mean}
+    return with_logarithms(logs | {"learning_rate_scale": -0.5 * mean})
 
 
 def _log_profiles(net: Sequential, inputs: Array | None, profiles: Profiles, power: int) -> Array | None:
@@ -58,3 +83,41 @@ def _log_profiles(net: Sequential, inputs: Array | None, profiles: Profiles, pow
         return None
     powers = powers_of_variance(net, inputs)[1] + power if by_powers else np.zeros(net.depth)
     return np.asarray(logs + np.log(net.variance_factor) * powers[:, None])
+
+
+def log_channel_error(net: Sequential, terms: Terms) -> float:
+    """Estimate of ln(eta* at infinitely many channels / eta* at the net's own), of the whole update; 0 without it.
+
+    Output and label term of every layer are multiplied by what finite width makes of them in the fully-connected net
+    of the same channels, outputs and head, whose exact expectations are known (docs/theory.md sections 4, 18).
+    """
+    if terms.both is None or net.sigma.triple is None:
+        return 0.0
+    first, *widths = net.channels_by_layer
+    site = MLP(
+        depth=net.depth,
+        width=tuple(widths),
+        input_width=first,
+        activation=net.activation,
+        outputs=net.outputs,
+        head=net.head,
+    )
+    limit, exact = mean_field_terms(site).both, exact_terms(site)
+    if limit is None:
+        return 0.0
+    ratios = np.array([exact.label_term, exact.output_term]) - limit
+    leading = np.array(terms.both)
+    return float(0.5 * (log_mean(np.logaddexp(*(leading + ratios))) - log_mean(np.logaddexp(*leading))))
+
+
+def finite_channels_warning(net: Sequential, terms: Terms) -> str:
+    """What to say of a learning-rate scale that is off by more than `NOTABLE` at this net's channels; or ""."""
+    error = log_channel_error(net, terms)
+    if abs(error) <= log(NOTABLE):
+        return ""
+    remedy = "level 'exact' has it" if isinstance(net, MLP) and net.inputs == 1 else "`simulate` has that of drawn nets"
+    return (
+        "the mean field of the whole update is leading order in 1/channels, and what it leaves out grows with depth: "
+        f"at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its learning-rate scale is about "
+        f"{exp(error):.2g} times that of the net itself, as a net of one site has it; {remedy}"
+    )

@@ -137,3 +137,4 @@ def test_pieces_hold_some_samples(nets, channels):
     planned = Pieces(net, nets, NUMPY.for_training())
     assert planned.together <= nets
     assert planned.samples >= FEWEST_SAMPLES
+    assert planned.samples == Pieces(net, 1, NUMPY.for_training()).samples  # sums are the same in any company

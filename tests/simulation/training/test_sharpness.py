@@ -56,9 +56,9 @@ def jacobian(name, seed):
 
     with jax.enable_x64(True):
         x = jnp.asarray(batch_of(net)[0])
-        found, rows = jax.jit(lambda given: (output(given, x), jax.jacrev(output)(given, x)))(weights)
-        parts = [np.asarray(part).reshape(found.size, -1) for part in rows.values()]
-        return np.asarray(found), np.concatenate(parts, axis=1)
+        value, rows = jax.jit(lambda given: (output(given, x), jax.jacrev(output)(given, x)))(weights)
+        parts = [np.asarray(part).reshape(value.size, -1) for part in rows.values()]
+        return np.asarray(value), np.concatenate(parts, axis=1)
 
 
 def dense_curvature(name, seed, targets, loss):
@@ -90,7 +90,7 @@ def test_the_largest_curvature_is_that_of_jax(name, loss):
     assert abs(other.sharpness - expected) > 1e-3 * expected
 
 
-@pytest.mark.parametrize("loss", [Squared(), CrossEntropy(), Logistic()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy(), Logistic()], ids=lambda law: type(law).__name__)
 def test_curvature_times_a_change_is_the_sum_over_columns(loss):
     rng = np.random.default_rng(0)
     shape = (2, 1, 4, 1) if isinstance(loss, Logistic) else (2, 3, 4, 2)
@@ -161,9 +161,9 @@ def test_a_net_that_nothing_moves_has_no_curvature():
     still = [np.zeros(shape) for shape in net.weight_shapes]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = mf.stable_rate(net, batch_of(net), loss="squared", weights=still)
-    assert float(found.sharpness) == 0
-    assert float(found.stable_rate) == np.inf
+        flat = mf.stable_rate(net, batch_of(net), loss="squared", weights=still)
+    assert float(flat.sharpness) == 0
+    assert float(flat.stable_rate) == np.inf
 
 
 NET = NETS["mlp"]

@@ -6,6 +6,7 @@ import pytest
 from meanfield.nets.activations import LINEAR, RELU
 from meanfield.theory.finite_channels.alike_sites import AlikeSites
 from meanfield.theory.finite_channels.responses import relu
+from tests.statistics import consistent
 
 CORRELATIONS = (0.0, 0.3, 0.9, 0.999, 1 - 1e-7)
 
@@ -57,3 +58,20 @@ def test_slopes_and_curvatures_are_differences(rho):
 def test_a_site_where_the_gate_of_another_opens():
     """E[sigma(u) sigma''(v)] is the slope of E[sigma(u) sigma(v)] in c_vv, twice."""
     assert relu(0.4).edge == pytest.approx(2 * relu(0.4).product_slope[2])
+
+
+def test_rows_of_weights_between_gates():
+    """A row w sees patches u, v: how far its gates go with w'Aw, and what a leg of it makes of u and v."""
+    rho, samples, generator = 0.6, 400_000, np.random.default_rng(1)
+    u, v = np.array([[1.0, 0, 0, 0], [rho, (1 - rho**2) ** 0.5, 0, 0]])
+    form, rows = generator.standard_normal((4, 4)), generator.standard_normal((samples, 4))
+    seen, (z_u, z_v) = relu(rho), (rows @ u, rows @ v)
+    on = (z_u > 0) * (z_v > 0)
+    along = [u @ form @ v + v @ form @ u, 2 * u @ form @ u, 2 * v @ form @ v]
+    for drawn, predicted in (
+        (on * (np.vecdot(rows @ form, rows) - np.trace(form)), seen.gate_slope @ along),
+        ((np.maximum(z_u, 0) * (z_v > 0))[:, None] * rows, seen.gate * u + seen.edge * v),
+    ):
+        stderr = drawn.std(axis=0) / samples**0.5
+        assert consistent(drawn.mean(axis=0) - predicted, stderr, samples)
+        assert not consistent(drawn.mean(axis=0) - 0.8 * np.asarray(predicted), stderr, samples)

@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.theory import finite_channel_factor, finite_channel_refusal, mean_field_profiles
 from meanfield.theory.finite_channels import recursion
+from meanfield.theory.finite_channels.every_pair import first_order_of_pairs
 from meanfield.theory.finite_channels.recursion import first_order
 from meanfield.theory.mean_field.fluctuations import gram_excess
 from meanfield.theory.mean_field.inputs import white_input
@@ -119,13 +120,55 @@ def test_relu_draws_at_a_quarter_as_many_layers_as_channels():
 @pytest.mark.parametrize(
     ("net", "words"),
     [
-        (_net(padding="zero"), "is zero-padded"),
+        (_net(padding="zero", grid=(40,)), "has 40 points"),
+        (_net(readout="pooled"), "has a pooled readout"),
         (_net(activation="gelu"), "has 'gelu' units"),
         (mf.ResidualMLP(depth=3, width=8), "has skip connections"),
-        (mf.MLP(depth=3, width=8, inputs=2), "has several normalised inputs"),
+        (mf.MLP(depth=3, width=8, inputs=2), "draws several normalised inputs"),
     ],
 )
 def test_other_nets_are_refused(net, words):
     assert words in finite_channel_refusal(net)
     with pytest.raises(ValueError, match=words):
         finite_channel_factor(net)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"activation": "linear"}, {"grid": (3,), "kernel": (2,), "inputs": 2}],
+    ids=["line", "linear", "batch"],
+)
+def test_every_pair_of_points_that_are_alike(options):
+    """Two roads: points of a few kinds with averages in closed form, and every pair with averages over samples."""
+    net = _net(**({"channels": 32, "depth": 4} | options))
+    for given_input in (True, False):
+        label, overlap = first_order_of_pairs(net, None, given_input)
+        assert label == pytest.approx(first_order(net, given_input), rel=0.01, abs=1e-12)
+        assert overlap == pytest.approx(label, rel=1e-12, abs=1e-12)
+
+
+def test_one_given_input_of_one_site():
+    net = mf.MLP(depth=6, width=16)
+    given = np.random.default_rng(1).normal(size=net.input_shape)
+    assert finite_channel_factor(net, given) == pytest.approx(finite_channel_factor(net), rel=2e-3)
+
+
+UNLIKE = {
+    "zero-padded": (_net(depth=4, channels=16, padding="zero"), None),
+    "given": (_net(depth=4, channels=16, padding="zero", input_channels=3), np.arange(12.0).reshape(1, 3, 4) % 5),
+    "two given samples": (mf.MLP(depth=4, width=16, input_width=3, inputs=2), np.array([[1.0, 2, 3], [1, -1, 2]])),
+}
+
+
+@pytest.mark.parametrize(("net", "inputs"), UNLIKE.values(), ids=UNLIKE.keys())
+def test_draws_of_points_that_differ(net, inputs):
+    measured = mf.simulate(net, draws=DRAWS, seed=2, inputs=inputs)
+    leading = mf.predict(net, level="mean_field", inputs=inputs)["label_term"].values
+    mean, stderr = measured["label_term"].values, measured["label_term_stderr"].values
+    assert consistent(mean - finite_channel_factor(net, inputs) * leading, stderr, DRAWS)
+    assert not consistent(mean - leading, stderr, DRAWS)
+
+
+def test_inputs_without_features_are_refused():
+    with pytest.raises(ValueError, match="without features"):
+        finite_channel_factor(_net(depth=2, input_channels=2), -np.ones((1, 2, 4)))

@@ -70,6 +70,12 @@ def everywhere(width):
     return attention(width, causal=False)
 
 
+def softmax(width):
+    """One head, whose size is the width; nothing behind it that would see how a head departs from the mean of heads."""
+    maps = stack(("q", "k", "v"), width), Attention(1, "inverse_sqrt"), linear("o", width, width)
+    return chain(width, Unit(maps))
+
+
 def pooled(width, kind="mean"):
     return chain(width, Unit((Pointwise("gelu"), Pooling(kind), linear("top", width, width))))
 
@@ -99,6 +105,7 @@ NETS = {
         layer_norm,
         attention,
         everywhere,
+        softmax,
         pooled,
         last,
         rectified_blocks,

@@ -20,7 +20,7 @@ from tests.theory.maps.nets import NETS, inputs_of
 
 WIDTH = 16
 DRAWS = 1200
-COSTLY = {"attention": 300, "everywhere": 200, "gated": 600}
+COSTLY = {"attention": 300, "everywhere": 200, "softmax": 200, "gated": 600}
 # What the extrapolation leaves, in units of 1 / n^2: a share of up to 2 / n is missing at width n, so (2 / n)^2.
 REST = 4.0
 
@@ -106,6 +106,10 @@ def looking_at_itself(spec, below, grid):
     return between(below, 2 * count(below) // 3, count(below))
 
 
+def shares_alike(spec, below, grid):
+    return TRANSPORTS[Attention](replace(spec, scale="inverse"), below, grid)
+
+
 def sites_pooled_alike(spec, below, grid):
     """The mean over sites of pairs of one site, not of all pairs."""
     return tuple(
@@ -134,6 +138,7 @@ def first_site(spec, below, grid):
         ("layer_norm", Normalisation, kernels_undivided),
         ("attention", Attention, looking_ahead),
         ("everywhere", Attention, looking_at_itself),
+        ("softmax", Attention, shares_alike),
         ("pooled", Pooling, sites_pooled_alike),
         ("last", Pooling, first_site),
     ],

@@ -154,7 +154,7 @@ STACK = stack(("q", "k", "v"), 4)
         (refused(Unit((LINEAR, Pointwise("relu"), Pointwise("tanh")))), "unit 1, Pointwise: its input is not Gaussian"),
         (refused(Unit((linear("w", 4, 4, (), 4), Pointwise("relu")))), "sees many channels"),
         (refused(Unit((LINEAR,)), Unit((Pointwise("relu"), Gate("silu")))), "unit 2, Gate: its input is not Gaussian"),
-        (refused(Unit((STACK, Attention(1)))), r"unit 1, Attention: logits .* stay random at any size"),
+        (refused(Unit((STACK, Attention(1, rotary=True)))), r"unit 1, Attention: rotary positions turn"),
         (
             refused(Unit((STACK, Pointwise("relu"), Attention(2, "inverse")))),
             "queries or keys are not Gaussian",
@@ -182,8 +182,8 @@ def test_values_that_vanish_have_no_size():
 
 def test_refusals_say_unit_map_and_reason():
     with pytest.raises(NoTransport) as refusal:
-        list(value_kernels(refused(Unit((STACK, Attention(1))))))
-    assert (refusal.value.unit, refusal.value.map) == ("unit 1", Attention(1))
+        list(value_kernels(refused(Unit((STACK, Attention(1, rotary=True))))))
+    assert (refusal.value.unit, refusal.value.map) == ("unit 1", Attention(1, rotary=True))
 
 
 def test_inputs_are_checked():

@@ -94,12 +94,12 @@ def test_tangent_kernels_are_those_of_drawn_nets(norm):
     Uniform attention would give 0.5 to 0.75 of it for one token.
     """
     net, draws = mf.Transformer(depth=1, width=32, heads=4, tokens=3, ffn=1, norm=norm), 200
-    found = np.concatenate([_kernels(net, range(start, start + 20)) for start in range(0, draws, 20)])
+    drawn = np.concatenate([_kernels(net, range(start, start + 20)) for start in range(0, draws, 20)])
 
     def agrees(other):
         moments = stream_moments(other)
         expected = np.stack([moments.kernel, moments.kernel_between_tokens], axis=1)
-        shares = found / expected
+        shares = drawn / expected
         return consistent(shares.mean(axis=0) - 1, shares.std(axis=0) / np.sqrt(draws), draws, 1 / 32)
 
     assert agrees(net)

@@ -34,7 +34,7 @@ def test_hidden_units_are_those_of_drawn_gaussians(inner):
 
     values = features * w if isinstance(inner, Gate) else features
     drawn = [values[0] ** 2, passed(0, 0), values[0] * (values[0] - values[1]) / (1 - RHO), passed(0, 1)]
-    drawn += [passed(one, three) * passed(two, four) for one, two, three, four in PATTERNS]
+    drawn += [passed(p1, p3) * passed(p2, p4) for p1, p2, p3, p4 in PATTERNS]
     drawn = np.array(drawn)
     averages = hidden_averages(inner, VARIANCE)
     expected = np.array([averages.feature_variance, averages.passed, *evaluate(averages.series, float(np.arccos(RHO)))])
@@ -70,18 +70,18 @@ def _heads(rng):
     return shares, turned, [np.sqrt(VARIANCE) * _tokens(rng, RHO, (HEADS,)).T for _ in range(2)]
 
 
-def _head_kernel(shares, turned, here, there, one, other):
-    """Theta between channels of one head at tokens ``one`` and ``other``, given rows and values: (heads,).
+def _head_kernel(shares, turned, here, there, row, column):
+    """Theta between channels of one head at tokens ``row`` and ``column``, given rows and values: (heads,).
 
     Its own value part is left out where the channels (``here``, ``there``) are two.
     """
     covariance = np.full((TOKENS, TOKENS), RHO) + (1 - RHO) * np.eye(TOKENS)
     kernel = np.full((TOKENS, TOKENS), KERNEL[1]) + (KERNEL[0] - KERNEL[1]) * np.eye(TOKENS)
-    logits = VARIANCE * (kernel[one, other] * covariance + covariance[one, other] * kernel)
-    moved = np.einsum("hk,hkr,rs,hls,hl->h", here, turned[:, one], logits, turned[:, other], there, optimize=True)
+    logits = VARIANCE * (kernel[row, column] * covariance + covariance[row, column] * kernel)
+    moved = np.einsum("hk,hkr,rs,hls,hl->h", here, turned[:, row], logits, turned[:, column], there, optimize=True)
     if here is not there:
         return moved
-    return moved + np.einsum("hk,kl,hl->h", shares[:, one], kernel, shares[:, other])
+    return moved + np.einsum("hk,kl,hl->h", shares[:, row], kernel, shares[:, column])
 
 
 def test_heads_hand_on_what_drawn_heads_do():
@@ -92,15 +92,15 @@ def test_heads_hand_on_what_drawn_heads_do():
     table = softmax_averages(TOKENS, VARIANCE**2)
     attention(float(np.arccos(RHO)), *KERNEL, table, VARIANCE, SIZE, passing, fresh)
     means = passing[:, 0] * KERNEL + passing[:, 1] * KERNEL[0] + passing[:, 2] * KERNEL[1]
-    drawn = [_head_kernel(shares, turned, first, first, 0, other) for other in (0, 1)]
-    for one, two, three, four in PATTERNS:
-        own = [_head_kernel(shares, turned, first, first, *pair) for pair in ((one, three), (two, four))]
-        between = [_head_kernel(shares, turned, first, second, *pair) for pair in ((one, three), (two, four))]
+    drawn = [_head_kernel(shares, turned, first, first, 0, column) for column in (0, 1)]
+    for p1, p2, p3, p4 in PATTERNS:
+        own = [_head_kernel(shares, turned, first, first, *pair) for pair in ((p1, p3), (p2, p4))]
+        between = [_head_kernel(shares, turned, first, second, *pair) for pair in ((p1, p3), (p2, p4))]
         drawn.append(own[0] * own[1] + (SIZE - 1) * between[0] * between[1])
     drawn = np.array(drawn)
     stderr = drawn.std(axis=1) / np.sqrt(HEADS)
-    found = np.array([*means, *fresh])
-    assert consistent(drawn.mean(axis=1) - found, stderr, HEADS, 2e-3 * np.abs(found))
+    predicted = np.array([*means, *fresh])
+    assert consistent(drawn.mean(axis=1) - predicted, stderr, HEADS, 2e-3 * np.abs(predicted))
     attention(float(np.arccos(RHO)), *KERNEL, table, VARIANCE, 1, passing, fresh)
     assert not consistent(drawn.mean(axis=1)[2:] - fresh, stderr[2:], HEADS, 2e-3 * np.abs(fresh))
 

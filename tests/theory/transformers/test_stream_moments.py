@@ -59,10 +59,10 @@ def _token_by_token(net):
                 four[place] = q if distinct == 1 else _orthant(angle[0, 1], distinct)
             fresh = four * np.einsum("ac,bd->abcd", own, own) / (ratio * n)
             k_hidden, above, own_two = gates * own, 1 / (q * shared), ratio * n * c_hidden
-        one = (side(square, "ab") + side(square, "cd")) * above / shared / size
+        one_side = (side(square, "ab") + side(square, "cd")) * above / shared / size
         both = above**2 * (side(side(square, "ab"), "cd") / size**2 / shared**2 + fresh)
         c, kernel = c + a2 * above * c_hidden, kernel + a2 * (own_two + above * k_hidden)
-        cross = cross + a2 * one + a2**2 * both
+        cross = cross + a2 * one_side + a2**2 * both
         after = 1.0 if pre else c[0, 0]
         c, kernel, cross = c / after, kernel / after, cross / after**2
         states.append((c, kernel, cross))
@@ -100,12 +100,12 @@ def _labels(net, states, sides, mean):
 def test_patterns_stand_for_all_fours_of_tokens(norm, options):
     net = mf.Transformer(depth=3, width=12, outputs=2, attention_scale="inverse", norm=norm, **options)
     states, (overlap, label) = _token_by_token(net)
-    found = mf.predict(net, level="mean_field")
-    np.testing.assert_allclose(found.stream_variance, [c[0, 0] for c, _, _ in states], rtol=1e-12)
-    np.testing.assert_allclose(found.token_correlation, [c[0, 1] / c[0, 0] for c, _, _ in states], rtol=1e-12)
-    np.testing.assert_allclose(found.overlap_energy, overlap, rtol=1e-9)
-    np.testing.assert_allclose(found.label_term, label, rtol=1e-9)
-    np.testing.assert_allclose(found.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-9)
+    predicted = mf.predict(net, level="mean_field")
+    np.testing.assert_allclose(predicted.stream_variance, [c[0, 0] for c, _, _ in states], rtol=1e-12)
+    np.testing.assert_allclose(predicted.token_correlation, [c[0, 1] / c[0, 0] for c, _, _ in states], rtol=1e-12)
+    np.testing.assert_allclose(predicted.overlap_energy, overlap, rtol=1e-9)
+    np.testing.assert_allclose(predicted.label_term, label, rtol=1e-9)
+    np.testing.assert_allclose(predicted.label_learning_rate_scale, label.mean() ** -0.5, rtol=1e-9)
     kernels = stream_moments(net)
     np.testing.assert_allclose(kernels.kernel, [kernel[0, 0] for _, kernel, _ in states], rtol=1e-12)
     np.testing.assert_allclose(kernels.kernel_between_tokens, [kernel[0, 1] for _, kernel, _ in states], rtol=1e-12)
@@ -168,9 +168,9 @@ def _one_token_by_hand(norm, depth):
 def test_one_token_by_hand_and_its_slopes(norm):
     depths = [4 * 2**power for power in range(len(SLOPES[norm]) + 1)]
     hand = np.log([_one_token_by_hand(norm, depth) for depth in depths])
-    found = _slopes(norm, depths)
-    np.testing.assert_allclose(found, np.diff(hand) / np.diff(np.log(depths)), rtol=1e-9)
-    np.testing.assert_allclose(found, SLOPES[norm], atol=6e-5)
+    slopes = _slopes(norm, depths)
+    np.testing.assert_allclose(slopes, np.diff(hand) / np.diff(np.log(depths)), rtol=1e-9)
+    np.testing.assert_allclose(slopes, SLOPES[norm], atol=6e-5)
 
 
 def test_pre_norm_has_no_power_of_the_depth_within_reach():

@@ -15,7 +15,7 @@ from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.energy_estimates import energy_estimates
+from meanfield.simulation.measures.estimates.energy_estimates import energy_estimates
 from meanfield.simulation.measures.overlap_methods import column_energies
 from meanfield.simulation.measures.update_energy import Conditions, drawn_passes, terms
 from meanfield.simulation.passes import through_readout

@@ -17,7 +17,7 @@ NEAR = 0.05
 # Relative deviation granted to an average over logits: their variance fluctuates by some 5 L / n from net to net, and
 # an average over the softmax bends with it.
 LOGITS = 0.5
-# Excess of the output term over its leading order, per (M + 5) L / n, that of one sample and squared loss.
+# Excess of the output term over its mean field, per (M + 5) L / n, that of one sample and squared loss.
 OUTPUT_EXCESS = 2.0
 
 # The judges of `sims.cross_entropy`.
@@ -114,8 +114,8 @@ def judge_error(dataset: xr.Dataset, head: str) -> Contest:
 
 @JUDGES.decide
 def judge_output_term(dataset: xr.Dataset) -> Contest:
-    """Output term under the He head is the label term times (E|p|^2 - 1/C) / (1 - 1/C), but for corrections in M L/n;
-    rival: as large as the label term, as under squared loss."""
+    """Output term under the He head is the mean field's, near the label term times (E|p|^2 - 1/C) / (1 - 1/C), but for
+    corrections in L/n; rival: that under squared loss."""
     at, squared = (dataset.sel(net="MLP", head="he", loss=loss) for loss in ("cross_entropy", "squared"))
     terms = ("output_term", "label_term")
     logs = np.log((at["output_term"] / at["label_term"]).values)
@@ -124,7 +124,9 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     own, rival = (
         np.log((run["output_term_mean_field"] / run["label_term_mean_field"]).values) for run in (at, squared)
     )
-    words = f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, leading order {np.exp(own[0]):.3f}"
+    words = (
+        f"A/B {np.exp(logs[0]):.3f} .. {np.exp(logs[-1]):.3f}, mean field {np.exp(own[0]):.3f} .. {np.exp(own[-1]):.3f}"
+    )
     made = contest(logs, stderr, claimed=own, rival=rival, allowance=np.log1p(granted))
     return made.carried_by(at, *terms).saying(words)
 

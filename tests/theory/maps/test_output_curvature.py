@@ -7,9 +7,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.simulation.training.sharpness import Sharpness
+from meanfield.theory.maps import output_curvature
+from meanfield.theory.maps.output_curvature import mean_field_curvatures
 from meanfield.theory.maps.value_kernels import value_kernels
-from meanfield.theory.outputs import curvature
-from meanfield.theory.outputs.curvature import mean_field_curvatures
 from tests.statistics import consistent
 
 DRAWS = 300
@@ -38,21 +38,21 @@ def inputs_of(net, samples=4):
 @cache
 def shares(name, loss, outputs):
     """Drawn over predicted lambda_max of every draw, at both widths."""
-    found = []
+    ratios = []
     for width in WIDTHS:
         net = NETS[name](width, outputs)
         inputs = inputs_of(net)
         drawn = Sharpness(inputs=inputs, loss=loss).settled(net).draw(net, 0, range(DRAWS))["sharpness"]
-        found.append(drawn / mean_field_curvatures(net, inputs, loss).mean())
-    return found
+        ratios.append(drawn / mean_field_curvatures(net, inputs, loss).mean())
+    return ratios
 
 
-def tends_to(found, limit, own_error=0.0, power=1.0):
+def tends_to(ratios, limit, own_error=0.0, power=1.0):
     """Whether the mean extrapolates to this limit, a deviation going as width^-power.
 
     The band is 6 standard errors of 4 to 5 %.
     """
-    narrow, wide = found
+    narrow, wide = ratios
     factor = 2**power
     share = (factor * wide.mean() - narrow.mean()) / (factor - 1)
     error = np.sqrt((factor**2 * wide.var() + narrow.var()) / DRAWS) / (factor - 1)
@@ -61,28 +61,28 @@ def tends_to(found, limit, own_error=0.0, power=1.0):
 
 @pytest.mark.parametrize("name", NETS)
 def test_draws_of_one_output_tend_to_the_mean_field(name):
-    found = shares(name, "squared", 1)
-    assert tends_to(found, 1.0)
-    assert not tends_to(found, 0.6)
+    ratios = shares(name, "squared", 1)
+    assert tends_to(ratios, 1.0)
+    assert not tends_to(ratios, 0.6)
 
 
 def test_draws_under_cross_entropy_tend_to_the_mean_field():
     """Softmaxes are random at any width: the rival p = 1 / M has about half the curvature at ten classes."""
     net = conv_net(WIDTHS[-1], 10)
-    found, inputs = shares("conv_net", "cross_entropy", 10), inputs_of(net)
+    ratios, inputs = shares("conv_net", "cross_entropy", 10), inputs_of(net)
     curvatures = mean_field_curvatures(net, inputs, "cross_entropy")
     own_error = curvatures.std() / np.sqrt(len(curvatures)) / curvatures.mean()
-    assert tends_to(found, 1.0, own_error)
+    assert tends_to(ratios, 1.0, own_error)
     uniform = mean_field_curvatures(net, inputs, "squared")[0] / curvatures.mean()
     assert uniform < 0.6
-    assert not tends_to(found, uniform, own_error)
+    assert not tends_to(ratios, uniform, own_error)
 
 
 def test_several_outputs_split_the_largest_eigenvalue():
     """Of M-fold degeneracy at infinite width, so that draws lie above it by a share that falls as 1 / sqrt(width)."""
-    found = shares("conv_net", "squared", 3)
-    assert tends_to(found, 1.0, power=0.5)
-    assert found[1].mean() > 1.0 + 5 * found[1].std() / np.sqrt(DRAWS)
+    ratios = shares("conv_net", "squared", 3)
+    assert tends_to(ratios, 1.0, power=0.5)
+    assert ratios[1].mean() > 1.0 + 5 * ratios[1].std() / np.sqrt(DRAWS)
 
 
 def test_closed_forms_for_one_sample():
@@ -90,8 +90,8 @@ def test_closed_forms_for_one_sample():
     width, depth, outputs = 50, 4, 3
     net = mf.MLP(depth=depth, width=width, outputs=outputs)
     inputs = np.full((1, width), np.sqrt(0.5))  # |relu(x)|^2 = q n gives z^(1) variance 1
-    found = mean_field_curvatures(net, inputs, "squared")
-    np.testing.assert_allclose(found, width * 0.5 * (depth + 1) / outputs)
+    largest = mean_field_curvatures(net, inputs, "squared")
+    np.testing.assert_allclose(largest, width * 0.5 * (depth + 1) / outputs)
     quiet = mf.MLP(depth=depth, width=10**6, outputs=outputs, head="mup", input_width=width)
     uniform, drawn = (mean_field_curvatures(quiet, inputs, loss) for loss in ("squared", "cross_entropy"))
     np.testing.assert_allclose(drawn, uniform[0], rtol=0.01)
@@ -107,8 +107,8 @@ def test_the_largest_eigenvalue_is_that_of_the_whole_matrix():
     for sample, share in enumerate(shares):
         hessian[sample, :, sample] = np.diag(share) - np.outer(share, share)
     whole = np.kron(kernel, np.eye(3)) @ hessian.reshape(12, 12)
-    found = curvature._largest(curvature._modes(kernel), shares)
-    np.testing.assert_allclose(found, np.linalg.eigvals(whole).real.max(), rtol=1e-6)
+    largest = output_curvature._largest(output_curvature._modes(kernel), shares)
+    np.testing.assert_allclose(largest, np.linalg.eigvals(whole).real.max(), rtol=1e-6)
 
 
 def test_drawn_and_predicted_datasets_compare():

@@ -1,0 +1,147 @@
+"""Terms of plain nets at infinitely many channels, from draws at finite ones; and theory at finite ones.
+
+A drawn mean over its leading order goes to 1 as the channels C grow, but not as a series in 1/C alone: corrections grow
+with the depth over the channels. Where theory knows the ratio at C channels (`channel_factor`), drawn means are divided
+by it. Elsewhere they are divided by the exact ratio of one site with C units, which that of several sites follows. What
+remains is rho = 1 + b/C, and draws at C and at C/f channels tell b:
+
+    rho(infinite) = rho(C) + [rho(C) - rho(C/f)] / (f - 1) .
+
+It leaves some (b/C)^2, below a thousandth where b/C is a few hundredths. Where one site has no exact theory (smooth
+gates), all of the correction is taken for b/C, and f (b/C)^2 is granted for what may be left.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import Estimate
+from meanfield.nets.families.layered import Sequential
+from meanfield.nets.families.mlp import MLP
+from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict
+from meanfield.theory.exact.closure import GATES
+from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import left_by_extrapolation
+
+EXTRAPOLATED = ("label_term", "overlap_energy")
+LABEL_SCALE = "label_learning_rate_scale"
+# The scales that means over layers of terms set.
+SCALES = {LABEL_SCALE: "label_term", "learning_rate_scale": "update_energy"}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A net with the dataset of its draws and its mean field."""
+
+    net: Sequential
+    drawn: xr.Dataset
+    leading: xr.Dataset
+
+
+def best(dataset: xr.Dataset, name: str) -> str:
+    """The name of the estimate with the least error: the adjusted one, where there is one."""
+    return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
+
+
+def channel_factor(net: Sequential, inputs: Array | None = None) -> Array | None:
+    """Label term and overlap energy at C channels over their leading order, by layer; None where theory lacks it."""
+    pooled = net.is_pooled and net.sites > 1
+    return None if pooled or inputs is not None or finite_channel_refusal(net) else finite_channel_factor(net)
+
+
+def one_site_ratios(net: Sequential) -> dict[str, Array]:
+    """Terms of one site over their leading order in 1/channels, exactly, by layer 1 .. L; empty for smooth gates."""
+    if net.activation not in GATES:
+        return {}
+    shared = {name: getattr(net, name) for name in ("depth", "activation", "outputs", "head")}
+    site = MLP(width=_channels(net), **shared)
+    exact, leading = (predict(site, level=level) for level in ("exact", "mean_field"))
+    names = (*EXTRAPOLATED, "output_term")
+    return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
+
+
+def _ratios(net: Sequential, inputs: Array | None) -> dict[str, Array]:
+    """Terms at C channels over their leading order, as far as theory has them, else those of one site."""
+    factor = channel_factor(net, inputs)
+    return one_site_ratios(net) | ({} if factor is None else dict.fromkeys(EXTRAPOLATED, factor))
+
+
+def at_finite_channels(net: Sequential, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
+    """The mean field times the ratios above: terms, and the scales that they set, at the net's own channels.
+
+    What is drawn on grids exceeds the ratios of one site: label terms by parts of 1/C, output terms by up to some 20 %
+    where the depth is a tenth of the channels. Empty for smooth gates.
+    """
+    terms = {name: leading[name] * ratio for name, ratio in _ratios(net, inputs).items() if name in leading}
+    if {"label_term", "output_term"} <= set(terms):
+        terms["update_energy"] = terms["label_term"] + terms["output_term"]
+    scales = {scale: terms[name].mean("layer") ** -0.5 for scale, name in SCALES.items() if name in terms}
+    return xr.Dataset(terms | scales)
+
+
+def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = None) -> xr.Dataset:
+    """Label term, overlap energy and the label term's eta* at infinitely many channels, by the formula above.
+
+    Args:
+        many, few: draws with C channels and with C/f; no ``few`` where theory has the `channel_factor`.
+
+    Returns:
+        NAME_limit of every term that is drawn and predicted, with its _stderr, _largest_share and _covariance; and
+        ``extrapolation_left``, by layer: what may be left, relative to the mean field; 0 but for smooth gates.
+    """
+    columns: dict[str, Any] = {}
+    left = np.zeros(many.net.depth)
+    for name in (name for name in EXTRAPOLATED if name in many.leading and name in many.drawn):
+        limit = _over_theory(many, name, inputs)
+        if few is not None:
+            limit, step = _extrapolated(
+                limit, _over_theory(few, name, inputs), _channels(many.net) / _channels(few.net)
+            )
+            left = np.maximum(left, 0.0 if many.net.activation in GATES else step)
+        scale = many.leading[name].values
+        limit = Estimate(limit.mean * scale, limit.covariance * np.multiply.outer(scale, scale), limit.largest_share)
+        columns |= _columns(f"{name}_limit", limit)
+        if name == "label_term":
+            columns |= _scale(f"{LABEL_SCALE}_limit", limit)
+    return xr.Dataset(columns | {"extrapolation_left": ("layer", left)})
+
+
+def _channels(net: Sequential) -> int:
+    """Of every hidden layer, where all have as many; of the last."""
+    return net.channels_by_layer[-1]
+
+
+def _over_theory(rung: Rung, name: str, inputs: Array | None) -> Estimate:
+    """A drawn term over its mean field and its ratio at finite channels, by layer."""
+    scale = 1 / (rung.leading[name].values * _ratios(rung.net, inputs).get(name, 1.0))
+    drawn = best(rung.drawn, name)
+    mean, covariance = (rung.drawn[f"{drawn}{end}"].values * scale for end in ("", "_covariance"))
+    return Estimate(mean, covariance * scale[:, None], rung.drawn[f"{name}_largest_share"].values)
+
+
+def _extrapolated(many: Estimate, few: Estimate, factor: float) -> tuple[Estimate, Array]:
+    """rho(infinite), and f (b/C)^2."""
+    step = (many.mean - few.mean) / (factor - 1)
+    covariance = (factor**2 * many.covariance + few.covariance) / (factor - 1) ** 2
+    share = np.maximum(many.largest_share, few.largest_share)
+    return Estimate(many.mean + step, covariance, share), left_by_extrapolation(step, factor)
+
+
+def _columns(name: str, limit: Estimate) -> dict[str, Any]:
+    """A term by layer as variables of a dataset."""
+    return {
+        name: ("layer", limit.mean),
+        f"{name}_stderr": ("layer", limit.stderr),
+        f"{name}_largest_share": ("layer", limit.largest_share),
+        f"{name}_covariance": (("layer", "layer_other"), limit.covariance),
+    }
+
+
+def _scale(name: str, limit: Estimate) -> dict[str, Any]:
+    """The scale that the term's mean over layers sets: (mean)^(-1/2), its error to first order; NaN of a negative mean."""
+    mean, stderr = limit.mean.mean(), limit.covariance.mean() ** 0.5
+    mean = mean if mean > 0 else np.nan
+    columns = {name: mean**-0.5, f"{name}_stderr": 0.5 * mean**-1.5 * stderr}
+    return columns | {f"{name}_largest_share": limit.largest_share.max()}

@@ -1,0 +1,142 @@
+"""Growth with depth at infinitely many channels: the judges, what they can tell, and the road from finite channels."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import meanfield as mf
+from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.plain_nets import depth_growth
+from meanfield.verification.zhang_2026.plain_nets.many_channels import (
+    Rung,
+    at_finite_channels,
+    at_infinite_channels,
+    best,
+    channel_factor,
+)
+from sims.cnn_overlap.measure import with_theory
+from tests.statistics import consistent
+
+
+def _ladder(activation="relu", draws=600):
+    """A small ladder of circular nets with predictions beside, as the simulation saves it."""
+    rungs = []
+    for depth in (3, 6):
+        shared = {"grid": (4,), "kernel": (3,), "readout": "convolution", "outputs": 20}
+        net = mf.ConvNet(depth=depth, channels=64, activation=activation, **shared)
+        drawn = mf.simulate(net, measure=mf.Energies(controls=True), draws=draws, seed=depth)
+        rungs.append(with_theory([(net, drawn)]))
+    return xr.concat(rungs, dim="depth", join="outer", combine_attrs="override").assign_coords(depth=[3, 6])
+
+
+@pytest.fixture(scope="module")
+def ladder():
+    return _ladder()
+
+
+def _verdicts(ladder):
+    """Growth, mean field, sum of minima."""
+    return [finding.verdict for finding in depth_growth.findings(ladder)[:3]]
+
+
+def test_findings_tell_the_laws_apart(ladder):
+    """ReLU refutes the sum of minima; for linear nets it is exact, so the mean field cannot be told from it."""
+    assert _verdicts(ladder) == [Verdict.CONFIRMED, Verdict.CONFIRMED, Verdict.REFUTED]
+    assert _verdicts(_ladder("linear")) == [Verdict.CONFIRMED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED]
+
+
+def test_too_few_draws_are_inconclusive():
+    assert set(_verdicts(_ladder(draws=8))) == {Verdict.INCONCLUSIVE}
+
+
+def test_no_allowance_is_granted(ladder):
+    assert not any("allowance" in finding.evidence for finding in depth_growth.findings(ladder))
+
+
+def _tilted(ladder, factor):
+    """The ladder as it would be if drawn label terms were these factors of what they are, by layer."""
+    limit = ladder["label_term_limit"] * factor
+    return ladder.assign(label_term_limit=limit)
+
+
+def test_an_error_of_the_stated_power_is_refuted_and_a_small_one_is_not(ladder):
+    """Negative control: the data tilted by what the report says that this run would refute."""
+    least = depth_growth.power(ladder, "label_term")
+    layer = ladder["layer"] / 6
+    assert 0 < least.exponent < 1
+    assert 0 < least.prefactor < 0.2
+    for sign in (1, -1):
+        steeper, scaled = _tilted(ladder, layer ** (sign * least.exponent)), _tilted(ladder, 1 + sign * least.prefactor)
+        assert _verdicts(steeper)[0] is Verdict.REFUTED
+        assert _verdicts(scaled)[1] is Verdict.REFUTED
+        slightly = _tilted(ladder, layer ** (sign * least.exponent / 10))
+        assert _verdicts(slightly)[0] is Verdict.CONFIRMED
+
+
+def test_finite_channels_left_out_are_refuted(ladder):
+    """Negative control: what is drawn at 64 units, taken for that at infinitely many."""
+    columns = {f"label_term_limit{end}": ladder[f"adjusted_label_term{end}"] for end in ("", "_stderr", "_covariance")}
+    assert _verdicts(ladder.assign(columns))[1] is Verdict.REFUTED
+
+
+def _rung(channels, **changes):
+    net = mf.ConvNet(depth=4, channels=channels, grid=(4,), kernel=(3,), readout="convolution", **changes)
+    drawn = mf.simulate(net, measure=mf.Energies(controls=net.padding == "circular"), draws=400, seed=channels)
+    return Rung(net, drawn, mf.predict(net, level="mean_field"))
+
+
+@pytest.mark.parametrize("padding", ["circular", "zero"])
+def test_two_numbers_of_channels_lead_to_the_mean_field(padding):
+    """Extrapolated label terms agree with it in standard errors alone; drawn ones do not."""
+    many, few = (_rung(channels, padding=padding) for channels in (64, 32))
+    limit, expected = at_infinite_channels(many, few), many.leading["label_term"].values
+    assert consistent(limit["label_term_limit"] - expected, limit["label_term_limit_stderr"], 400)
+    if padding == "circular":
+        drawn = many.drawn["adjusted_label_term"] - expected
+        assert not consistent(drawn, many.drawn["adjusted_label_term_stderr"], 400)
+    assert not limit["extrapolation_left"].any()
+    scale = limit["label_term_limit"].mean() ** -0.5
+    np.testing.assert_allclose(limit["label_learning_rate_scale_limit"], scale)
+
+
+def test_extrapolation_is_exact_for_what_is_linear_in_one_over_channels():
+    """Made-up means (1 + 7/C) times one site's ratio and the mean field; errors by independence of both draws."""
+    rungs = []
+    for channels in (60, 20):
+        net = mf.ConvNet(depth=4, channels=channels, grid=(5,), kernel=(3,), readout="convolution", padding="zero")
+        leading = mf.predict(net, level="mean_field")
+        finite = at_finite_channels(net, leading)["label_term"].values
+        columns = {
+            "label_term": ("layer", (1 + 7 / channels) * finite),
+            "label_term_covariance": (("layer", "layer_other"), np.diag(finite**2)),
+            "label_term_largest_share": ("layer", np.full(4, 1 / channels)),
+        }
+        rungs.append(Rung(net, xr.Dataset(columns), leading))
+    limit, expected = at_infinite_channels(*rungs), rungs[0].leading["label_term"].values
+    np.testing.assert_allclose(limit["label_term_limit"], expected)
+    np.testing.assert_allclose(limit["label_term_limit_stderr"], expected * np.sqrt(9 + 1) / 2)
+    np.testing.assert_allclose(limit["label_term_limit_largest_share"], 1 / 20)
+
+
+def test_one_site_is_exact_at_any_width():
+    net = mf.MLP(depth=5, width=12, outputs=3)
+    exact, leading = (mf.predict(net, level=level) for level in ("exact", "mean_field"))
+    finite = at_finite_channels(net, leading)
+    for name in ("label_term", "output_term", "update_energy", "learning_rate_scale", "label_learning_rate_scale"):
+        np.testing.assert_allclose(finite[name], exact[name])
+    ratio = exact["overlap_energy"] / leading["overlap_energy"]
+    np.testing.assert_allclose(channel_factor(net), ratio)
+
+
+def test_the_adjusted_estimate_is_taken_where_there_is_one():
+    assert best(xr.Dataset({"label_term": 1.0, "adjusted_label_term": 1.0}), "label_term") == "adjusted_label_term"
+    assert best(xr.Dataset({"label_term": 1.0}), "label_term") == "label_term"
+
+
+def test_whole_update_of_theory_is_the_rival_of_the_transfer_rule(ladder):
+    """Its slope at these depths, of which finite channels make a part; without it, the label term's."""
+    finding = depth_growth.judge_transfer_rule(ladder)
+    slope = depth_growth.predicted_scale_slope(ladder, "learning_rate_scale", "mean_field")
+    assert f"slope {slope:.3f}, the mean field's of the whole update" in finding.rival
+    unknown = ladder.drop_vars(["learning_rate_scale_mean_field", "learning_rate_scale_finite_channels"])
+    assert "slope of the label term" in depth_growth.judge_transfer_rule(unknown).rival
