@@ -58,20 +58,20 @@ def _scales(axes: Axes, dataset: xr.Dataset, norm: str) -> None:
 
 
 def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
-    """Lines: mean field; points: drawn, at the deeper of both depths; dashed the papers' law; without branch factor."""
-    far, depth = dataset["slope_depth"].values, dataset["depth"].values
+    """Lines: mean field; points: drawn where nets are wide, at the deeper of both depths; dashed the papers' law."""
+    far, wide = dataset["slope_depth"].values, dataset["wide_depth"].values
     for norm, color in NORMS.items():
         for attention, look in POINTS.items():
             at = claims.net_of(dataset, norm, attention)
             axes.plot(far, at[claims.LOCAL].values, LINES[attention], color=color)
-            laws = claims.local_slopes(at)
+            laws = claims.local_slopes(at.sel(depth=wide))
             slope, error = ([getattr(law, part) for law in laws] for part in ("exponent", "stderr"))
             label = f"{norm}-norm" if attention == NAMED else None
-            axes.errorbar(depth[1:], slope, error, color=color, label=label, **look)
+            axes.errorbar(wide[1:], slope, error, color=color, label=label, **look)
     axes.axhline(PAPERS_EXPONENT, ls="--", color=LAW, label="papers, -3/2")
     log_values(axes, "depth units L", along="x")
     axes.set_ylabel("local slope of eta*")
-    axes.set_title("slope up to L, no factor", fontsize=8)
+    axes.set_title(f"slope up to L, no factor; drawn to L = {wide[-1]}", fontsize=8)
     legend_under(axes, 2, fontsize=7)
 
 

@@ -26,7 +26,8 @@ def add_options(parser: CommandParser) -> None:
     family = (
         "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), residual SCALING k=1..3 (residual: "
     )
-    family += "init k=1), residual cnn 1d, looped linear (or looped), looped sqrt, deep linear, deep sqrt"
+    family += "init k=1), residual cnn 1d, looped linear (or looped), looped sqrt, deep linear, deep sqrt, "
+    family += "transformer pre (or transformer), transformer post; residual nets and Transformers count blocks"
     add("--family", default="mlp", help=family)
 
 

@@ -36,7 +36,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
         return f"Given inputs have no mean field; drawn slopes of the label term are {words} ({IN_USE})."
     judged = [claims.judge_post_limit(dataset), claims.judge_pre_limit(dataset)]
     words = ", ".join(f"{claims.far_slopes(dataset, norm)[-1]:.3f} in {norm}-norm nets" for norm in NORMS)
-    return answer(judged, f"the slope at L = {int(dataset['slope_depth'][-1])} is {words} by the mean field")
+    return answer(judged, f"the slope at L = {int(dataset['slope_depth'][-1]):,} is {words} by the mean field")
 
 
 def _scale_tables(dataset: xr.Dataset) -> list[str]:
@@ -73,7 +73,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
     def cells(at: xr.Dataset) -> list[str]:
         laws = [claims.drawn_slope(at, name) for name in (WHOLE, claims.LABEL_SCALE)]
         slopes = [slope(law.exponent, law.stderr) for law in laws]
-        return [*slopes, number(claims.predicted_slope(at, depths))]
+        return [*slopes, f"{claims.predicted_slope(at):+.3f}"]
 
     nets = rows(dataset, ["norm", "scaling", "attention_scale"], cells)
     lines = [[f"{norm}-norm {scaling} {attention}", *slopes] for norm, scaling, attention, *slopes in nets]
