@@ -97,6 +97,8 @@ class WholeUpdate(Rule):
         for net in (start, end):
             if isinstance(net, TiedLoop):
                 return "the update of a loop is that of its stream, which rule 'finite_depth' follows"
+            if isinstance(net, TokenStream):
+                return "the output term of Transformers has no theory; rule 'finite_depth' carries by the label term"
             if why := output_term_refusal(net):
                 return why
         return ""
