@@ -87,8 +87,9 @@ def predict(
 
         Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
         ``label_learning_rate_scale`` with their logarithms, ``stream_variance`` and, of two tokens or more,
-        ``token_correlation``. Only these two where inputs are given, of several samples, or under a causal mask; the
-        attribute ``left_out`` says why. Tied blocks are refused, and rotary positions at scale "inverse_sqrt".
+        ``token_correlation``. Only these two where inputs are given, under a causal mask, or of several samples with
+        smooth or gated activations; the attribute ``left_out`` says why. Tied blocks are refused, and rotary positions
+        at attention scale "inverse_sqrt".
 
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and
