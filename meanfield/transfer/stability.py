@@ -88,6 +88,7 @@ def stable_rate(
         store = None if resume_in is None else PieceStore(Path(resume_in))
         return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store)[0]
     own = checked_weights(net, weights)
+    measure.require_memory(net, 1, 1)
     largest, residual = largest_curvature(net, own, measure.inputs, loss, stream(checked_seed(seed), "curvature", 0))
     warn_unless_known(np.array([largest]), np.array([residual]))
     told = "".join(map(fingerprint, own.values()))
