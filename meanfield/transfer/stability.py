@@ -54,9 +54,9 @@ def stable_rate(
         draws: nets to draw, at least 2; draw 0 is the net that `train` starts from under this seed.
         seed: root of all streams.
         level: None draws. "mean_field" predicts, at leading order in 1/width, the means over draws for nets of untied
-            weights whose covariance and tangent kernel have a closed form. Draws at width n lie above the sharpness by
-            a share of order 1/n; under squared loss with several outputs of order n^(-1/2), as these share one
-            eigenvalue at infinite width, which finite width splits.
+            weights through which covariance and tangent kernel can be followed, Transformers of many heads included.
+            Draws at width n have a larger sharpness by a share of order 1/n; under squared loss with several outputs by
+            one of order n^(-1/2), as these share one eigenvalue at infinite width, which finite width splits.
         weights: one net's own, in the order of `net.weights`, in place of drawn ones.
         workers, resume_in: as for `simulate`.
 
