@@ -104,7 +104,7 @@ def _drawn_nets(net: ConvNet, inputs: Any) -> list[ConvNet]:
 
 def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
     """The draws of one net, with controls wherever their means are known."""
-    energies = Energies(inputs=inputs, controls=not controls_refusal(net), **chosen_arrays(options))
+    energies = Energies(inputs=inputs, controls=not controls_refusal(net, inputs), **chosen_arrays(options))
     return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
 
 

@@ -140,7 +140,7 @@ def _columns(name: str, limit: Estimate) -> dict[str, Any]:
 
 
 def _scale(name: str, limit: Estimate) -> dict[str, Any]:
-    """The scale that the term's mean over layers sets: (mean)^(-1/2), its error to first order; NaN of a negative mean."""
+    """The scale that the term's mean over layers sets: (mean)^(-1/2), with its error; NaN of a negative mean."""
     mean, stderr = limit.mean.mean(), limit.covariance.mean() ** 0.5
     mean = mean if mean > 0 else np.nan
     columns = {name: mean**-0.5, f"{name}_stderr": 0.5 * mean**-1.5 * stderr}
