@@ -9,12 +9,13 @@ Then, given everything up to layer l, at any number of channels,
 At the readout this holds because labels are white and the taps of W independent. If it holds at layer l + 1, then
 t_l(p) = sum_D W_D^T g(p - D) t_{l+1}(p - D) has the covariance tau_{l+1} sum_{D, D'} E[W_D^T g W_D'] where
 p - D = p' - D'. A weight row and its negative are equally likely, and one of them opens a ReLU gate, so that
-E[w w' g] = E[w w'] / 2, which is 0 between different taps. (Units that see nothing but 0 open no gate. Of C channels all
-are off with the chance 2^-C, and given inputs may have such patches: both are refused.) Hence all of these have exact means, with gamma = head
-variance x fan-in x q, M outputs, B samples, S sites, c_0 q the mean square of sigma(input):
+E[w w' g] = E[w w'] / 2, which is 0 between different taps. (Units that see nothing but 0 open no gate. Of C channels
+all are off with the chance 2^-C, and given inputs may have such patches: both are refused.) Hence all of these have
+exact means, with gamma = head variance x fan-in x q, M outputs, B samples, S sites, c_0 q the mean square of
+sigma(input):
 
     pre-activation energy  mean z_l^2                              c_0
-    output energy          mean z_out^2                            gamma c_0 / q . q = gamma c_0
+    output energy          mean z_out^2                            gamma c_0
     label error energy     |dL_y/dz_l|^2                           gamma / (M B S)
     label gradient energy  |dL_y/dW_l|^2 = <dL_y/dz_l, its move>   gamma / (M B S) . q fan_in c_0
 
