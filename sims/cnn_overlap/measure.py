@@ -19,7 +19,7 @@ from meanfield.verification import (
     finite_width_allowance,
 )
 from sims.common.command import chosen_arrays
-from sims.common.datasets import attributes, seeded_run, suffixed
+from sims.common.datasets import attributes, labels_in_mean_field, seeded_run, suffixed
 from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
 
 def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
-    many, *few = [Rung(net, of, mf.predict(net, level="mean_field", inputs=inputs)) for net, of in drawn]
+    many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs)) for net, of in drawn]
     unlimited = finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs)
     known = [
         suffixed(many.leading, "mean_field"),
