@@ -99,5 +99,5 @@ def _finite_channels(start: Sequential, end: Sequential) -> str:
         return ""
     return (
         "the rate is that of infinitely many channels: at those of these nets it would change by a factor of about "
-        f"{exp(min(correction, LARGEST)):.2g}, as nets of one site show; simulate(net, ...) has learning_rate_scale of both"
+        f"{exp(min(correction, LARGEST)):.2g}, as nets of one site show; simulate has learning_rate_scale of both"
     )
