@@ -24,9 +24,8 @@ def add_options(parser: CommandParser) -> None:
     add("--from", type=int, dest="start", metavar="L0", help="depth at which the rate was tuned")
     add("--to", type=int, dest="end", metavar="L", help="depth to carry it to")
     family = "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), either cnn pooled, residual "
-    family += (
-        "k=1..3 (residual: init k=1), residual cnn 1d, looped linear (or looped), looped sqrt, deep linear (or sqrt)"
-    )
+    family += "SCALING k=1..3 (residual: init k=1), residual cnn 1d, looped linear (or sqrt, looped: linear), "
+    family += "deep linear (or sqrt)"
     add("--family", default="mlp", help=family)
 
 
