@@ -11,6 +11,7 @@ COMMANDS = {
     "cnn_padding": "what zero padding costs convolutional nets, over grid size and depth",
     "mlp_depth": "fully-connected nets against the exact expectation at finite width",
     "residual_depth": "which depth law holds under which residual scaling",
+    "transformer_depth": "which depth law holds for Transformers, by where they normalise",
     "residual_overlap": "overlaps of parameter directions in residual nets, from block to block",
     "overlap_recursion": "overlaps of parameter directions: what is conserved, and what grows",
     "looped_energy": "whether weight-tied loops keep their energy as they get longer",

@@ -1,5 +1,7 @@
 """Every claim of the papers that a simulation here decides, from the modules of the judges that decide it."""
 
+import re
+
 from meanfield.verification.claims import Claim
 from meanfield.verification.wang_2026 import loop_growth, loop_updates
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
@@ -12,12 +14,29 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
 )
 from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
+from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import coordinate_checks, spectral_products, training_assumptions
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
-_OTHER_NETS = (batch_sizes, cross_entropies, overlaps, slopes, loop_growth, loop_updates)
+_OTHER_NETS = (
+    batch_sizes,
+    cross_entropies,
+    overlaps,
+    slopes,
+    depth_exponents,
+    tangent_propagation,
+    loop_growth,
+    loop_updates,
+)
 _SPECTRAL = (spectral_products, coordinate_checks, training_assumptions)
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
-CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=lambda c: (c.id[0], int(c.id[1:])))}
+
+def _place(claim: Claim) -> tuple[str, int, str]:
+    """Subject, number and part: A20a is part a of A20."""
+    subject, number, part = re.fullmatch(r"([A-Z])(\d+)([a-z]?)", claim.id).groups()  # type: ignore[union-attr]
+    return subject, int(number), part
+
+
+CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=_place)}

@@ -25,7 +25,8 @@ def add_options(parser: CommandParser) -> None:
     add("--to", type=int, dest="end", metavar="L", help="depth to carry it to")
     family = "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), either cnn pooled, residual "
     family += "SCALING k=1..3 (residual: init k=1), residual cnn 1d, looped linear (or sqrt, looped: linear), "
-    family += "deep linear (or sqrt)"
+    family += "deep linear (or sqrt), transformer pre (or transformer), transformer post; residual nets and "
+    family += "Transformers count blocks"
     add("--family", default="mlp", help=family)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from meanfield.nets import MLP, SCALINGS, ConvNet, ResidualConvNet, ResidualMLP, TiedLoop
+from meanfield.nets import MLP, SCALINGS, ConvNet, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
 
 BLOCK_DEPTHS = (1, 2, 3)
 SHOWN_RESIDUAL = (
@@ -14,8 +14,15 @@ SHOWN_RESIDUAL = (
     "residual multiplier_linear k=2",
     "residual cnn 1d",
 )
+# Transformers that rates are carried between: tokens, and channels of a head.
+TOKENS, HEAD_SIZE = 16, 64
 # Shorter names that --family takes too.
-ALIASES = {"cnn": "cnn 2d", "residual": "residual init k=1", "looped": "looped linear"}
+ALIASES = {
+    "cnn": "cnn 2d",
+    "residual": "residual init k=1",
+    "looped": "looped linear",
+    "transformer": "transformer pre",
+}
 
 
 def plain(depth: int, width: int, outputs: int) -> dict[str, Any]:
@@ -49,6 +56,13 @@ def loops(depth: int, width: int) -> dict[str, TiedLoop]:
     }
 
 
+def transformers(depth: int, width: int, outputs: int) -> dict[str, Transformer]:
+    """Pre- and post-norm Transformers of ``depth`` blocks on white tokens; heads of `HEAD_SIZE` if they fit."""
+    heads = max(1, width // HEAD_SIZE) if width % HEAD_SIZE == 0 else 1
+    shared: dict[str, Any] = {"depth": depth, "width": width, "heads": heads, "tokens": TOKENS, "outputs": outputs}
+    return {f"transformer {norm}": Transformer(norm=norm, **shared) for norm in ("pre", "post")}
+
+
 def shown(depth: int, width: int, outputs: int) -> tuple[dict[str, Any], dict[str, TiedLoop]]:
     """Nets and loops of the report."""
     blocks = residual(depth, width, outputs)
@@ -58,6 +72,6 @@ def shown(depth: int, width: int, outputs: int) -> tuple[dict[str, Any], dict[st
 
 def served(width: int, outputs: int) -> dict[str, Any]:
     """Everything of depth 1 that a rate can be carried for, by full and by shorter names."""
-    nets = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width)
+    nets = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width) | transformers(1, width, outputs)
     nets |= {f"{name} pooled": replace(nets[name], readout="pooled") for name in ("cnn 1d", "cnn 2d")}
     return nets | {short: nets[name] for short, name in ALIASES.items()}

@@ -2,11 +2,12 @@
 
 import argparse
 from dataclasses import replace
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import meanfield as mf
 from meanfield.common import require_choice, require_count
+from meanfield.nets import Transformer
 from meanfield.theory import learning_rate_exponent
 from meanfield.transfer import RULES, depth_over_width
 from meanfield.verification import printed_exponents
@@ -16,7 +17,7 @@ from sims.learning_rate_scale.families import served
 
 # Fields of a spec that say what the net is, in the order of a sentence, and those that only some families have.
 SHOWN = ("width", "channels", "grid", "kernel", "padding", "activation", "head", "readout", "outputs", "inputs")
-OF_FAMILIES = ("block_depth", "scaling", "alpha", "tied", "weight_variance")
+OF_FAMILIES = ("block_depth", "scaling", "alpha", "tied", "weight_variance", "heads", "tokens", "ffn", "norm")
 
 
 def carried(options: argparse.Namespace) -> str:
@@ -55,13 +56,15 @@ def _error(transfer: mf.Transfer) -> str:
 
 def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> str:
     """The rates of all rules, and of the exponents that papers print for this family."""
-    law = learning_rate_exponent(net)
+    powers = not isinstance(net, Transformer)
+    law = learning_rate_exponent(net) if powers else nan
     titles = {name: RULES[name].title for name in transfer.rates}
     if "power_law" in titles:
         titles["power_law"] += f" L^({fraction(law)})"
     rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in transfer.rates.items()]
     if isnan(law):
-        rows.append(["power_law", "none holds: eta* is an exponential of the depth", "-"])
+        why = "an exponential of the depth" if powers else "no power of common depths"
+        rows.append(["power_law", f"none holds: eta* is {why}", "-"])
     printed = {paper: exponent for paper, exponent in printed_exponents(net).items() if exponent != law}
     for paper, exponent in printed.items():
         rows.append(["", f"L^({fraction(exponent)}) ({paper})", f"{rate * (end / start) ** exponent:.4g}"])

@@ -183,6 +183,33 @@ def path_sum_is_right(runs):
     return {"residual_depth": _put(dataset, SCALE, rule, **place)}
 
 
+def _local_slopes(runs, norm, slopes):
+    """Slopes of the mean field of one norm put in its place."""
+    dataset = runs["transformer_depth"]
+    changed = dataset["local_slope_mean_field"].copy()
+    changed.loc[{"norm": norm}] = slopes
+    return {"transformer_depth": dataset.assign(local_slope_mean_field=changed)}
+
+
+def post_norm_falls_as_pre_norm(runs):
+    return _local_slopes(runs, "post", runs["transformer_depth"]["local_slope_mean_field"].sel(norm="pre").values)
+
+
+def pre_norm_as_printed(runs):
+    return _local_slopes(runs, "pre", -1.5)
+
+
+def tangents_as_assumed(runs):
+    """One rho for all directions at all depths, but for fluctuations as n^(-1/2), the remainder among them."""
+    dataset, name = runs["transformer_depth"], "tangent_propagation"
+    rho = 1 + 0 * dataset[f"{name}_by_width"]
+    noise = (0 * rho + dataset["width"] ** -0.5).transpose(*rho.dims)
+    changed = {name: rho, f"{name}_spread": noise, f"{name}_remainder": noise.sel(direction="shared", drop=True)}
+    made = {f"{key}_by_width": values for key, values in changed.items()}
+    made |= {f"{key}_by_width_stderr": ERROR * values for key, values in changed.items()}
+    return {"transformer_depth": dataset.assign(made | {f"{name}_by_width_largest_share": 0 * rho})}
+
+
 def tied_growth_as_printed(runs):
     dataset = runs["looped_energy"]
     place = {"model": "looped", "scaling": "sqrt"}
@@ -261,6 +288,10 @@ CONTROLS = {
     "A15": blocks_count_as_layers,
     "A17": gelu_as_printed,
     "A18": uniform_softmax,
+    "A20a": post_norm_falls_as_pre_norm,
+    "A20b": pre_norm_as_printed,
+    "A20c": pre_norm_as_printed,
+    "A20d": tangents_as_assumed,
     "A22": path_sum_is_right,
     "L1": tied_growth_as_printed,
     "L2": stacks_grow_as_loops,

@@ -162,6 +162,8 @@ TOO_MANY = [
     ("looped_update", ["--draws", MANY, "--times", "2"], "--draws with --times 2 is 200000000"),
     ("residual_depth", ["--blocks", "2", MANY], "--blocks is 100000000"),
     ("residual_depth", ["--far", MANY], "--far is 100000000"),
+    ("transformer_depth", ["--blocks", "2", "4", MANY], "--blocks is 100000000"),
+    ("transformer_depth", ["--far", MANY], "--far is 100000000"),
     ("training_assumptions", ["--depths", "2", "4", MANY], "--depths is 100000000"),
     ("mlp_depth", ["--depth", MANY], "depth is 100000000"),
 ]

@@ -39,6 +39,9 @@ OWN_WORDS = {
     ("cnn_overlap", "samples"): ["2"],
     ("coordinate_check", "activation"): ["relu"],
     ("overlap_recursion", "fixed"): ["3"],
+    ("transformer_depth", "heads"): ["2"],
+    ("transformer_depth", "input"): ["photo"],
+    ("transformer_depth", "width"): ["128"],
     ("training_assumptions", "batch"): ["8"],
     ("training_assumptions", "classes"): ["3", "4"],
 }
@@ -76,6 +79,7 @@ def _cases():
                 ("training_assumptions", "input"),
                 ("training_assumptions", "grid"),
                 ("batch_size", "images"),
+                ("transformer_depth", "patch"),
             }:
                 yield pytest.param(name, action, getattr(options, action.dest), id=f"{name}-{action.dest}")
 
@@ -120,6 +124,13 @@ def test_images_are_in_the_key_by_their_contents(name, given, keys, tmp_path, mo
         assert simulation.main([*_arguments(name), *given, *classes]) == 0
     assert simulation.main([*_arguments(name), *given, *classes]) == 0
     assert keys[0] != keys[1] == keys[2]
+
+
+def test_patches_are_in_the_key(keys):
+    for patch in ("2", "4"):
+        arguments = [*_arguments("transformer_depth"), "--input", "photo", "--patch", patch]
+        assert simulation_module("transformer_depth").main(arguments) == 0
+    assert keys[0] != keys[1]
 
 
 def test_a_result_of_other_simulations_is_not_read_back(tmp_path, monkeypatch, capsys):

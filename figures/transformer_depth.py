@@ -1,0 +1,108 @@
+"""eta* of Transformers against depth, its local slopes, correlation between tokens, and how far tangents travel."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures._command import command
+from figures.legends import legend_under
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
+from meanfield.verification import PAPERS_EXPONENT
+from meanfield.verification import depth_exponents as claims
+
+SCALINGS = {"none": "no factor", "multiplier_sqrt": "factor $L^{-1/2}$", "multiplier_linear": "factor 1/L"}
+COLORS = {"none": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0]}
+NORMS = {"post": MEAN_FIELD, "pre": FURTHER[0]}
+DIRECTIONS = {"shared": MEASURED, "difference": FURTHER[1]}
+WORDS = {"shared": "the same at all tokens", "difference": "sum to zero over tokens"}
+# Points and lines by the scale of attention; only one of both is named in the legends.
+NAMED = "inverse_sqrt"
+POINTS: dict[str, dict[str, Any]] = {"inverse": {"fmt": "s", "markerfacecolor": "white"}, NAMED: {"fmt": "o"}}
+LINES = {"inverse": ":", NAMED: "-"}
+KEY = "Filled points, solid lines: attention logits q.k / size$^{1/2}$; hollow points, dotted lines: q.k / size"
+
+
+@styled()
+def draw(dataset: xr.Dataset) -> Figure:
+    """Above: eta* of post-norm and pre-norm nets, and its local slopes; below: tokens, and rho of either norm."""
+    figure = Figure(figsize=(9.6, 7.4))
+    above, below = figure.subplots(2, 3)
+    for axes, norm in zip(above, NORMS, strict=False):
+        _scales(axes, dataset.sel(norm=norm), norm)
+    _slopes(above[2], dataset)
+    _tokens(below[0], dataset)
+    for axes, norm in zip(below[1:], NORMS, strict=True):
+        _propagation(axes, dataset.sel(norm=norm, start=0), norm)
+    figure.suptitle(KEY, fontsize=8)
+    return figure
+
+
+def _scales(axes: Axes, dataset: xr.Dataset, norm: str) -> None:
+    """Points drawn, lines mean field, over the first of the nets without factor; dashed the papers' law."""
+    depth, name = dataset["depth"].values, claims.LABEL_SCALE
+    for attention, look in POINTS.items():
+        first = float(dataset[name].sel(attention_scale=attention, scaling="none")[0])
+        for scaling, color in COLORS.items():
+            at = dataset.sel(scaling=scaling, attention_scale=attention)
+            axes.plot(depth, np.exp(at[f"log_{name}_mean_field"].values) / first, LINES[attention], color=color)
+            label = SCALINGS[scaling] if attention == NAMED else None
+            points(axes, depth, at, name, over=first, color=color, label=label, **look)
+    axes.plot(depth, (depth / depth[0]) ** PAPERS_EXPONENT, "--", color=LAW, label="papers, -3/2")
+    by_size(axes, depth, "depth units L")
+    log_values(axes, "eta* of the label term, relative")
+    axes.set_title(f"{norm}-norm: drawn, and mean field (lines)", fontsize=8)
+    legend_under(axes, 2, fontsize=7)
+
+
+def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
+    """Lines: mean field; points: drawn where nets are wide, at the deeper of both depths; dashed the papers' law."""
+    far, wide = dataset["slope_depth"].values, dataset["wide_depth"].values
+    for norm, color in NORMS.items():
+        for attention, look in POINTS.items():
+            at = claims.net_of(dataset, norm, attention)
+            axes.plot(far, at[claims.LOCAL].values, LINES[attention], color=color)
+            laws = claims.local_slopes(at.sel(depth=wide))
+            slope, error = ([getattr(law, part) for law in laws] for part in ("exponent", "stderr"))
+            label = f"{norm}-norm" if attention == NAMED else None
+            axes.errorbar(wide[1:], slope, error, color=color, label=label, **look)
+    axes.axhline(PAPERS_EXPONENT, ls="--", color=LAW, label="papers, -3/2")
+    log_values(axes, "depth units L", along="x")
+    axes.set_ylabel("local slope of eta*")
+    axes.set_title(f"slope up to L, no factor; drawn to L = {wide[-1]}", fontsize=8)
+    legend_under(axes, 2, fontsize=7)
+
+
+def _tokens(axes: Axes, dataset: xr.Dataset) -> None:
+    """Drawn, and black what the mean field says."""
+    layer, name = dataset["layer"].values, "token_correlation"
+    for norm, color in NORMS.items():
+        for attention, style in LINES.items():
+            at = claims.net_of(dataset, norm, attention)
+            named = attention == NAMED
+            axes.plot(layer, at[name].values, style, color=color, label=f"{norm}-norm, drawn" if named else None)
+            theory = "mean field" if named and norm == "pre" else None
+            axes.plot(layer, at[f"{name}_mean_field"].values, style, color=MEASURED, lw=0.7, label=theory)
+    by_size(axes, layer, "layer l")
+    axes.set(ylabel="correlation between tokens", ylim=(0.0, 1.05))
+    axes.set_title("tokens grow alike, no factor", fontsize=8)
+    legend_under(axes, 2, fontsize=7)
+
+
+def _propagation(axes: Axes, dataset: xr.Dataset, norm: str) -> None:
+    """rho from the input on, drawn: tangents that tokens share, and those that sum to zero over tokens."""
+    layer = dataset["layer"].values
+    for attention, style in LINES.items():
+        for direction, color in DIRECTIONS.items():
+            rho = dataset["tangent_propagation"].sel(attention_scale=attention, direction=direction)
+            axes.plot(layer, rho.values, style, color=color, label=WORDS[direction] if attention == NAMED else None)
+    by_size(axes, layer, "layer l")
+    log_values(axes, "rho: mean square over that at the input")
+    axes.set_title(f"{norm}-norm: tangents, no factor", fontsize=8)
+    legend_under(axes, 1, fontsize=7)
+
+
+if __name__ == "__main__":
+    command("transformer_depth", draw)

@@ -1,0 +1,196 @@
+"""Zhang et al. 2026, sections 3.5, 4.5 and remark D.4: eta*(L) of Transformers, by where they normalise.
+
+The claims are about the limit of depth at infinite width. The mean field decides on the limit, draws decide whether
+the mean field is right at depths where nets are wide enough. Branches have no factor, as in section 3.1.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import PowerLaw, log_slope
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.drawn_slopes import drawn_law, exponents, span, theory_slope
+from meanfield.verification.judges import Contest, Judges, Ruling, contest
+from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.verdicts import judge_computed
+from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
+
+LABEL_SCALE = "label_learning_rate_scale"
+LOCAL = "local_slope_mean_field"
+OTHER = {"pre": "post", "post": "pre"}
+# Depth units per channel up to which drawn slopes are judged: above, nets are no longer wide.
+WIDE = 1 / 8
+# Nets that are judged are drawn so many times as often as the run's draws say.
+MORE = 4
+# A relative difference of exponents that is an effect: section 4.5 names one of 10 to 12 %, that of the optimizer.
+EFFECT = 0.1
+
+# The judges of `sims.transformer_depth`; those of `tangent_propagation` are among them.
+JUDGES = Judges("Zhang et al. 2026")
+
+
+def pre_norm_slope(depth: float) -> float:
+    """d ln eta* / d ln L of L^(-1/2) (ln L)^(-3/2) between half a depth and that depth, docs/theory.md section 19."""
+    return float(-1 / 2 - 3 / 2 * np.diff(np.log(np.log([depth / 2, depth])))[0] / np.log(2))
+
+
+def net_of(dataset: xr.Dataset, norm: str, attention: str, scaling: str = "none") -> xr.Dataset:
+    """What the run says of one net."""
+    return dataset.sel(norm=norm, attention_scale=attention, scaling=scaling)
+
+
+def at_width(at: xr.Dataset, which: str = "", name: str = LABEL_SCALE) -> xr.Dataset:
+    """A drawn scale of one net at the full width ("") or at half of it ("narrow_"), at the depths that are judged."""
+    chosen = at if which else at.sel(depth=at["wide_depth"].values)
+    values = {
+        f"{name}{end}": ("depth", chosen[f"{which}{name}{end}"].values) for end in ("", "_stderr", "_largest_share")
+    }
+    return xr.Dataset(values, {"depth": at["wide_depth"].values}, attrs=at.attrs | {"draws": MORE * at.attrs["draws"]})
+
+
+def far_slopes(dataset: xr.Dataset, norm: str) -> Array:
+    """Local slopes of the mean field where it ends, by scale of attention."""
+    return np.asarray(dataset[LOCAL].sel(norm=norm).isel(slope_depth=-1))
+
+
+def predicted_slope(at: xr.Dataset) -> float:
+    """Slope of the mean field over the drawn depths, weighted as the drawn scale is; NaN where there is none."""
+    logs = at[f"log_{LABEL_SCALE}_mean_field"].values
+    return theory_slope(at, "depth", LABEL_SCALE, logs) if np.isfinite(logs).all() else float("nan")
+
+
+def drawn_slope(at: xr.Dataset, name: str = LABEL_SCALE) -> PowerLaw:
+    """Slope of a drawn scale over its depths, by their errors."""
+    return drawn_law(at, "depth", name)
+
+
+def local_slopes(at: xr.Dataset, name: str = LABEL_SCALE) -> list[PowerLaw]:
+    """Slopes of a drawn scale from every depth to the next."""
+    steps = (at.isel(depth=slice(place, place + 2)) for place in range(at.sizes["depth"] - 1))
+    return [drawn_slope(step, name) for step in steps]
+
+
+def has_mean_field(dataset: xr.Dataset) -> bool:
+    """Whether the mean field is beside the draws: not of inputs that are given."""
+    return bool(dataset[f"log_{LABEL_SCALE}_mean_field"].notnull().all())
+
+
+@JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
+def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
+    """{norm}-norm: eta* of the label term tends to L^(-3/2); rival: to L^(-1/2) (ln L)^(-3/2), slope {rival:.3f} at
+    L = {far}; source: section 3.5, remark D.4; measured: the mean field's local slope there."""
+    far, slopes = int(dataset["slope_depth"][-1]), far_slopes(dataset, norm)
+    rival = pre_norm_slope(far)
+    verdict = judge_computed(slopes, PAPERS_EXPONENT, rival, LIMIT_TOLERANCE)
+    return Ruling(verdict, by_attention("local slope", slopes, dataset), {"far": f"{far:,}", "rival": rival})
+
+
+@JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
+def judge_theory(dataset: xr.Dataset, norm: str) -> Contest:
+    """{norm}-norm: drawn eta* falls as the mean field says over L = {depths}; rival: as it says of {other}-norm;
+    measured: slopes of the label term's scale."""
+    nets = _nets(dataset, norm)
+    slope, stderr, slack = _drawn(nets)
+    own, other = (_predicted(dataset, which) for which in (norm, OTHER[norm]))
+    words = f"{by_attention('drawn', slope, dataset)}; {by_attention('mean field', own, dataset)}"
+    made = _of_draws(contest(slope, stderr, claimed=own, rival=other, allowance=slack), nets)
+    return made.saying(words, depths=span(dataset["wide_depth"]), other=OTHER[norm])
+
+
+judge_post_limit, judge_pre_limit = (partial(judge_limit, norm=norm) for norm in ("post", "pre"))
+judge_post_theory, judge_pre_theory = (partial(judge_theory, norm=norm) for norm in ("post", "pre"))
+
+
+@JUDGES.decide
+def judge_placement(dataset: xr.Dataset) -> Contest:
+    """Where a Transformer normalises has minimal effect: slopes differ by less than a tenth; rival: they differ as in
+    the mean field; source: section 4.5; measured: slope of pre-norm less that of post-norm over L = {depths}."""
+    pre, post = (_nets(dataset, norm) for norm in ("pre", "post"))
+    (before, *errors), (after, *errors_after) = (_drawn(nets) for nets in (pre, post))
+    stderr, slack = np.hypot(errors[0], errors_after[0]), errors[1] + errors_after[1]
+    apart, expected = before - after, _predicted(dataset, "pre") - _predicted(dataset, "post")
+    made = contest(apart, stderr, claimed=0.0, rival=expected, allowance=slack + EFFECT * np.abs(after))
+    words = f"{by_attention('pre less post', apart, dataset)}; {by_attention('mean field', expected, dataset)}"
+    return _of_draws(made, pre + post).saying(words, depths=span(dataset["wide_depth"]))
+
+
+@JUDGES.decide
+def judge_placement_limit(dataset: xr.Dataset) -> Ruling:
+    """In the limit of depth slopes of pre- and post-norm differ by less than a tenth; rival: by {rival:.3f} at L =
+    {far}, as -3/2 and the slope of L^(-1/2) (ln L)^(-3/2) do; source: section 4.5; measured: local slopes of the
+    mean field."""
+    far, apart = int(dataset["slope_depth"][-1]), far_slopes(dataset, "pre") - far_slopes(dataset, "post")
+    rival = pre_norm_slope(far) - PAPERS_EXPONENT
+    verdict = judge_computed(apart, 0.0, rival, EFFECT * abs(PAPERS_EXPONENT))
+    return Ruling(verdict, by_attention("difference", apart, dataset), {"far": f"{far:,}", "rival": rival})
+
+
+def by_attention(what: str, values: ArrayLike, dataset: xr.Dataset) -> str:
+    """Numbers by scale of attention, in words."""
+    numbers = zip(np.ravel(values), dataset["attention_scale"].values, strict=True)
+    return f"{what} " + ", ".join(f"{value:.3f} ({name})" for value, name in numbers)
+
+
+def _nets(dataset: xr.Dataset, norm: str) -> list[xr.Dataset]:
+    return [net_of(dataset, norm, str(name)) for name in dataset["attention_scale"].values]
+
+
+def _predicted(dataset: xr.Dataset, norm: str) -> Array:
+    """Slopes of the mean field over the depths that are judged, all weighted alike, by scale of attention."""
+    depths = dataset["wide_depth"].values
+    logs = (at[f"log_{LABEL_SCALE}_mean_field"].sel(depth=depths).values for at in _nets(dataset, norm))
+    return np.array([np.polyfit(np.log(depths), values, 1)[0] for values in logs])
+
+
+def _drawn(nets: list[xr.Dataset]) -> tuple[Array, Array, Array]:
+    """Slopes at the full width, all depths weighted alike, their errors, and what they are granted for finite width.
+
+    That is what is linear in 1/n: as much as from half the width to the width.
+    """
+    (slope, stderr), (narrow, _) = (
+        exponents(*(_even_slope(at_width(at, which)) for at in nets)) for which in ("", "narrow_")
+    )
+    return slope, stderr, np.abs(slope - narrow)
+
+
+def _even_slope(at: xr.Dataset) -> PowerLaw:
+    return log_slope(at["depth"], at[LABEL_SCALE].values, np.diag(at[f"{LABEL_SCALE}_stderr"].values ** 2))
+
+
+def _of_draws(made: Contest, nets: list[xr.Dataset]) -> Contest:
+    """With the draws that carry the means of these nets, and the largest share of one."""
+    judged = xr.concat([at_width(at) for at in nets], "net")
+    made = replace(made, draws=judged.attrs["draws"])
+    return made.carried_by(judged, LABEL_SCALE).shared_in(judged, LABEL_SCALE)
+
+
+CLAIMS = (
+    Claim(
+        id="A20a",
+        source="Zhang et al. 2026, section 3.5, appendix D.4",
+        statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D",
+        checks=checks("transformer_depth", judge_post_limit, judge_post_theory),
+    ),
+    Claim(
+        id="A20b",
+        source="Zhang et al. 2026, section 3.5, remark of appendix D.4",
+        statement="pre-norm Transformers: eta* = Theta(L^(-3/2)), as for post-norm",
+        checks=checks("transformer_depth", judge_pre_limit, judge_pre_theory),
+        replaced_by="L^(-1/2) (ln L)^(-3/2): with 8 tokens local slopes of -1.4 at L = 8, -1.0 at 64 and -0.76 at 1000",
+        premise="the remark asks that rho be bounded; the stream's variance grows with l and the branches do not, so "
+        "that rho_{l:h} is about l/h",
+    ),
+    Claim(
+        id="A20c",
+        source="Zhang et al. 2026, section 4.5",
+        statement="normalisation placement has minimal effect on the exponent of eta* in depth",
+        checks=checks("transformer_depth", judge_placement, judge_placement_limit),
+        replaced_by="slopes differ at all depths, and by 1 in the limit up to logarithms",
+        premise="rates were tuned over a few depths below 25, on trained nets; at initialisation slopes differ there",
+    ),
+)

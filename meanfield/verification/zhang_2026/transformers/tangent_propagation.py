@@ -1,0 +1,115 @@
+"""Zhang et al. 2026, appendix D, assumption 1: what a change of the stream is behind further depth units.
+
+rho_{l:h} is the mean square at layer l of a tangent over its mean square at layer h. The paper asks for one rho for all
+tangents, within constants that do not depend on the depth, and for fluctuations that vanish with the width.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import PowerLaw
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
+from meanfield.verification.judges import Contest, contest
+from meanfield.verification.verdicts import Deviation, Finding
+from meanfield.verification.zhang_2026.transformers.depth_exponents import JUDGES, MORE, by_attention, has_mean_field
+
+# As drawn by width, at layers that are few against it.
+RHO, SPREAD, REMAINDER = (f"tangent_propagation{end}_by_width" for end in ("", "_spread", "_remainder"))
+# The layer at which widths are compared: four blocks, few against every width.
+SHALLOW = 8
+# Growth in depth is measured from this part of the layers on.
+LAST = 4
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """All of the run; those on rho alone, which need no mean field, where inputs are given."""
+    if has_mean_field(dataset):
+        return JUDGES.findings(dataset)
+    return [judge(dataset) for judge in (judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all)]
+
+
+@JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
+def judge_bounded(dataset: xr.Dataset, norm: str) -> Contest:
+    """{norm}-norm: rho of tangents that all tokens share is bounded in depth; rival: it grows as the variance of a
+    pre-norm stream, in proportion to l; source: eq. 42, remark D.4; measured: d ln rho / d ln l over l = {layers}."""
+    at, last = dataset.sel(norm=norm, direction="shared"), dataset.sizes["wide_layer"]
+    ends = [last // LAST, last]
+    (narrow, _), wide = (_growth(at.isel(width=place), ends) for place in (-2, -1))
+    # What is linear in 1/n: as much as from half the width to the width.
+    made = contest(*wide, claimed=0.0, rival=1.0, allowance=np.abs(wide[0] - narrow))
+    words = {"layers": f"{ends[0]} .. {ends[1]}"}
+    return _of_draws(made, at.isel(width=-1).sel(wide_layer=ends)).saying(
+        by_attention("slope", wide[0], dataset), **words
+    )
+
+
+judge_post_bounded, judge_pre_bounded = (partial(judge_bounded, norm=norm) for norm in ("post", "pre"))
+
+
+@JUDGES.decide
+def judge_fluctuations(dataset: xr.Dataset) -> Contest:
+    """Fluctuations of rho vanish with the width, as n^(-1/2) or faster; rival: they do not; source: eq. 44; measured:
+    slopes in n of the standard deviation at layer {layer}, mean over nets, for both directions."""
+    at = dataset.sel(wide_layer=SHALLOW)
+    return _vanishing(at, [_mean_law(at.sel(direction=name), SPREAD) for name in at["direction"].values], "")
+
+
+@JUDGES.decide
+def judge_one_for_all(dataset: xr.Dataset) -> Contest:
+    """rho is the same for all directions, up to a remainder that vanishes as fluctuations do; rival: what tokens share
+    keeps more than what sums to zero over tokens, at any width; source: eqs. 42, 43; measured: slope in n of half the
+    difference at layer {layer}, mean over nets."""
+    at = dataset.sel(wide_layer=SHALLOW)
+    rho = at[RHO].isel(width=-1)
+    shared, other = (float(rho.sel(direction=direction).mean()) for direction in ("shared", "difference"))
+    words = f"; rho {shared:.3g} where tokens share, {other:.3g} where they sum to zero, mean over nets"
+    return _vanishing(at, [_mean_law(at.assign({REMAINDER: abs(at[REMAINDER])}), REMAINDER)], words)
+
+
+def _vanishing(at: xr.Dataset, laws: list[PowerLaw], words: str) -> Contest:
+    """Slopes in the width against -1/2 or below, and against 0."""
+    slope, stderr = exponents(*laws)
+    made = Contest(Deviation(np.maximum(slope + 0.5, 0.0), stderr), Deviation(slope, stderr))
+    return _of_draws(made, at).saying(f"slopes {shown(*laws)}{words}", layer=SHALLOW)
+
+
+def _of_draws(made: Contest, at: xr.Dataset) -> Contest:
+    """With as many draws as were made of these nets, and those that carry the means of rho."""
+    often = at.assign_attrs(draws=MORE * at.attrs["draws"])
+    return replace(made, draws=often.attrs["draws"]).carried_by(often, RHO).shared_in(often, RHO)
+
+
+def _growth(at: xr.Dataset, ends: list[int]) -> tuple[Array, Array]:
+    """d ln rho / d ln l between two layers by scale of attention; its error, at most the sum of both ends' parts."""
+    rho, stderr = (
+        at[f"{RHO}{end}"].sel(wide_layer=ends).transpose("wide_layer", ...).values for end in ("", "_stderr")
+    )
+    steps = np.log(ends[1] / ends[0])
+    return np.log(rho[1] / rho[0]) / steps, (stderr / rho).sum(axis=0) / steps
+
+
+def _mean_law(at: xr.Dataset, name: str) -> PowerLaw:
+    """Power of the width that a quantity goes as: the mean over nets, which are drawn independently."""
+    nets = at.stack(net=("norm", "attention_scale"))
+    slopes, errors = exponents(*(drawn_law(nets.isel(net=place), "width", name) for place in range(nets.sizes["net"])))
+    return PowerLaw(float(slopes.mean()), float(np.sqrt(np.square(errors).sum()) / len(errors)), float("nan"))
+
+
+CLAIMS = (
+    Claim(
+        id="A20d",
+        source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
+        statement="rho_{l:h} is bounded in depth, one for all directions up to o(1), and its fluctuations vanish",
+        checks=checks(
+            "transformer_depth", judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all
+        ),
+        replaced_by="pre-norm: rho_{l:h} is about l/h; either norm: tangents that tokens share keep several times what "
+        "those keep that sum to zero over tokens, the more the later they begin; fluctuations do vanish with the width",
+        premise="attention passes on to a token what tokens share, and next to nothing of what sums to zero over them",
+    ),
+)

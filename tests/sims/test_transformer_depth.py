@@ -1,0 +1,108 @@
+"""The command on Transformers: verdicts and what would change them, far slopes, figure, report, images, refusals."""
+
+import numpy as np
+import pytest
+
+from figures import transformer_depth as figure
+from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.transformers import depth_exponents as claims
+from meanfield.verification.zhang_2026.transformers import tangent_propagation as tangents
+from sims.transformer_depth.__main__ import COMMAND as simulation
+from tests.sims.claim_controls import tangents_as_assumed
+from tests.sims.commands import assert_refused, finished_run
+
+# Relative errors of scales that are made up here.
+ERROR = 0.003
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("transformer") / "run.nc"
+    return finished_run(simulation, ["--preset", "smoke", "--workers", "1"], path)
+
+
+def _as_predicted(dataset, order=("post", "pre")):
+    """Drawn scales at both widths that are those of the mean field to 0.3 %, norms in this order."""
+    name = claims.LABEL_SCALE
+    scale = np.exp(dataset[f"log_{name}_mean_field"]).sel(norm=list(order)).assign_coords(norm=dataset["norm"])
+    judged = scale.sel(scaling="none", depth=dataset["wide_depth"].values, drop=True).rename(depth="wide_depth")
+    values = {name: scale, f"narrow_{name}": np.sqrt(2) * judged}
+    errors = {f"{key}_stderr": ERROR * value for key, value in values.items()}
+    shares = {f"{key}_largest_share": 0 * value for key, value in values.items()}
+    return dataset.assign(values | errors | shares).assign_attrs(draws=1000)
+
+
+def test_verdicts(finished):
+    assert claims.judge_limit(finished, "post").verdict is Verdict.CONFIRMED
+    assert claims.judge_limit(finished, "pre").verdict is Verdict.REFUTED
+    assert claims.judge_placement_limit(finished).verdict is Verdict.REFUTED
+    assert len(tangents.findings(finished)) == len(claims.JUDGES)
+
+
+def test_scales_of_the_other_norm_are_refuted(finished):
+    """Power: to 0.3 % at two depths, slopes of either norm are told apart; the difference is no minimal effect."""
+    right, wrong = _as_predicted(finished), _as_predicted(finished, ("pre", "post"))
+    for norm in claims.OTHER:
+        assert claims.judge_theory(right, norm).verdict is Verdict.CONFIRMED
+        assert claims.judge_theory(wrong, norm).verdict is Verdict.REFUTED
+    assert claims.judge_placement(_as_predicted(finished, ("pre", "pre"))).verdict is Verdict.CONFIRMED
+
+
+def test_tangents_as_assumed_are_confirmed(finished):
+    """Negative control: one rho for all, whose fluctuations vanish."""
+    made = tangents_as_assumed({"transformer_depth": finished})["transformer_depth"].assign_attrs(draws=1000)
+    judged = (tangents.judge_post_bounded, tangents.judge_pre_bounded, tangents.judge_one_for_all)
+    for judge in (*judged, tangents.judge_fluctuations):
+        assert judge(made).verdict is Verdict.CONFIRMED
+
+
+def test_slopes_of_theory_tend_to_both_laws(finished):
+    local = finished[claims.LOCAL].mean("attention_scale")
+    laws = np.array([claims.pre_norm_slope(depth) for depth in local["slope_depth"].values])
+    missed = {"post": np.abs(local.sel(norm="post") + 1.5), "pre": np.abs(local.sel(norm="pre") - laws)}
+    for norm, distance in missed.items():
+        assert distance[-1] < 0.03, norm
+        assert distance[-1] < distance[-2], norm
+
+
+def test_pre_norm_slope_is_that_of_its_law():
+    depths = np.array([5e5, 1e6])
+    law = depths**-0.5 * np.log(depths) ** -1.5
+    assert claims.pre_norm_slope(1e6) == pytest.approx(np.diff(np.log(law))[0] / np.log(2), rel=1e-12)
+
+
+def test_figure_shows_the_numbers(finished):
+    post, _, slopes, *_ = figure.draw(finished).axes
+    at = claims.net_of(finished, "post", "inverse")
+    expected = np.exp(at[f"log_{claims.LABEL_SCALE}_mean_field"].values) / float(at[claims.LABEL_SCALE][0])
+    np.testing.assert_allclose(post.lines[0].get_ydata(), expected)
+    np.testing.assert_allclose(slopes.lines[0].get_ydata(), at[claims.LOCAL].values)
+
+
+def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
+    arguments = ["--input", "photo", "--blocks", "1", "4", "8", "--width", "64", "--tokens", "4", "--draws", "2"]
+    arguments += ["--outputs", "4", "--far", "1000", "--workers", "1", "--out", str(tmp_path / "run.nc")]
+    assert simulation.main(arguments) == 0
+    printed = capsys.readouterr().out
+    for words in ("Given inputs have no mean field", "post-norm none inverse_sqrt", "Where the proof", "run.png"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--blocks", "2", "4"], "a slope needs three or more"),
+        (["--blocks", "1", "2", "3"], "--blocks reach 3; tangents are followed from layer 8"),
+        (["--blocks", "4", "8", "16"], "--width 64 is 8 times as large as 1 of the depths 8, 16, 32"),
+        (["--blocks", "0", "2", "4"], "--blocks is 0"),
+        (["--width", "72"], "--width 72 is no multiple of 16"),
+        (["--tokens", "1"], "single token"),
+        (["--tokens", "0"], "tokens is 0"),
+        (["--far", "10"], "--far is 10"),
+        (["--draws", "1"], "one draw"),
+        (["--input", "photo", "--patch", "0"], "--patch is 0"),
+        (["--input", "nothing.npy"], "neither a source of inputs"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
