@@ -9,6 +9,7 @@ from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.residual import ResidualMLP
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.families.transformer import Transformer
 from meanfield.theory.exact.closure import derive
 from meanfield.theory.exact.plain import OVERLAP, overlap_energies
 from meanfield.theory.exact.residual import exact_residual_terms
@@ -16,6 +17,8 @@ from meanfield.theory.kernels.iteration import iterate
 from meanfield.theory.kernels.power_series import power_series
 from meanfield.theory.loops.covariance import log_correlation_terms
 from meanfield.theory.mean_field.inputs import SITE_PAIR_ARRAYS
+from meanfield.theory.transformers.feed_forward import DEGREE
+from meanfield.theory.transformers.patterns import PATTERNS
 
 GROUP = "Theory"
 
@@ -74,6 +77,21 @@ def test_exact_residual_recursion(race: Race, sizes: Sizes) -> None:
         size=f"n = 1024, K = {depth:,}",
         amount=depth,
         unit="blocks",
+    )
+
+
+def test_mean_field_of_a_transformer(race: Race, sizes: Sizes) -> None:
+    """White tokens: in turn, three averages over the patterns and, in every other unit, a Chebyshev series."""
+    units = sizes("token_units", 1_000_000, 1000)
+    net = Transformer(depth=units // 2, width=1024, tokens=16, attention_scale="inverse")
+    race(
+        lambda: mf.predict(net, level="mean_field"),
+        [chained((3 * len(PATTERNS) + DEGREE // 2) * units)],
+        group=GROUP,
+        what="mean field of a Transformer",
+        size=f"pre-norm, 16 tokens, L = {units:,}",
+        amount=units,
+        unit="depth units",
     )
 
 

@@ -1,4 +1,4 @@
-"""Steps of optimizers on nets of blocks, and the factorisations that they are made of."""
+"""Steps of optimizers on nets of blocks, the factorisations that they are made of, and the curvature of a loss."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,16 +7,23 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from benchmarks.counting import counted
 from benchmarks.limits import memory, products, reading
+from benchmarks.nets import described
 from benchmarks.race import Race, Sizes
+from meanfield.common.seeds import stream
+from meanfield.nets.families.conv_net import ConvNet
 from meanfield.optimizers import FIRST_STEPS
 from meanfield.optimizers.linear_algebra import spectrum
 from meanfield.optimizers.linear_algebra.factored import Factored
 from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
 from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, tabled
+from meanfield.simulation.training import sharpness
+from meanfield.simulation.training.sharpness import Sharpness
+from meanfield.simulation.weights.moves import own_update_operations
 from sims.common.blocks import block_net, hyperparameters
 
-STEPS, FACTORS = "Steps of training", "Factorisations of an optimizer"
+STEPS, FACTORS, CURVATURE = "Steps of training", "Factorisations of an optimizer", "Curvature of a loss"
 
 # Newton-Schulz iterations of Muon, and the products of small squares in each.
 ITERATIONS, SQUARES = 5, 3
@@ -111,3 +118,28 @@ def test_spectral_norm(race: Race, sizes: Sizes, what: str) -> None:
     moved = 8.0 * size**2 * visits
     named = {"group": FACTORS, "what": what, "size": f"{size} x {size}, {visits} products with a vector"}
     race(lambda: norm(matrix), [reading(moved, 8.0 * size**2)], amount=1, unit="matrices", by=by, **named)
+
+
+def test_largest_curvature(race: Race, sizes: Sizes) -> None:
+    """One net's, on a batch: every product with J J^T H goes back and along, and moves all weights."""
+    depth, channels, samples = sizes("depth", 6, 2), sizes("curvature_channels", 32, 8), sizes("samples", 128, 8)
+    net = ConvNet(depth=depth, channels=channels, grid=(7, 7), kernel=(3, 3), head="fan_in", inputs=samples)
+    measure = Sharpness(inputs=stream(0, "benchmark data", 0).standard_normal(net.input_shape), loss="cross_entropy")
+    made: list[int] = []
+    changes = sharpness.gradient_changes
+
+    def draw() -> None:
+        measure.draw(net, 0, range(1))
+
+    with patch.object(sharpness, "gradient_changes", lambda *given: made.append(1) or changes(*given)):
+        operations = counted(draw).operations
+    operations += len(made) * depth * min(own_update_operations(net.places, channels, net.taps, channels))
+    race(
+        draw,
+        [products(operations)],
+        group=CURVATURE,
+        what=f"largest eigenvalue, {len(made)} products",
+        size=f"{described(net)}, {samples} samples",
+        amount=1,
+        unit="draws",
+    )

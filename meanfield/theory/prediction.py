@@ -70,25 +70,27 @@ def predict(
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
     Returns:
-        Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``; under a
-        convolutional readout (and for fully-connected nets) ``label_term`` and ``label_learning_rate_scale``; with
-        log_NAME of each, finite at depths where the quantity itself overflows to infinity. At level
+        Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``,
+        ``label_term`` and ``label_learning_rate_scale``, the last two under a pooled readout of plain nets alone, with
+        smooth activations on circular grids with the net's own inputs (docs/theory.md section 9); with log_NAME of
+        each, finite at depths where the quantity itself overflows to infinity. At level
         "mean_field" plain ReLU and linear nets have ``output_term``, ``update_energy``, ``mean_update_energy`` and
         ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
         grids or without gates; they are left out where no float or memory holds them. Corrections to them are of
         relative order depth^2 / channels: at depth 8 and 64 channels drawn output terms are 1.5 to 2.3 times as large.
-        Under a pooled readout labels reach all sites alike and the label term does not reduce to the overlap energy, so
-        it is left out. With ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, and, of
-        fully-connected nets, ``output_term`` is added at leading order in outputs x depth / width, and what follows
-        from it; under cross-entropy for one sample. The exact level adds ``output_term``, ``update_energy``,
+        A `PremiseWarning` says where they change the scale by more than 10 %, as estimated.
+        With ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, with the output term
+        under cross-entropy for one softmax; with smooth activations it is there for fully-connected nets alone, at
+        leading order in outputs x depth / width. The exact level adds ``output_term``, ``update_energy``,
         ``mean_update_energy`` and ``learning_rate_scale``, with logarithms; and with ``pairs``, over ``pair`` and
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
 
         Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
         ``label_learning_rate_scale`` with their logarithms, ``stream_variance`` and, of two tokens or more,
-        ``token_correlation``. Only these two where inputs are given, of several samples, or under a causal mask; the
-        attribute ``left_out`` says why. Tied blocks are refused, and rotary positions at scale "inverse_sqrt".
+        ``token_correlation``. Only these two where inputs are given, under a causal mask, or of several samples with
+        smooth or gated activations; the attribute ``left_out`` says why. Tied blocks are refused, and rotary positions
+        at attention scale "inverse_sqrt".
 
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and

@@ -7,6 +7,7 @@ from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.outputs.output_term import output_term_refusal
+from meanfield.theory.outputs.whole_update import LARGEST
 from meanfield.transfer.rules import Net, log_channel_correction, log_output_correction
 
 PREMISES = (
@@ -98,5 +99,5 @@ def _finite_channels(start: Sequential, end: Sequential) -> str:
         return ""
     return (
         "the rate is that of infinitely many channels: at those of these nets it would change by a factor of about "
-        f"{exp(correction):.2g}, as nets of one site show; simulate(net, ...) has learning_rate_scale of both"
+        f"{exp(min(correction, LARGEST)):.2g}, as nets of one site show; simulate has learning_rate_scale of both"
     )

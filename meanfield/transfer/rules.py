@@ -95,8 +95,8 @@ class WholeUpdate(Rule):
 
     def refusal(self, start: Net, end: Net) -> str:
         for net in (start, end):
-            if isinstance(net, TiedLoop):
-                return "the update of a loop is that of its stream, which rule 'finite_depth' follows"
+            if not isinstance(net, Sequential):
+                return f"the output term of a {family(net)} is not predicted: take rule 'finite_depth'"
             if why := output_term_refusal(net):
                 return why
         return ""

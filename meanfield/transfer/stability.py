@@ -54,9 +54,9 @@ def stable_rate(
         draws: nets to draw, at least 2; draw 0 is the net that `train` starts from under this seed.
         seed: root of all streams.
         level: None draws. "mean_field" predicts, at leading order in 1/width, the means over draws for nets of untied
-            weights whose covariance and tangent kernel have a closed form. Draws at width n lie above the sharpness by
-            a share of order 1/n; under squared loss with several outputs of order n^(-1/2), as these share one
-            eigenvalue at infinite width, which finite width splits.
+            weights through which covariance and tangent kernel can be followed, Transformers of many heads included.
+            Draws at width n have a larger sharpness by a share of order 1/n; under squared loss with several outputs by
+            one of order n^(-1/2), as these share one eigenvalue at infinite width, which finite width splits.
         weights: one net's own, in the order of `net.weights`, in place of drawn ones.
         workers, resume_in: as for `simulate`.
 
@@ -88,6 +88,7 @@ def stable_rate(
         store = None if resume_in is None else PieceStore(Path(resume_in))
         return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store)[0]
     own = checked_weights(net, weights)
+    measure.require_memory(net, 1, 1)
     largest, residual = largest_curvature(net, own, measure.inputs, loss, stream(checked_seed(seed), "curvature", 0))
     warn_unless_known(np.array([largest]), np.array([residual]))
     told = "".join(map(fingerprint, own.values()))

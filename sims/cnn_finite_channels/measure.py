@@ -144,7 +144,7 @@ def _slopes(measured: Sequence[xr.Dataset], nets: Sequence[ConvNet], depths: lis
 
 def _shift(depth: int, width: int) -> float:
     net = mf.MLP(depth=depth, width=width)
-    exact, limit = (float(mf.predict(net, level=level)[SCALE]) for level in ("exact", "mean_field"))
+    exact, limit = (float(dataset[SCALE]) for dataset in (mf.predict(net, level="exact"), labels_in_mean_field(net)))
     return float(np.log(exact / limit))
 
 

@@ -19,7 +19,7 @@ from meanfield.verification import (
     finite_width_allowance,
 )
 from sims.common.command import chosen_arrays
-from sims.common.datasets import attributes, seeded_run, suffixed
+from sims.common.datasets import attributes, labels_in_mean_field, seeded_run, suffixed
 from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 
@@ -104,13 +104,13 @@ def _drawn_nets(net: ConvNet, inputs: Any) -> list[ConvNet]:
 
 def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
     """The draws of one net, with controls wherever their means are known."""
-    energies = Energies(inputs=inputs, controls=not controls_refusal(net), **chosen_arrays(options))
+    energies = Energies(inputs=inputs, controls=not controls_refusal(net, inputs), **chosen_arrays(options))
     return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
 
 
 def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
-    many, *few = [Rung(net, of, mf.predict(net, level="mean_field", inputs=inputs)) for net, of in drawn]
+    many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs)) for net, of in drawn]
     unlimited = finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs)
     known = [
         suffixed(many.leading, "mean_field"),

@@ -45,10 +45,7 @@ ADJUSTED_NOTE = (
     "Means are adjusted by energies with exactly known means; it leaves {left:.2f} of the standard error of B and "
     "{output:.2f} of that of A at the last layer. The dataset has the plain means, too."
 )
-POOLED_NOTE = (
-    "Pooled readout: a label reaches all sites alike, so the label term does not reduce to the overlap energy "
-    "and has no prediction here; compare F."
-)
+NO_LABEL_NOTE = "The label term has no theory for this readout with such gates and edges; compare F."
 OVERLAP_NOTES = {
     "dense": "F comes from the whole tangent kernel.",
     "reduction": "Overlap energy: F = {ratio:.4g} B at every layer, in mean exactly, for this readout.",
@@ -229,7 +226,7 @@ def _notes(deepest: xr.Dataset, net: ConvNet) -> str:
     ratio = float(deepest["overlap_energy"][-1] / deepest["label_term"][-1])
     notes = [
         f"WARNING: {thin}" if thin else "",
-        POOLED_NOTE if net.is_pooled else "",
+        "" if "label_term_mean_field" in deepest else NO_LABEL_NOTE,
         _finite_note(deepest).format(left=left, **attrs),
         THIN_NOTE.format(left=granted) if granted > NOTABLE else "",
         OUTPUT_NOTE if "output_term_finite_channels" in deepest else NO_OUTPUT_NOTE,

@@ -23,11 +23,10 @@ def add_options(parser: CommandParser) -> None:
     add("--transfer", type=float, metavar="RATE", help="a tuned learning rate to carry to another depth")
     add("--from", type=int, dest="start", metavar="L0", help="depth at which the rate was tuned")
     add("--to", type=int, dest="end", metavar="L", help="depth to carry it to")
-    family = (
-        "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), residual SCALING k=1..3 (residual: "
-    )
-    family += "init k=1), residual cnn 1d, looped linear (or looped), looped sqrt, deep linear, deep sqrt, "
-    family += "transformer pre (or transformer), transformer post; residual nets and Transformers count blocks"
+    family = "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), either cnn pooled, residual "
+    family += "SCALING k=1..3 (residual: init k=1), residual cnn 1d, looped linear (or sqrt, looped: linear), "
+    family += "deep linear (or sqrt), transformer pre (or transformer), transformer post; residual nets and "
+    family += "Transformers count blocks"
     add("--family", default="mlp", help=family)
 
 

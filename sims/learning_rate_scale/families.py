@@ -1,5 +1,6 @@
 """The nets and loops whose learning-rate scales are shown, and those that a rate can be carried between, by name."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -72,4 +73,5 @@ def shown(depth: int, width: int, outputs: int) -> dict[str, dict[str, Any]]:
 def served(width: int, outputs: int) -> dict[str, Any]:
     """Everything of depth 1 that a rate can be carried for, by full and by shorter names."""
     nets = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width) | transformers(1, width, outputs)
+    nets |= {f"{name} pooled": replace(nets[name], readout="pooled") for name in ("cnn 1d", "cnn 2d")}
     return nets | {short: nets[name] for short, name in ALIASES.items()}

@@ -5,30 +5,37 @@ import pytest
 import xarray as xr
 
 from figures import cnn_overlap as figure
+from meanfield.verification import best, depth_growth
 from sims.cnn_overlap.__main__ import COMMAND as simulation
 
 
 @pytest.fixture(scope="module", params=["convolution", "pooled"])
 def dataset(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("figure") / "run.nc"
-    options = ["--depth", "5", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
+    options = ["--depth", "5", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "64", "--workers", "1"]
     assert simulation.main([*options, "--readout", request.param, "--out", str(path)]) == 0
     with xr.open_dataset(path, engine="h5netcdf") as stored:
         return stored.load()
 
 
 def test_lines_are_the_numbers(dataset):
-    deepest = dataset.isel(depth=-1)
-    name = "label_term" if "label_term_mean_field" in dataset else "overlap_energy"
+    deepest, name = dataset.isel(depth=-1), "label_term"
     growth, ratio = figure.draw(dataset).axes
     theory, law = (line.get_ydata() for line in growth.lines[:2])
     np.testing.assert_array_equal(theory, deepest[f"{name}_mean_field"].values)
     np.testing.assert_array_equal(law, deepest[f"{name}_law"].values)
-    measured = growth.containers[0].lines[0].get_ydata()
-    np.testing.assert_array_equal(measured, deepest[name].values)
-    expected = deepest[name].values / deepest[f"{name}_mean_field"].values
-    np.testing.assert_allclose(ratio.containers[0].lines[0].get_ydata(), expected)
+    limit, output = (container.lines[0].get_ydata() for container in growth.containers)
+    np.testing.assert_array_equal(limit, deepest[f"{name}_limit"].values)
+    np.testing.assert_array_equal(output, deepest[best(deepest, "output_term")].values)
+    for container, column in zip(ratio.containers, (best(deepest, name), f"{name}_limit"), strict=True):
+        np.testing.assert_allclose(container.lines[0].get_ydata(), deepest[column].values / theory)
     assert growth.get_xscale() == growth.get_yscale() == "log"
+
+
+def test_the_title_says_the_exponent_of_the_report(dataset):
+    law = depth_growth.growth_exponent(dataset.isel(depth=-1), "label_term_limit")
+    title = figure.draw(dataset).axes[0].get_title(loc="left")
+    assert f"label term B grows as l^({law.exponent:.2f} +- {law.stderr:.2f}) at C = inf" in title
 
 
 def test_files_are_byte_stable(dataset, tmp_path):

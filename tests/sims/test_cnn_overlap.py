@@ -46,6 +46,7 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(run, tmp_path):
         "update energy S",
         "overlap F",
         "slope",
+        "What to run next",
         "Verdicts",
         "run.nc",
         "run.png",
@@ -56,7 +57,7 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(run, tmp_path):
         assert dataset.label_term.dims == ("depth", "layer")
         assert np.isnan(dataset.label_term.sel(depth=2, layer=3))
         assert json.loads(dataset.attrs["architecture"])["depth"] == 4
-        assert {"label_term_mean_field", "label_term_law", "finite_width_allowance"} <= set(dataset.data_vars)
+        assert {"label_term_mean_field", "label_term_law", "label_term_limit"} <= set(dataset.data_vars)
         assert dataset.attrs["command"].startswith("python -m sims.cnn_overlap --")
         assert "--out" not in dataset.attrs["command"]
     assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
@@ -133,10 +134,11 @@ def test_named_arrays_of_archives_and_datasets(run, tmp_path):
     assert "holds the arrays train, labels; name one" in complaint
 
 
-def test_pooled_readout_says_that_the_label_term_has_no_prediction(run):
+def test_pooled_readout_has_the_label_term_and_the_overlap_energy(run):
     status, printed, _ = run("--readout", "pooled")
     assert status == 0
-    assert "has no prediction here; compare F" in printed
+    for words in ("label term B, by layer", "overlap F, by layer", "extrapolated in 1/C"):
+        assert words in printed
 
 
 @pytest.mark.parametrize(

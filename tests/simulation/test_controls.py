@@ -13,8 +13,8 @@ GIVEN = np.random.default_rng(0).normal(size=(2, 3, 5)) + 0.5
 
 
 def _net(**changes):
-    """Few channels, where terms are far from their limits at many; 2^-8 of all sites have no unit that is on."""
-    chosen = {"depth": 3, "channels": 8, "grid": (5,), "kernel": (3,), "readout": "convolution", "outputs": 3}
+    """The fewest channels that are served."""
+    chosen = {"depth": 3, "channels": 20, "grid": (5,), "kernel": (3,), "readout": "convolution", "outputs": 3}
     return mf.ConvNet(**chosen | changes)
 
 
@@ -34,7 +34,7 @@ def _off(net, inputs=None):
         (_net(activation="linear", head="mup", channels=(5, 3, 4), input_channels=2, inputs=2), None),
         (_net(grid=(2, 3), kernel=(2, 2), head="fan_in"), None),
         (_net(inputs=2, input_channels=3), GIVEN),
-        (mf.MLP(depth=4, width=12, outputs=2), None),
+        (mf.MLP(depth=4, width=20, outputs=2), None),
     ],
     ids=["1d", "linear, samples", "2d", "given inputs", "one site"],
 )
@@ -44,13 +44,22 @@ def test_means_are_exact_at_any_width(net, inputs):
 
 
 @pytest.mark.parametrize(
-    "net", [_net(padding="zero"), _net(activation="gelu"), _net(readout="pooled")], ids=["edges", "gelu", "pooled"]
+    ("net", "inputs"),
+    [
+        (_net(padding="zero"), None),
+        (_net(activation="gelu"), None),
+        (_net(readout="pooled"), None),
+        (mf.MLP(depth=4, width=3, outputs=2), None),
+        (_net(input_channels=1), None),
+        (_net(inputs=2, input_channels=3), np.where(np.arange(5) < 4, -np.abs(GIVEN), GIVEN)),
+    ],
+    ids=["edges", "gelu", "pooled", "few units", "few input channels", "dark patches"],
 )
-def test_means_are_off_where_they_are_refused(net):
+def test_means_are_off_where_they_are_refused(net, inputs):
     """Negative control: what is known elsewhere is wrong in these nets, and they are refused before any work."""
-    assert not consistent(*_off(net), DRAWS)
+    assert not consistent(*_off(net, inputs), DRAWS)
     with pytest.raises(ValueError, match="controls have known means in some nets alone"):
-        mf.simulate(net, measure=mf.Energies(controls=True), draws=4, seed=0)
+        mf.simulate(net, measure=mf.Energies(controls=True, inputs=inputs), draws=4, seed=0)
 
 
 @pytest.mark.parametrize("options", [{"loss": "cross_entropy"}, {"batch": mf.Batch(label_mean=0.5)}])
@@ -64,7 +73,7 @@ def test_adjusted_means_are_unbiased():
 
     A bias of a twentieth of one run's standard error would be 0.7 s.e. here; one of a third of it is seen.
     """
-    net, runs, draws = mf.MLP(depth=3, width=10, outputs=2), 200, 40
+    net, runs, draws = mf.MLP(depth=3, width=20, outputs=2), 200, 40
     exact = mf.predict(net, level="exact")
     values = draw_energies(net, 1, range(runs * draws), controls=True)
     pieces = [{name: value[run * draws :][:draws] for name, value in values.items()} for run in range(runs)]

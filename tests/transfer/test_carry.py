@@ -9,6 +9,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory.outputs.label_term import label_profiles
+from meanfield.transfer.rules import log_channel_correction
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
@@ -154,7 +155,7 @@ def test_transformers_carry_what_draws_show(norm, other):
     [
         (streams(2, 4, causal=True), "auto", "no rule knows these nets .* white tokens, and under a causal mask"),
         (streams(2, 4, tied=True), "finite_depth", "take tied=False"),
-        (streams(2, 4, inputs=2), "auto", "take inputs=1"),
+        (streams(2, 4, inputs=2, activation="gelu"), "auto", "or inputs=1"),
         (streams(2, 4), "power_law", "follows no power of its depth .* take rule 'finite_depth'"),
         (streams(2, 4), "exact", "this is a Transformer of 'relu'"),
         (streams(2, 4), "typical", "learning_rate_scale_quantile for any net"),
@@ -203,6 +204,21 @@ def test_the_default_takes_the_whole_update_where_outputs_are_many():
     transfer = mf.explain_transfer(0.1, *mlps(10, 100, width=20_000, outputs=20_000))
     assert transfer.rule == "exact"
     assert transfer.rate < 0.5 * transfer.rates["finite_depth"]
+
+
+def test_the_whole_update_is_followed_on_grids():
+    """From 2 to 8 layers of as many outputs as channels: the label term alone asks for twice the rate that is drawn."""
+    net = mf.ConvNet(depth=2, channels=128, outputs=128, grid=(4,))
+    deep = replace(net, depth=8)
+    drawn = [mf.simulate(each, draws=192, seed=6) for each in (net, deep)]
+    logs = [math.log(scales["learning_rate_scale"]) for scales in drawn]
+    error = math.hypot(*(float(s["learning_rate_scale_stderr"] / s["learning_rate_scale"]) for s in drawn))
+    transfer = mf.explain_transfer(1.0, net, deep)
+    assert transfer.rule == "whole_update"
+    finite = log_channel_correction(net, deep)
+    assert consistent(logs[1] - logs[0] - math.log(transfer.rate) - finite, error, 192, abs(finite) / 3)
+    assert not consistent(logs[1] - logs[0] - math.log(transfer.rates["finite_depth"]), error, 192)
+    assert any("infinitely many channels" in sentence for sentence in transfer.warnings)
 
 
 def test_typical_rates_are_medians_over_draws():

@@ -77,7 +77,8 @@ class Transformer(TokenStream):
             and the variance of every weight of a branch divided by 2 D.
         tied: whether all blocks share their weights (a looped Transformer).
         outputs: M.
-        head: variance of the readout's weights, "he" (1/(q n), the q of the FFN), "fan_in" (1/n) or "mup" (1/n^2).
+        head: variance of the readout's weights, "he" (1/(q n), the q of the FFN, which gives outputs of variance 1/q
+            where one token is read), "fan_in" (1/n) or "mup" (1/n^2).
         readout: "pooled", the mean over tokens, or "last", the last token.
         inputs: samples in the batch; drawn white Gaussian of unit variance over channels and tokens.
 

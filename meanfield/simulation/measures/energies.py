@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 import xarray as xr
 
-from meanfield.common.arrays import inputs_described
+from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.validation import require_choice, require_flag
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, require_batch
@@ -91,14 +91,16 @@ class Energies(Conditions, Measure):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
         if require_flag("controls", self.controls):
-            self._require_known_means(net)
+            self._require_known_means(net, inputs)
         weights = chosen_weights(net, self.weights, gram=not self._beyond_gram())
         return replace(self, inputs=inputs, by_site=by_site, weights=weights)
 
-    def _require_known_means(self, net: Net) -> None:
+    def _require_known_means(self, net: Net, inputs: Array | None) -> None:
         """Raise ValueError unless the means of the controls are known."""
         plain = self.batch.has_plain_labels and self.loss == "squared" and self.batch == PLAIN
-        if why := controls_refusal(net) or ("" if plain else "they are known of plain batches under squared loss"):
+        if why := controls_refusal(net, inputs) or (
+            "" if plain else "they are known of plain batches under squared loss"
+        ):
             raise ValueError(f"controls have known means in some nets alone: {why}; leave the option out")
 
     def _beyond_gram(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ What fluctuates at a pair (u, u') is correlated with the same at every other pai
 Such a function of shifts is made by one layer after the other: what a layer adds depends only on which of the four
 sites coincide, and a layer spreads what is there by the stencil. It is read at one shift alone. So two functions of
 shifts are carried: what was added at every shift, and in excess at that which is read ("here"); and what was added in
-excess at shifts one displacement away ("beside"), averaged over the displacements of this kind. Both are held as their
+excess at shifts one displacement away ("shifted"), averaged over the displacements of this kind. Both are held as their
 Fourier transforms, which are real, and of which a layer makes multiples.
 """
 
@@ -29,7 +29,7 @@ class Coincidences:
 
     apart: Pair
     here: Pair
-    beside: tuple[Pair, ...] = ()
+    shifted: tuple[Pair, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PairKind:
         fields = np.zeros((*apart.shape, 2, sites))
         fields[..., 0, :] = (np.asarray(of_second(where.here)) - apart)[..., None]
         fields[..., 0, 0] += sites * apart
-        for second in where.beside:
+        for second in where.shifted:
             fields[..., 1, :] += (np.asarray(of_second(second)) - apart)[..., None]
         return fields
 
@@ -72,9 +72,9 @@ def pair_kinds(net: Sequential) -> Iterator[PairKind]:
     doubled = 2 * np.indices(net.grid).reshape(len(grid), net.sites) % grid
     opposite = ~doubled.any(axis=0)
     opposite[0] = False
-    one, far = Coincidences((1, 1), (0, 0)), Coincidences((2, 3), (0, 1))
+    itself, far = Coincidences((1, 1), (0, 0)), Coincidences((2, 3), (0, 1))
     still = np.ones(net.sites)
-    yield PairKind(1 / places, still, (0, 0), one, one)
+    yield PairKind(1 / places, still, (0, 0), itself, itself)
     if others := np.flatnonzero(~opposite)[1:].tolist():
         moved = Coincidences((2, 3), (0, 1), ((1, 2), (2, 0)))
         crossed = Coincidences((2, 3), (1, 0), ((0, 2), (2, 1)))

@@ -22,7 +22,7 @@ PLAIN_ALONE = (
 class TokenStreamMeanFieldLevel(Level):
     """Two covariances and two kernels, of one token and of two, and second moments by the pattern of four tokens.
 
-    For inputs that are given, and nets whose tokens are not exchangeable, only variance and correlation of tokens; the
+    Where the recursion does not serve (`refusal`, or given inputs), only variance and correlation of tokens; the
     attribute ``left_out`` says why.
     """
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
 from meanfield.theory.exact.plain import exact_terms
 from meanfield.theory.levels.base import log_mean, with_logarithms
 from meanfield.theory.mean_field.profiles import log_profiles, powers_of_variance
@@ -23,6 +22,8 @@ Profiles = Callable[[Sequential, Array | None], Array]
 
 # The factor between the learning-rate scales of infinitely many and of finitely many channels that is worth a warning.
 NOTABLE = 1.1
+# The largest logarithm of a factor that is printed.
+LARGEST = 700.0
 
 
 class Terms(NamedTuple):
@@ -93,15 +94,10 @@ def log_channel_error(net: Sequential, terms: Terms) -> float:
     """
     if terms.both is None or net.sigma.triple is None:
         return 0.0
-    first, *widths = net.channels_by_layer
-    site = MLP(
-        depth=net.depth,
-        width=tuple(widths),
-        input_width=first,
-        activation=net.activation,
-        outputs=net.outputs,
-        head=net.head,
-    )
+    changes: dict[str, Any] = {"inputs": 1, "weight_variance": None}
+    if net.grid:
+        changes |= {"grid": (1,), "kernel": (1,), "padding": "circular", "readout": "convolution"}
+    site = replace(net, **changes)  # type: ignore[type-var]
     limit, exact = mean_field_terms(site).both, exact_terms(site)
     if limit is None:
         return 0.0
@@ -115,9 +111,9 @@ def finite_channels_warning(net: Sequential, terms: Terms) -> str:
     error = log_channel_error(net, terms)
     if abs(error) <= log(NOTABLE):
         return ""
-    remedy = "level 'exact' has it" if isinstance(net, MLP) and net.inputs == 1 else "`simulate` has that of drawn nets"
+    remedy = "level 'exact' has it" if not net.grid and net.inputs == 1 else "`simulate` has that of drawn nets"
     return (
         "the mean field of the whole update is leading order in 1/channels, and what it leaves out grows with depth: "
         f"at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its learning-rate scale is about "
-        f"{exp(error):.2g} times that of the net itself, as a net of one site has it; {remedy}"
+        f"{exp(min(error, LARGEST)):.2g} times that of the net itself, as a net of one site has it; {remedy}"
     )

@@ -14,11 +14,12 @@ from meanfield.common.arrays import Array
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise, Pooling
 from meanfield.nets.units import Unit
+from meanfield.theory.kernels.sample_scan import between_samples
 from meanfield.theory.kernels.token_scan import labels_down, scan
 from meanfield.theory.maps.value_kernels import value_kernels
 from meanfield.theory.transformers.feed_forward import hidden_averages
 from meanfield.theory.transformers.patterns import averages_over_two
-from meanfield.theory.transformers.softmax import softmax_averages, uniform_averages
+from meanfield.theory.transformers.softmax import MOST_TOKENS, softmax_averages, uniform_averages
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,22 @@ def refusal(net: TokenStream) -> str:
     attention = next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
     if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks tell; a list of all of them takes minutes to make
         return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
-    if net.inputs > 1:
-        return f"the net has {net.inputs} samples, and the recursion follows the tokens of one; take inputs=1"
+    if net.inputs > 1 and not _hidden_gates(net):
+        return (
+            f"the net has {net.inputs} samples, whose hidden units meet at two angles, and averages over four gates at "
+            "two angles are known for 'relu' and 'linear'; take one of these, or inputs=1"
+        )
     if attention.causal:
         return "under a causal mask tokens differ by their place, and the recursion needs tokens that are exchangeable"
     if attention.rotary and attention.scale == "inverse_sqrt":
         return (
             "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
             "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
+        )
+    if attention.scale == "inverse_sqrt" and net.tokens > MOST_TOKENS:
+        return (
+            f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
+            "fewer, or attention_scale='inverse'"
         )
     return ""
 
@@ -59,26 +68,32 @@ def stream_moments(net: TokenStream) -> StreamMoments:
     normalised = np.array([isinstance(first.branch[0], Normalisation), bool(first.after)])
     shares = np.array([averages_over_two(tokens, side) for side in (0, 1)])
     block = np.array([reading.constants for reading in readings])
+    attends = np.array([reading.attends for reading in readings])
+    tables, hidden = tuple(reading.table for reading in readings), np.array([reading.hidden for reading in readings])
     covariances, kernels, energies, passings, divisors = scan(
-        units,
-        np.array([reading.attends for reading in readings]),
-        tuple(reading.table for reading in readings),
-        np.array([reading.hidden for reading in readings]),
-        block,
-        normalised,
-        shares,
-        tokens,
+        units, attends, tables, hidden, block, normalised, shares, tokens
     )
     top = _top(net) / (covariances[-1, 0] if normalised[0] else 1.0)
     labels = labels_down(top, passings, divisors, block[:, 0] * block[:, 1] * block[:, 3] ** 2)
+    samples, others = net.inputs, np.zeros((units, 2))
+    if samples > 1:
+        hidden_unit = int(np.flatnonzero(~attends)[0])
+        of_hidden = tables[hidden_unit], hidden[hidden_unit], block, _hidden_gates(net) == "linear"
+        others = between_samples(covariances, passings, divisors, attends, *of_hidden)
     return StreamMoments(
         covariances[:, 0],
         1 - covariances[:, 1] / covariances[:, 0],
         width * kernels[:, 0],
         width * kernels[:, 1],
-        width * energies[:, 0],
-        width**2 * (labels * energies).sum(axis=1),
+        width * (energies[:, 0] + (samples - 1) * others[:, 0]) / samples,
+        width**2 * (labels * (energies + (samples - 1) * others)).sum(axis=1) / samples**2,
     )
+
+
+def _hidden_gates(net: TokenStream) -> str:
+    """The activation of the feed-forward net, if it is "relu" or "linear"."""
+    hidden = [part.activation for unit in net.block for part in unit.branch if isinstance(part, Pointwise)]
+    return next((name for name in hidden if name in ("relu", "linear")), "")
 
 
 def given_statistics(net: TokenStream, inputs: Array | None) -> tuple[Array, Array]:

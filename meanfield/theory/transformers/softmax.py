@@ -32,6 +32,8 @@ DEGREE = 12
 # Points of the average, a power of 2, and the numbers that all of them hold.
 LEAST_POINTS, MOST_POINTS, NUMBERS = 2**10, 2**13, 2**21
 SEED = 0
+# Of the sequence of points, which has 21201 dimensions, five for every token.
+MOST_TOKENS = 4240
 
 # Rows of the table: agreement and response of one row and of two, and five averages of every pattern.
 AGREEMENT, RESPONSE, PRODUCTS, CHAIN = 0, 2, 4, 4 + 4 * len(PATTERNS)

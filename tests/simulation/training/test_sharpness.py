@@ -179,6 +179,7 @@ REFUSED = {
     "weights at a level": ({"level": "mean_field", "weights": shaped(NET, 0)}, ValueError, "leave one"),
     "other weights": ({"weights": shaped(NET, 0)[1:]}, ValueError, "weights has 2 arrays"),
     "one class": ({"net": mf.MLP(depth=1, width=6, outputs=1), "data": (INPUTS, 0 * LABELS)}, ValueError, "one output"),
+    "too much memory": ({"net": mf.MLP(depth=99, width=60_000, input_width=6, outputs=3)}, MemoryError, "GiB"),
     "tied weights": ({"net": mf.TiedLoop(depth=2, width=6), "level": "mean_field"}, ValueError, "several places"),
 }
 

@@ -28,7 +28,13 @@ def residual(width, outputs):
     return mf.ResidualMLP(depth=2, width=width, outputs=outputs, **shared)
 
 
-NETS = {"conv_net": conv_net, "residual": residual}
+def transformer(width, outputs):
+    """Of many heads, over which attention averages."""
+    shared = {"tokens": 3, "ffn": 1, "norm": "post", "head": "fan_in"}
+    return mf.Transformer(depth=1, width=width, heads=width // 4, outputs=outputs, **shared)
+
+
+NETS = {"conv_net": conv_net, "residual": residual, "transformer": transformer}
 
 
 def inputs_of(net, samples=4):

@@ -1,4 +1,4 @@
-"""The output term of a convolutional readout with every sum over sites and every matrix written out."""
+"""The output term of a convolutional readout with every sum over sites and every matrix written out; one site."""
 
 from itertools import product
 
@@ -116,3 +116,33 @@ def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
         energy = factor / (gain * taps) * sum(shift @ gated for shift in shifts)
         with_z = factor / (gain * taps) * up(pairs)
     return np.array(by_layer).reshape(net.depth, net.inputs, net.sites).mean(axis=1)
+
+
+def single_site_terms(depth, outputs_over_width, output_energy, gain):
+    """A_l and B_l of fully-connected nets with one input and equal layers, at n -> infinity with M/n fixed: two (L,).
+
+    With x = M/n, v = E z_out^2, q the gain and labels of variance 1
+
+        A_l = v^2 ([l (l-1)/2]^2 + q l^2 (l-1) + q^2 l^2 g_l + q sum_{h<l} h^2 g_{h+1}),  g_l = 1/x + (L - l + 1)/q
+        B_l = (v/x) (q^2 l^2 + q sum_{h<l} h^2)
+
+    The first part of A_l, l^4/4, is the change along z itself, which all outputs drive together: with outputs of the
+    order of the width it makes eta* fall as L^-2. The others are its interference with the error, the error itself, and
+    what lower layers pass on.
+
+    Args:
+        depth: L.
+        outputs_over_width: x, positive.
+        output_energy: v; 1 under a "he" head, q under "fan_in", q/n under "mup".
+        gain: q of a homogeneous activation.
+
+    Source: docs/theory.md section 9.
+    """
+    x, v, q = outputs_over_width, output_energy, gain
+    layer = np.arange(1.0, depth + 1)
+    error = 1 / x + (depth - layer + 1) / q
+    below = np.append(0.0, np.cumsum(layer[:-1] ** 2))
+    passed_on = np.append(0.0, np.cumsum(layer[:-1] ** 2 * error[1:]))
+    along = (layer * (layer - 1) / 2) ** 2 + q * layer**2 * (layer - 1)
+    output = v**2 * (along + q**2 * layer**2 * error + q * passed_on)
+    return output, v / x * (q**2 * layer**2 + q * below)

@@ -8,7 +8,6 @@ import pytest
 import meanfield as mf
 from meanfield.nets.activations import activation_named
 from meanfield.nets.lattice import OUTSIDE, neighbours
-from meanfield.theory.laws.plain import single_site_terms
 from meanfield.theory.mean_field.inputs import input_products
 from meanfield.theory.mean_field.layers import layer_moments
 from meanfield.theory.outputs.exchangeable import Exchangeable
@@ -16,6 +15,7 @@ from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.three_gates import AlikeGates
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
+from tests.theory.outputs.naive import single_site_terms
 
 DRAWS = 2048
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.laws.plain import single_site_terms
 from meanfield.theory.outputs.output_term import output_profiles, output_term
 from tests.statistics import consistent
-from tests.theory.outputs.naive import written_out
+from tests.theory.outputs.naive import single_site_terms, written_out
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_exchangeable_tokens_by_both_roads(options):
         np.testing.assert_allclose(by_pairs, expected, rtol=RTOL)
 
 
-@pytest.mark.parametrize("options", [{"causal": True}, {"inputs": 2}])
+@pytest.mark.parametrize("options", [{"causal": True}, {"inputs": 2, "activation": "gelu"}])
 def test_what_no_pattern_serves_has_variance_and_correlation(options):
     net = mf.Transformer(depth=1, width=64, heads=8, tokens=4, **options)
     predicted = mf.predict(net, level="mean_field")

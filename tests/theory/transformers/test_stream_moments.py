@@ -1,5 +1,7 @@
 """The mean field of Transformers: token by token without patterns, for one token by hand, and its slopes in depth."""
 
+from collections import Counter
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -11,24 +13,31 @@ from meanfield.theory.transformers.mean_field import stream_moments
 from meanfield.theory.transformers.patterns import PATTERNS, PLACE, averages_over_two
 
 
-def _orthant(angle, count):
-    """P(count Gaussians, every two at this angle, are positive), by averaging over what they share."""
-    nodes = np.linspace(-9, 9, 4001)
+@cache
+def _orthant(counts, within, between):
+    """P(Gaussians at so many points of every sample are positive): those of a sample correlate by ``within``.
+
+    Others by ``between``. Averaged over what all of them share, and then over what those of a sample share.
+    """
+    nodes = np.linspace(-8, 8, 321)
     weights = np.exp(-(nodes**2) / 2)
-    positive = ndtr(nodes / np.tan(angle / 2) * np.sqrt(np.cos(angle) / (1 + np.cos(angle))))
-    return positive**count @ weights / weights.sum()
+    weights /= weights.sum()
+    shared = np.sqrt(between) * nodes[:, None] + np.sqrt(max(within - between, 0.0)) * nodes
+    positive = ndtr(shared / np.sqrt(1 - within))
+    return np.prod([positive**count @ weights for count in counts], axis=0) @ weights
 
 
 def _token_by_token(net):
     """Variance, overlap energy and label term of a net of uniform attention and ReLU, by arrays over all tokens.
 
-    c, K are (T, T) and V is (T, T, T, T), with no use of the width's normalisation, nor of patterns.
+    c, K are (B T, B T) and V has four such axes, with no use of the width's normalisation, nor of patterns.
     """
     n, tokens, q = net.width, net.tokens, 0.5
+    points = net.inputs * tokens
     shared = 2 * net.depth if net.scaling == "init" else 1
     a2, ratio, pre = net.multiplier**2, net.ffn, net.norm == "pre"
-    c, kernel, cross = np.eye(tokens), np.zeros((tokens,) * 2), np.zeros((tokens,) * 4)
-    mean = np.full((tokens, tokens), 1 / tokens)
+    c, kernel, cross = np.eye(points), np.zeros((points,) * 2), np.zeros((points,) * 4)
+    mean = np.kron(np.eye(net.inputs), np.full((tokens, tokens), 1 / tokens))
     states, sides = [], []
     for unit in range(2 * net.depth):
         size = c[0, 0] if pre else 1.0
@@ -53,10 +62,10 @@ def _token_by_token(net):
             def side(v, axes, gates=gates):
                 return v * (gates[:, :, None, None] if axes == "ab" else gates)
 
-            four = np.empty((tokens,) * 4)
-            for place in product(range(tokens), repeat=4):
-                distinct = len(set(place))
-                four[place] = q if distinct == 1 else _orthant(angle[0, 1], distinct)
+            four, correlations = np.empty((points,) * 4), (float(rho[0, 1]), float(rho[0, -1] * (net.inputs > 1)))
+            for places in product(range(points), repeat=4):
+                counts = sorted(Counter(place // tokens for place in set(places)).values())
+                four[places] = q if counts == [1] else _orthant(tuple(counts), *correlations)
             fresh = four * np.einsum("ac,bd->abcd", own, own) / (ratio * n)
             k_hidden, above, own_two = gates * own, 1 / (q * shared), ratio * n * c_hidden
         one_side = (side(square, "ab") + side(square, "cd")) * above / shared / size
@@ -71,14 +80,14 @@ def _token_by_token(net):
 
 
 def _labels(net, states, sides, mean):
-    tokens, n = net.tokens, net.width
+    tokens, n, samples = net.tokens, net.width, net.inputs
     shares = np.full(tokens, 1 / tokens) if net.readout == "pooled" else np.eye(tokens)[-1]
-    errors = net.head_variance / net.outputs * np.outer(shares, shares)
+    errors = net.head_variance / net.outputs / samples**2 * np.kron(np.eye(samples), np.outer(shares, shares))
     errors = errors / (states[-1][0][0, 0] if net.norm == "pre" else 1.0)
     terms = []
     for (_, kernel, cross), (gates, factor, after) in zip(states[::-1], sides[::-1], strict=True):
         pairs = np.einsum("ac,ad->acd", kernel, kernel) + n * np.einsum("aacd->acd", cross)
-        terms.append(np.einsum("cd,acd->", errors, pairs) / tokens)
+        terms.append(np.einsum("cd,acd->", errors, pairs) / len(kernel))
         errors = errors / after
         moved = mean @ errors @ mean if gates is None else gates * errors
         errors = errors + net.multiplier**2 * factor * moved
@@ -95,6 +104,8 @@ def _labels(net, states, sides, mean):
         {"tokens": 3, "scaling": "init", "normalisation": "rms", "head": "mup"},
         {"tokens": 4, "scaling": "multiplier_sqrt", "readout": "last"},
         {"tokens": 3, "scaling": "multiplier_linear", "rotary": True, "heads": 2},
+        {"tokens": 2, "inputs": 2},
+        {"tokens": 2, "inputs": 3, "readout": "last", "scaling": "multiplier_sqrt"},
     ],
 )
 def test_patterns_stand_for_all_fours_of_tokens(norm, options):

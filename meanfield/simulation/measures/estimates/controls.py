@@ -9,12 +9,13 @@ Then, given everything up to layer l, at any number of channels,
 At the readout this holds because labels are white and the taps of W independent. If it holds at layer l + 1, then
 t_l(p) = sum_D W_D^T g(p - D) t_{l+1}(p - D) has the covariance tau_{l+1} sum_{D, D'} E[W_D^T g W_D'] where
 p - D = p' - D'. A weight row and its negative are equally likely, and one of them opens a ReLU gate, so that
-E[w w' g] = E[w w'] / 2, which is 0 between different taps. (A site all of whose units are off opens no gate above it;
-that has the chance 2^-C, at C channels.) Hence all of these have exact means, with gamma = head
-variance x fan-in x q, M outputs, B samples, S sites, c_0 q the mean square of sigma(input):
+E[w w' g] = E[w w'] / 2, which is 0 between different taps. (Units that see nothing but 0 open no gate. Of C channels
+all are off with the chance 2^-C, and given inputs may have such patches: both are refused.) Hence all of these have
+exact means, with gamma = head variance x fan-in x q, M outputs, B samples, S sites, c_0 q the mean square of
+sigma(input):
 
     pre-activation energy  mean z_l^2                              c_0
-    output energy          mean z_out^2                            gamma c_0 / q . q = gamma c_0
+    output energy          mean z_out^2                            gamma c_0
     label error energy     |dL_y/dz_l|^2                           gamma / (M B S)
     label gradient energy  |dL_y/dW_l|^2 = <dL_y/dz_l, its move>   gamma / (M B S) . q fan_in c_0
 
@@ -29,17 +30,21 @@ import numpy as np
 from meanfield.common.arrays import Array
 from meanfield.common.control_variates import adjusted
 from meanfield.nets.families.layered import Sequential
+from meanfield.nets.lattice import neighbours
 from meanfield.simulation.passes import Forward, Place
 from meanfield.simulation.weights.moves import GradientMoves
+
+# So many units are never all off: the chance is 2^-20.
+FEWEST = 20
 
 # As pieces of a run name them, each (D, L) or, of the outputs, (D, 1).
 CONTROLS = ("pre_activation_energy", "output_energy", "label_error_energy", "label_gradient_energy")
 
 
-def controls_refusal(net: Any) -> str:
-    """Why the means are not known of this net; empty where they are."""
+def controls_refusal(net: Any, inputs: Array | None = None) -> str:
+    """Why the means are not known of this net with these inputs; empty where they are."""
     if not isinstance(net, Sequential) or net.has_skips or net.is_tied:
-        return f"they are known of plain nets, and this is a {type(net).__name__} with skips or attention"
+        return f"they are known of plain nets, and this {type(net).__name__} is none"
     if not net.reduces_to_top:
         return (
             "they are known where no edge loses signal, gates are homogeneous and weights follow the fan-in rule; "
@@ -47,7 +52,23 @@ def controls_refusal(net: Any) -> str:
         )
     if net.is_pooled and net.sites > 1:
         return "a pooled readout sends one error to all sites, whose gates are correlated"
+    if net.activation != "linear" and _may_see_nothing(net, inputs):
+        return (
+            f"ReLU units may see nothing but 0, where layers or the patches of drawn inputs have fewer than {FEWEST} "
+            "channels, or patches of given inputs are 0 after the activation"
+        )
     return ""
+
+
+def _may_see_nothing(net: Sequential, inputs: Array | None) -> bool:
+    """Whether features may all be 0 in some patch, by more than a chance of 2^-FEWEST."""
+    first, *hidden = net.channels_by_layer
+    if min(hidden) < FEWEST:
+        return True
+    if inputs is None:
+        return net.input_law != "normalised" and first * net.taps < FEWEST
+    energies = np.square(net.sigma.function(inputs)).sum(axis=1).reshape(len(inputs), -1)
+    return not energies[:, neighbours(net.grid, net.kernel, net.padding)].sum(axis=1).all()
 
 
 class RecordedMoves(GradientMoves):

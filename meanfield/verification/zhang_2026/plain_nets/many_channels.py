@@ -11,6 +11,7 @@ It leaves some (b/C)^2, below a thousandth where b/C is a few hundredths. Where 
 gates), all of the correction is taken for b/C, and f (b/C)^2 is granted for what may be left.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import Estimate
+from meanfield.common.validation import PremiseWarning
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict
@@ -45,10 +47,14 @@ def best(dataset: xr.Dataset, name: str) -> str:
     return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
 
 
-def channel_factor(net: Sequential, inputs: Array | None = None) -> Array | None:
-    """Label term and overlap energy at C channels over their leading order, by layer; None where theory lacks it."""
-    pooled = net.is_pooled and net.sites > 1
-    return None if pooled or inputs is not None or finite_channel_refusal(net) else finite_channel_factor(net)
+def channel_factor(net: Sequential, inputs: Array | None = None, name: str = "label_term") -> Array | None:
+    """A term at C channels over its leading order, by layer, where all points are alike and theory has it; else None.
+
+    With edges or given inputs every pair of points is followed by itself, which takes longer than a second run.
+    """
+    if inputs is not None or not net.covers_evenly or finite_channel_refusal(net, quantity=name):
+        return None
+    return finite_channel_factor(net, quantity=name)
 
 
 def one_site_ratios(net: Sequential) -> dict[str, Array]:
@@ -57,15 +63,18 @@ def one_site_ratios(net: Sequential) -> dict[str, Array]:
         return {}
     shared = {name: getattr(net, name) for name in ("depth", "activation", "outputs", "head")}
     site = MLP(width=_channels(net), **shared)
-    exact, leading = (predict(site, level=level) for level in ("exact", "mean_field"))
+    with warnings.catch_warnings():
+        # Of what this function corrects.
+        warnings.simplefilter("ignore", PremiseWarning)
+        exact, leading = (predict(site, level=level) for level in ("exact", "mean_field"))
     names = (*EXTRAPOLATED, "output_term")
     return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
 
 
 def _ratios(net: Sequential, inputs: Array | None) -> dict[str, Array]:
     """Terms at C channels over their leading order, as far as theory has them, else those of one site."""
-    factor = channel_factor(net, inputs)
-    return one_site_ratios(net) | ({} if factor is None else dict.fromkeys(EXTRAPOLATED, factor))
+    factors = {name: channel_factor(net, inputs, name) for name in EXTRAPOLATED}
+    return one_site_ratios(net) | {name: factor for name, factor in factors.items() if factor is not None}
 
 
 def at_finite_channels(net: Sequential, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
@@ -140,7 +149,7 @@ def _columns(name: str, limit: Estimate) -> dict[str, Any]:
 
 
 def _scale(name: str, limit: Estimate) -> dict[str, Any]:
-    """The scale that the term's mean over layers sets: (mean)^(-1/2), its error to first order; NaN of a negative mean."""
+    """The scale that the term's mean over layers sets: (mean)^(-1/2), with its error; NaN of a negative mean."""
     mean, stderr = limit.mean.mean(), limit.covariance.mean() ** 0.5
     mean = mean if mean > 0 else np.nan
     columns = {name: mean**-0.5, f"{name}_stderr": 0.5 * mean**-1.5 * stderr}
