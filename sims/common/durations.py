@@ -45,6 +45,7 @@ COMPILING: dict[str, str] = {
     "overlap_recursion": "3 s",
     "residual_depth": "40 s",
     "residual_overlap": "3 s",
+    "transformer_depth": "25 s",
 }
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
