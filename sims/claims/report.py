@@ -77,8 +77,8 @@ def markdown(results: Sequence[Result], title: str) -> str:
 
 
 def _entry(result: Result) -> str:
-    head = f"{result.claim.id:4}{result.verdict:14}"
-    lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 18)]
+    head = f"{result.claim.id:6}{result.verdict:14}"
+    lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
     for finding in result.findings:
         words = f"{finding.claim}; rival: {finding.rival}; {finding.evidence}"
         lines.append(folded(words, f"      {finding.verdict:14}", 20))

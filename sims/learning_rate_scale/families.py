@@ -63,11 +63,11 @@ def transformers(depth: int, width: int, outputs: int) -> dict[str, Transformer]
     return {f"transformer {norm}": Transformer(norm=norm, **shared) for norm in ("pre", "post")}
 
 
-def shown(depth: int, width: int, outputs: int) -> tuple[dict[str, Any], dict[str, TiedLoop]]:
-    """Nets and loops of the report."""
+def shown(depth: int, width: int, outputs: int) -> dict[str, dict[str, Any]]:
+    """Nets, loops and Transformers of the report."""
     blocks = residual(depth, width, outputs)
     nets = plain(depth, width, outputs) | {name: blocks[name] for name in SHOWN_RESIDUAL}
-    return nets, loops(depth, width)
+    return {"nets": nets, "loops": loops(depth, width), "transformers": transformers(depth, width, outputs)}
 
 
 def served(width: int, outputs: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.common import MOST_LAYERS, require_count
-from meanfield.nets import MLP, TiedLoop
+from meanfield.nets import MLP, TiedLoop, Transformer
 from meanfield.theory import energies_by_depth, learning_rate_exponent, scales_at
 from meanfield.verification import COMMON_SWEEP, local_slopes, measured_slopes, printed_exponents
 from sims.common.datasets import over
@@ -36,25 +36,30 @@ def depth_grid(deepest: int) -> list[int]:
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
-    """The nets and the loops at the greatest depth."""
+    """The nets, the loops and the Transformers at the greatest depth."""
     for name, value in (("--from", options.start), ("--to", options.end)):
         if value is not None:
             raise ValueError(f"{name} is {value}, but there is no rate to carry; give one with --transfer")
     require_count("--depth", options.depth, minimum=2, maximum=MOST_LAYERS, why="a slope needs two depths")
-    nets, loops = shown(options.depth, options.width, options.outputs)
-    return {"nets": nets, "loops": loops}
+    return shown(options.depth, options.width, options.outputs)
 
 
 def measure(
-    options: argparse.Namespace, results: Results, nets: dict[str, Any], loops: dict[str, TiedLoop]
+    options: argparse.Namespace,
+    results: Results,
+    nets: dict[str, Any],
+    loops: dict[str, TiedLoop],
+    transformers: dict[str, Transformer],
 ) -> xr.Dataset:
-    """Mean-field scales by family and depth, and those of loops; the exact scale of the whole update for "mlp"."""
+    """Mean-field scales by depth of families, loops and Transformers; the exact scale of the whole update for "mlp"."""
     depths = depth_grid(options.depth)
     papers = list(dict.fromkeys(paper for net in (*nets.values(), *loops.values()) for paper in printed_exponents(net)))
     families = _by_depth("family", "label_learning_rate_scale", nets, depths, papers)
     streams = _by_depth("loop", "stream_learning_rate_scale", loops, depths, papers)
-    dataset = xr.merge([families, streams, _exact_scale(nets["mlp"])], combine_attrs="drop")
-    specs = {"architectures": nets, "loops": loops}
+    rows = [{"transformer_learning_rate_scale": scales_at(net, depths)} for net in transformers.values()]
+    blocks = over({"transformer": list(transformers)}, rows, "depth")
+    dataset = xr.merge([families, streams, blocks, _exact_scale(nets["mlp"])], combine_attrs="drop")
+    specs = {"architectures": nets, "loops": loops, "transformers": transformers}
     described = {name: json.dumps([net.describe() for net in those.values()]) for name, those in specs.items()}
     return dataset.assign_attrs(described)
 

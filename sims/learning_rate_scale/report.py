@@ -40,6 +40,7 @@ QUESTION = "Is eta*(L) of plain nets the power law L^(-3/2) at the depths of com
 PLAIN_TITLE = "eta*(L) / eta*(1) of the label term (local slope), mean field; last: exact, output term included"
 RESIDUAL_TITLE = "The same of residual nets by the number of blocks, without plain layers, ReLU"
 OWN_LAWS = "The same of residual nets and loops, by the law of each, L^x with x behind its name"
+TRANSFORMER_TITLE = "The same of Transformers by the number of blocks (2 depth units each), 16 white tokens"
 LOOP_TITLE = "Loops: eta(L) / eta(1) that keeps |dh_L| under one update fixed (local slope), mean field"
 
 NOTE = (
@@ -63,6 +64,7 @@ def text(dataset: xr.Dataset) -> str:
     parts = [
         _scale_table(dataset, plain, PLAIN_TITLE, exact=True),
         _scale_table(dataset, residual, RESIDUAL_TITLE, unit="blocks"),
+        _scale_table(dataset, list(map(str, dataset["transformer"].values)), TRANSFORMER_TITLE, unit="blocks"),
         _scale_table(dataset, loops, LOOP_TITLE, unit="steps"),
         LOOP_NOTE,
         *reached,

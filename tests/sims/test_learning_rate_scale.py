@@ -153,6 +153,11 @@ def test_depths_are_dense_where_nets_are_trained_and_steps_are_small(deepest):
         ("looped", ["power law L^(0) 0.003", "one update of isotropic signs"]),
         ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2) (Wang et al. 2026) 0.0015"]),
         ("deep linear", ["power law L^(+1/2) 0.006"]),
+        ("transformer", ["finite_depth mean field at finite depth 0.0007003", "no power of common depths", "norm pre"]),
+        (
+            "transformer post",
+            ["finite_depth mean field at finite depth 0.0003153", "L^(-3/2) (Zhang et al. 2026) 0.000375"],
+        ),
     ],
 )
 def test_transfer_of_residual_nets_and_loops(capsys, family, words):

@@ -155,9 +155,11 @@ def fitted_law(scales: xr.Dataset, name: str, depths: ArrayLike) -> PowerLaw:
 
 
 def scale_of(scales: xr.Dataset, name: str) -> xr.DataArray:
-    """Scale by depth: of a family's label term, or of a loop's stream."""
+    """Scale by depth: of a family's or a Transformer's label term, or of a loop's stream."""
     if name in scales["family"].values:
         return scales["label_learning_rate_scale"].sel(family=name)
+    if name in scales["transformer"].values:
+        return scales["transformer_learning_rate_scale"].sel(transformer=name)
     return scales["stream_learning_rate_scale"].sel(loop=name)
 
 
