@@ -37,6 +37,8 @@ FIRST_DRAWS = 512
 LOG_ERROR = 0.02
 MOST_DRAWS = 8192
 SEED = 0
+# Of deeper nets the covariance between layers, from which errors come, would not fit into memory.
+DEEPEST_DRAWN = 10_000
 
 
 class Rule(ABC):
@@ -176,6 +178,8 @@ class Typical(Rule):
                     f"without skip connections and with one input; this is a {family(net)} of {net.activation!r}: "
                     "simulate(net, ...) has learning_rate_scale_quantile for any net"
                 )
+            if net.depth > DEEPEST_DRAWN:
+                return f"typical nets are drawn up to {DEEPEST_DRAWN:,} layers; this {family(net)} has {net.depth:,}"
         return ""
 
     def log_ratio(self, start: Net, end: Net) -> float:

@@ -77,7 +77,9 @@ def outputs_negligible(runs):
     exact, drawn = runs["mlp_depth"], runs["cnn_overlap"]
     falling = 0 * exact["log_output_over_label"] - np.log(exact["share_depth"])
     deepest = drawn.isel(depth=-1)
-    grown = _put(drawn, "adjusted_output_term", 0.01 * deepest["layer"] ** 2, depth=deepest["depth"].item())
+    grown = drawn
+    for name in ("output_term", "adjusted_output_term"):
+        grown = _put(grown, name, 0.01 * deepest["layer"] ** 2, depth=deepest["depth"].item())
     grown = grown.drop_vars(["output_term_finite_channels", "label_term_finite_channels"])
     return {
         "mlp_depth": exact.assign(log_output_over_label=falling, scale_slope=0 * exact["scale_slope"] - 1.5),

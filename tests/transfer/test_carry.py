@@ -283,6 +283,8 @@ def test_nets_that_a_rule_does_not_serve_are_refused():
         mf.transfer_learning_rate(0.1, *conv, rule="exact")
     with pytest.raises(ValueError, match=r"typical nets are drawn by the Gram process.*this is a ConvNet"):
         mf.transfer_learning_rate(0.1, *conv, rule="typical")
+    with pytest.raises(ValueError, match="typical nets are drawn up to 10,000 layers; this MLP has 10,001"):
+        mf.transfer_learning_rate(0.1, *mlps(1, 10_001), rule="typical")
     with pytest.raises(ValueError, match=r"no rule knows these nets.*rule 'power_law' does"):
         mf.transfer_learning_rate(0.1, *[mf.ResidualConvNet(depth=d, channels=8) for d in (2, 4)])
     with pytest.raises(TypeError, match="a net is 'int'; give two specs"):

@@ -26,7 +26,7 @@ from meanfield.simulation.arrays.groups import (
 from meanfield.simulation.arrays.resolve import device_described
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.estimates.controls import adjusted_terms, controls_refusal
+from meanfield.simulation.measures.estimates.controls import CONTROLS, adjusted_terms, controls_refusal
 from meanfield.simulation.measures.estimates.energy_estimates import energy_estimates
 from meanfield.simulation.measures.update_energy import Conditions
 from meanfield.simulation.weights.gram_process import require_gram_process
@@ -138,7 +138,8 @@ class Energies(Conditions, Measure):
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
         }
-        estimates = energy_estimates(values, self._adjusted(net, values))
+        terms = {name: value for name, value in values.items() if name not in CONTROLS}
+        estimates = energy_estimates(terms, self._adjusted(net, values))
         return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
 
     def _adjusted(self, net: Net, values: Pieces) -> Pieces:

@@ -5,18 +5,17 @@ import numpy as np
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
 from meanfield.quantities.registry import SHARES
-from meanfield.simulation.measures.estimates.controls import CONTROLS
 
 
 def energy_estimates(
     values: dict[str, Array], adjusted: dict[str, Array] | None = None
 ) -> dict[str, Estimate | Means | DrawStatistic]:
-    """Means and errors of the measured terms and of what follows from them draw by draw; controls are left out.
+    """Means and errors of the measured terms and of what follows from them draw by draw.
 
     ``adjusted`` holds terms by the same names, of the same mean (`controls.adjusted_terms`), or nothing.
     """
     profiles = {name: value for name, value in values.items() if value.ndim > 2}
-    by_layer = {name: value for name, value in values.items() if name not in (*profiles, *CONTROLS)}
+    by_layer = {name: value for name, value in values.items() if name not in profiles}
     by_layer["update_energy"] = values["label_term"] + values["output_term"]
     if profiles:
         profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
