@@ -68,7 +68,8 @@ def stable_rate(
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, an unknown loss or level, a level together with
             weights, a net that the level does not serve, cross-entropy of a single output.
-        MemoryError: more than the machine has. OverflowError: a curvature outside the range of floats.
+        MemoryError: more than the machine has.
+        OverflowError: a curvature outside the range of floats.
 
     Source: docs/theory.md section 21.
     """

@@ -37,7 +37,8 @@ def mean_field_curvatures(net: Net, inputs: ArrayLike, loss: str) -> Array:
 
     Raises:
         NoTransport (a ValueError): nets whose covariance and tangent kernel do not close.
-        ValueError: inputs of another shape. MemoryError: more pairs of samples and sites than there is room for.
+        ValueError: inputs of another shape.
+        MemoryError: more pairs of samples and sites than there is room for.
 
     Source: docs/theory.md section 21.
     """
