@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, kron
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from meanfield.common.arrays import Array
+from meanfield.common.quasi_random import even_normals
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours
@@ -214,8 +213,8 @@ class _RowAverages:
     def __init__(self, net: Sequential, pairs: Pairs, covariance: Array, channels: int) -> None:
         points = pairs.count
         values, vectors = np.linalg.eigh(covariance.reshape(points, points))
-        uniform = qmc.Sobol(points, rng=0).random_base2(LOG_SAMPLES)
-        z = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        normals = even_normals(points).random(2**LOG_SAMPLES)
+        z = normals @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
         gates, features = net.sigma.gate(z), net.sigma.function(z)
         on, products, gated = (
             (a[:, pairs.first] * b[:, pairs.second])

@@ -36,7 +36,7 @@ def mean_field_curvatures(net: Net, inputs: ArrayLike, loss: str) -> Array:
     One number under squared loss, for which the outputs do not matter.
 
     Raises:
-        NoTransport (a ValueError): nets whose covariance and tangent kernel do not close.
+        NoTransport: nets whose covariance and tangent kernel do not close; a ValueError.
         ValueError: inputs of another shape.
         MemoryError: more pairs of samples and sites than there is room for.
 

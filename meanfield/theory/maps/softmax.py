@@ -18,15 +18,14 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.special import softmax
-from scipy.stats import qmc
 
 from meanfield.common.arrays import Array
+from meanfield.common.quasi_random import even_normals
 from meanfield.nets.maps import Attention
 from meanfield.theory.maps.base import Kind, Kinds, NoTransport
 
 # Points of the average, those that are made at once, and the most dimensions that the sequence has.
 POINTS, TOGETHER, MOST_DIMENSIONS = 2048, 256, 21201
-SEED = 0
 
 
 def through_softmax(attention: Attention, queries: Kind, keys: Kind, values: Kinds) -> Kinds:
@@ -80,7 +79,7 @@ def _shares(attention: Attention, queries: Array, keys: Array, shape: tuple[int,
     samples, sites = shape[:2]
     allowed = np.kron(np.eye(samples), np.tri(sites) if attention.causal else np.ones((sites, sites))) > 0
     roots = [_root(covariance) for covariance in (queries, keys)]
-    normals = qmc.MultivariateNormalQMC(np.zeros(allowed.size), rng=SEED)
+    normals = even_normals(allowed.size)
     for _ in range(POINTS // TOGETHER):
         drawn = normals.random(TOGETHER).reshape(TOGETHER, *allowed.shape)
         yield softmax(np.where(allowed, roots[0] @ drawn @ roots[1].T, -np.inf), axis=2)

@@ -22,16 +22,15 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import softmax
-from scipy.stats import qmc
 
 from meanfield.common.arrays import Array
+from meanfield.common.quasi_random import even_normals
 from meanfield.theory.transformers.patterns import PATTERNS
 from meanfield.theory.transformers.series import tabulated
 
 DEGREE = 12
 # Points of the average, a power of 2, and the numbers that all of them hold.
 LEAST_POINTS, MOST_POINTS, NUMBERS = 2**10, 2**13, 2**21
-SEED = 0
 # Of the sequence of points, which has 21201 dimensions, five for every token.
 MOST_TOKENS = 4240
 
@@ -52,7 +51,7 @@ def uniform_averages(tokens: int) -> Array:
 def softmax_averages(tokens: int, logit_variance: float) -> Array:
     """The table of logits of this variance s^2 (of tokens of variance 1), by scrambled Sobol points: (terms, ROWS)."""
     points = int(np.clip(2 ** int(np.log2(NUMBERS / (5 * tokens))), LEAST_POINTS, MOST_POINTS))
-    normals = qmc.MultivariateNormalQMC(np.zeros(5 * tokens), rng=SEED).random(points)
+    normals = even_normals(5 * tokens).random(points)
     shared, *own = np.moveaxis(normals.reshape(points, 5, tokens), 1, 0)
 
     def at(angle: float) -> Array:
