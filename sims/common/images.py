@@ -21,6 +21,14 @@ ROUNDING = 1e-9
 SMALLEST = 1e-100
 
 
+class GridUnfilled(ValueError):
+    """Images from which no array of the grid's size can be taken; ``held`` says what they are."""
+
+    def __init__(self, held: str, lacking: str) -> None:
+        super().__init__(held + lacking)
+        self.held = held
+
+
 def photo_crops(grid: tuple[int, ...], channels: int, samples: int, seed: int) -> Array:
     """Random crops of the sample photograph at the grid's size, standardised: (samples, channels, *grid).
 
@@ -31,7 +39,8 @@ def photo_crops(grid: tuple[int, ...], channels: int, samples: int, seed: int) -
     window = grid if len(grid) == 2 else (1, *grid)
     limits = pixels.shape[1:]
     if any(size > limit for size, limit in zip(window, limits, strict=True)):
-        raise ValueError(f"the photograph has {limits[0]} x {limits[1]} pixels; grid {grid} does not fit in it")
+        held = f"the photograph has {limits[0]} x {limits[1]} pixels"
+        raise GridUnfilled(held, f"; grid {grid} does not fit in it")
     generator = stream(seed, "photo crops", 0)
     crops: list[Array] = []
     for _ in range(ATTEMPTS_PER_CROP * samples):
@@ -70,13 +79,20 @@ def image_tokens(source: str, net: Transformer, patch: int, seed: int) -> Array:
 
     Of random crops of the photograph (``source`` "photo", in colour) or of the images of a file, which have the net's
     number of samples. An image has r rows of T / r patches, r the largest divisor of T that is not above its root.
+
+    Raises:
+        ValueError: images of another size, by the options --tokens and --patch that ask for it.
     """
     rows = max(row for row in range(1, isqrt(net.tokens) + 1) if net.tokens % row == 0)
     grid = (rows * patch, net.tokens // rows * patch)
-    if source == "photo":
-        images = photo_crops(grid, 3, net.inputs, seed)
-    else:
-        images = images_from_file(source, grid, net.inputs, None)
+    try:
+        photo = source == "photo"
+        images = photo_crops(grid, 3, net.inputs, seed) if photo else images_from_file(source, grid, net.inputs, None)
+    except GridUnfilled as error:
+        raise ValueError(
+            f"--tokens {net.tokens} and --patch {patch} need images of {grid[0]} x {grid[1]} pixels, but {error.held}; "
+            "change these options, or give such images"
+        ) from error
     return patch_tokens(images, patch=patch, width=net.width, seed=seed)
 
 
@@ -185,7 +201,8 @@ def _channels_first(values: Array, grid: tuple[int, ...], name: str) -> Array:
         return np.moveaxis(values, -1, extra - 1).reshape(
             (1,) * (2 - extra) + values.shape[: extra - 1] + values.shape[-1:] + grid
         )
-    raise ValueError(
-        f"{name} has shape {values.shape}, which does not match the grid {grid}; give {grid}, (channels, *grid) or "
-        "(samples, channels, *grid), channels first or last, or change the grid"
+    layouts = f"{grid}, (channels, *grid) or (samples, channels, *grid), channels first or last"
+    raise GridUnfilled(
+        f"{name} has shape {values.shape}",
+        f", which does not match the grid {grid}; give {layouts}, or change the grid",
     )

@@ -39,6 +39,11 @@ class TangentPropagation(Measure):
     whose mean over draws is rho_{l:h} for these directions; Zhang et al. 2026 assumes one rho for all. A direction that
     is white over tokens and channels has the mean of both, the shared one with weight 1/T for T tokens.
 
+    Eq. 42 is about the tangents of weights at layer h or below. They lie between both directions: a weight E_ij of an
+    embedding (h = 0) moves channel i of token t by its input x_j(t), a profile over tokens that is partly shared and
+    partly sums to zero, so that where the two rho differ, tangents of weights have no common rho either. At layers
+    where tokens are alike the tangents of weights are nearly all shared.
+
     For nets of at least two tokens, or sites, whose units skip from the value right below them, if at all.
 
     Args:
