@@ -94,8 +94,8 @@ def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
 
 @JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
 def judge_theory(dataset: xr.Dataset, norm: str) -> Contest:
-    """{norm}-norm: drawn eta* falls as the mean field says over L = {depths}; rival: as it says of {other}-norm;
-    measured: slopes of the label term's scale."""
+    """{norm}-norm: drawn eta* of the label term falls as the mean field says over L = {depths}; rival: as it says of
+    {other}-norm; measured: slopes of the label term's scale."""
     nets = _nets(dataset, norm)
     slope, stderr, slack = _drawn(nets)
     own, other = (_predicted(dataset, which) for which in (norm, OTHER[norm]))
