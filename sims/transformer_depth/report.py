@@ -92,10 +92,8 @@ def _local_table(dataset: xr.Dataset) -> str:
         slopes = [*post, PAPERS_EXPONENT, *pre, claims.pre_norm_slope(depth)]
         lines.append([str(depth), *(f"{value:.3f}" for value in slopes)])
     header = ["L", *([f"{norm}: {attentions[0]}", *attentions[1:], "law"] for norm in NORMS)]
-    laws = "post L^(-3/2), pre L^(-1/2) (ln L)^(-3/2)"
-    return table(
-        header, lines, f"Local slopes of the label term's eta*, mean field, L/2 to L, scaling none; laws: {laws}"
-    )
+    laws = "scaling none; laws: post L^(-3/2), pre L^(-1/2) (ln L)^(-3/2)"
+    return table(header, lines, f"Local slopes of the label term's eta*, in the mean field, from L/2 to L, {laws}")
 
 
 def _layer_table(dataset: xr.Dataset) -> str:
