@@ -67,7 +67,7 @@ class FiniteDepth(Rule):
             if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
                 return why
             if isinstance(net, TokenStream) and (why := token_stream_refusal(net)):
-                return f"the label term of a {family(net)} has a mean field for white tokens, and {why}"
+                return f"the label term of a {family(net)} has a mean field for white tokens, but here {why}"
         differences = differing(start, end, SIZES)
         if "inputs" in differences:
             return (

@@ -30,6 +30,14 @@ def test_one_embedding_serves_all_patches_and_its_seed_fixes_it():
     np.testing.assert_allclose(np.square(tokens).mean(axis=(1, 2)), 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200])
+def test_the_scale_of_pixels_drops_out(scale):
+    images = IMAGES * np.array([scale, 1.0]).reshape(2, 1, 1, 1)
+    np.testing.assert_allclose(
+        mf.patch_tokens(images, patch=2, width=5), mf.patch_tokens(IMAGES, patch=2, width=5), rtol=1e-10
+    )
+
+
 @pytest.mark.parametrize(
     ("images", "options", "error", "message"),
     [
@@ -44,6 +52,8 @@ def test_one_embedding_serves_all_patches_and_its_seed_fixes_it():
         (IMAGES * np.nan, {}, ValueError, "NaN or infinite"),
         (IMAGES * [[[[1.0]]], [[[0.0]]]], {}, ValueError, "image 2 is 0 everywhere"),
         (IMAGES + 1j, {}, TypeError, "give real numbers"),
+        (IMAGES, {"seed": -1}, ValueError, "seed is -1; it must be at least 0"),
+        (IMAGES, {"seed": 0.5}, TypeError, "seed is 0.5; it must be a whole number"),
     ],
 )
 def test_what_cannot_be_cut_is_refused(images, options, error, message):

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from figures import transformer_depth as figure
+from meanfield.execution import Workers
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.transformers import depth_exponents as claims
 from meanfield.verification.zhang_2026.transformers import tangent_propagation as tangents
+from sims.transformer_depth import measure
 from sims.transformer_depth.__main__ import COMMAND as simulation
 from tests.sims.claim_controls import tangents_as_assumed
 from tests.sims.commands import assert_refused, finished_run
@@ -54,6 +56,41 @@ def test_tangents_as_assumed_are_confirmed(finished):
     judged = (tangents.judge_post_bounded, tangents.judge_pre_bounded, tangents.judge_one_for_all)
     for judge in (*judged, tangents.judge_fluctuations):
         assert judge(made).verdict is Verdict.CONFIRMED
+
+
+def _made(dataset, **changed):
+    """Of many draws, with these values of rho and its like in place of those as assumed, to 0.3 %."""
+    made = tangents_as_assumed({"transformer_depth": dataset})["transformer_depth"].assign_attrs(draws=1000)
+    names = {f"tangent_propagation{key}_by_width": value for key, value in changed.items()}
+    values = {name: (value + 0 * made[name]).transpose(*made[name].dims) for name, value in names.items()}
+    return made.assign(values | {f"{name}_stderr": ERROR * value for name, value in values.items()})
+
+
+def test_tangents_that_grow_are_refuted(finished):
+    """rho = l has slope 1; and l^0.5 is no bounded rho where half the width changes its slope by 0.05."""
+    layer, width = finished["wide_layer"], finished["width"]
+    for judge in (tangents.judge_post_bounded, tangents.judge_pre_bounded):
+        finding = judge(_made(finished, **{"": layer}))
+        assert finding.verdict is Verdict.REFUTED
+        assert "slope 1.000 (inverse), 1.000 (inverse_sqrt)" in finding.evidence
+        narrowed = layer ** (0.5 + 0.05 * (width < width.max()))
+        assert judge(_made(finished, **{"": narrowed})).verdict is Verdict.REFUTED
+
+
+def test_fluctuations_that_vanish_more_slowly_are_not_confirmed(finished):
+    made = _made(finished, _spread=finished["width"] ** -0.3)
+    assert tangents.judge_fluctuations(made).verdict is not Verdict.CONFIRMED
+
+
+def test_nets_that_are_judged_are_drawn_as_often_as_judges_say():
+    options = simulation.parse(["--preset", "smoke"])
+    options.workers = Workers(1)
+    plan = measure.planned(options)
+    runs = measure._runs(options, *(plan[name] for name in ("nets", "blocks", "inputs")))
+    judged = [*runs["narrow"], *runs["by_width"]]
+    judged += [run for run in runs["streams"] if run.net.scaling == "none" and 2 * run.net.depth <= 64 * claims.WIDE]
+    assert {run.draws for run in judged} == {claims.MORE * options.draws}
+    assert claims.MORE > 1
 
 
 def test_slopes_of_theory_tend_to_both_laws(finished):

@@ -153,8 +153,8 @@ def test_transformers_carry_what_draws_show(norm, other):
 @pytest.mark.parametrize(
     ("nets", "rule", "message"),
     [
-        (streams(2, 4, causal=True), "auto", "no rule knows these nets .* white tokens, and under a causal mask"),
-        (streams(2, 4, tied=True), "finite_depth", "take tied=False"),
+        (streams(2, 4, causal=True), "auto", "no rule knows these nets .* white tokens, but here under a causal mask"),
+        (streams(2, 4, tied=True), "finite_depth", "white tokens, but here blocks share weights .* take tied=False"),
         (streams(2, 4, inputs=2, activation="gelu"), "auto", "or inputs=1"),
         (streams(2, 4), "power_law", "follows no power of its depth .* take rule 'finite_depth'"),
         (streams(2, 4), "exact", "this is a Transformer of 'relu'"),

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import checked_seed, stream
 from meanfield.common.validation import real_array, require_count, require_counts
 
 
@@ -28,7 +28,8 @@ def patch_tokens(images: ArrayLike, *, patch: int | tuple[int, int], width: int,
 
     Raises:
         TypeError, ValueError: images of another shape, or with values that are not finite real numbers, an image that
-            is 0 everywhere, patches that do not divide the image, counts that are not whole or below 1.
+            is 0 everywhere, patches that do not divide the image, counts that are not whole or below 1, a seed that
+            is no whole number or negative.
 
     Source: Zhang et al. 2026, section 4 (the embedding of ViT, without positions).
     """
@@ -40,8 +41,9 @@ def patch_tokens(images: ArrayLike, *, patch: int | tuple[int, int], width: int,
     if (blank := ~pixels.any(axis=(1, 2, 3))).any():
         raise ValueError(f"image {blank.argmax() + 1} is 0 everywhere, and gives no direction: leave it out")
     channels = require_count("width", width, why="channels of a token")
-    patches = _patches(pixels, _sides(patch, pixels.shape[2:]))
-    embedding = stream(seed, "patch embedding", 0).standard_normal((channels, patches.shape[1]))
+    largest = np.abs(pixels).max(axis=(1, 2, 3), keepdims=True)
+    patches = _patches(pixels / largest, _sides(patch, pixels.shape[2:]))
+    embedding = stream(checked_seed(seed), "patch embedding", 0).standard_normal((channels, patches.shape[1]))
     tokens = embedding @ patches
     return np.asarray(tokens / np.sqrt(np.square(tokens).mean(axis=(1, 2), keepdims=True)))
 

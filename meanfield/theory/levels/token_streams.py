@@ -11,7 +11,12 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.levels.base import Level, Options, log_mean, with_logarithms
-from meanfield.theory.transformers.mean_field import given_statistics, refusal, stream_moments
+from meanfield.theory.transformers.mean_field import (
+    given_statistics,
+    refusal,
+    refusal_of_all_roads,
+    stream_moments,
+)
 
 PLAIN_ALONE = (
     "batch, loss, pairs, spread, correlations and by_site are for nets of layers or loops; this is a {kind}: leave "
@@ -41,6 +46,8 @@ class TokenStreamMeanFieldLevel(Level):
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
         why = refusal(net) if options.inputs is None else "inputs are given, and their tokens are not exchangeable"
+        if never := refusal_of_all_roads(net):
+            raise ValueError(never)
         if why:
             variance, correlation = given_statistics(net, options.inputs)
             return self.dataset(net, options, _of_tokens(net, variance, correlation), {"left_out": why})

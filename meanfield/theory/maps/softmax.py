@@ -37,12 +37,7 @@ def through_softmax(attention: Attention, queries: Kind, keys: Kind, values: Kin
         )
     shape = queries.covariance.shape
     points = shape[0] * shape[1]
-    if points**2 > MOST_DIMENSIONS:
-        most = int(np.sqrt(MOST_DIMENSIONS))
-        raise NoTransport(
-            f"logits of {points} sites (samples included) are averaged over by quasi-Monte Carlo, which has "
-            f"room for {most}; take fewer sites or samples, or scale 'inverse', which is closed"
-        )
+    require_room(points)
     flat = {
         name: getattr(kind, which).reshape(points, points)
         for name, kind, which in (
@@ -53,6 +48,16 @@ def through_softmax(attention: Attention, queries: Kind, keys: Kind, values: Kin
         )
     }
     return tuple(_averaged(attention, kind, flat, shape) for kind in values)
+
+
+def require_room(points: int) -> None:
+    """Raise NoTransport if random logits of so many sites, samples included, have no averages."""
+    if points**2 > MOST_DIMENSIONS:
+        most = int(np.sqrt(MOST_DIMENSIONS))
+        raise NoTransport(
+            f"logits of {points} sites (samples included) are averaged over by quasi-Monte Carlo, which has "
+            f"room for {most}; take fewer sites or samples, or scale 'inverse', which is closed"
+        )
 
 
 def _averaged(attention: Attention, values: Kind, flat: dict[str, Array], shape: tuple[int, ...]) -> Kind:

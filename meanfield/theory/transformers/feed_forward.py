@@ -65,8 +65,7 @@ def _relu(variance: float, angle: Array) -> Array:
     by_blocks = {1: np.full_like(angle, 0.5), 2: both, 3: triple, 4: _four_positive(angle)}
     fresh = [by_blocks[len(set(pattern))] for pattern in PATTERNS]
     half = np.sin(angle / 2)
-    # (sin - angle cos) / (1 - cos), which tends to 2/3 of the angle.
-    turned = np.divide(np.sin(angle) - angle * np.cos(angle), 2 * half**2, out=2 / 3 * angle, where=angle > 1e-4)
+    turned = np.divide(np.sin(angle) - angle * np.cos(angle), 2 * half**2, out=np.zeros_like(angle), where=angle > 0)
     contraction = 0.5 * variance * (1 - turned / np.pi)
     start = np.full((2, len(angle)), [[0.5 * variance], [0.5]])
     return np.concatenate([start, [contraction, both, *fresh]])

@@ -16,6 +16,7 @@ from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwis
 from meanfield.nets.units import Unit
 from meanfield.theory.kernels.sample_scan import between_samples
 from meanfield.theory.kernels.token_scan import labels_down, scan
+from meanfield.theory.maps.softmax import require_room
 from meanfield.theory.maps.value_kernels import value_kernels
 from meanfield.theory.transformers.feed_forward import hidden_averages
 from meanfield.theory.transformers.patterns import averages_over_two
@@ -37,27 +38,38 @@ class StreamMoments:
 
 def refusal(net: TokenStream) -> str:
     """Why the recursion does not serve a net, in one sentence; empty if it does."""
-    attention = next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
-    if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks tell; a list of all of them takes minutes to make
-        return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
+    if why := refusal_of_all_roads(net):
+        return why
     if net.inputs > 1 and not _hidden_gates(net):
         return (
             f"the net has {net.inputs} samples, whose hidden units meet at two angles, and averages over four gates at "
             "two angles are known for 'relu' and 'linear'; take one of these, or inputs=1"
         )
-    if attention.causal:
+    if _attention(net).causal:
         return "under a causal mask tokens differ by their place, and the recursion needs tokens that are exchangeable"
+    return ""
+
+
+def refusal_of_all_roads(net: TokenStream) -> str:
+    """Why neither the recursion nor `given_statistics` serves a net; empty if one of them does."""
+    attention = _attention(net)
+    if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks tell; a list of all of them takes minutes to make
+        return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":
         return (
             "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
             "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
         )
-    if attention.scale == "inverse_sqrt" and net.tokens > MOST_TOKENS:
+    if attention.scale == "inverse_sqrt" and not attention.causal and net.tokens > MOST_TOKENS:
         return (
             f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
             "fewer, or attention_scale='inverse'"
         )
     return ""
+
+
+def _attention(net: TokenStream) -> Attention:
+    return next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
 
 
 def stream_moments(net: TokenStream) -> StreamMoments:
@@ -100,8 +112,11 @@ def given_statistics(net: TokenStream, inputs: Array | None) -> tuple[Array, Arr
     """Variance of a token and mean correlation of two of a sample, by layer, from all pairs of tokens.
 
     Raises:
-        ValueError: a map through which covariances do not close, or tied weights.
+        ValueError: a map through which covariances do not close, tied weights, or more tokens than softmax averages
+            are made for.
     """
+    if _attention(net).scale == "inverse_sqrt":
+        require_room(net.inputs * net.tokens)
     values = islice(value_kernels(net, inputs), len(net.units))
     variances, correlations = zip(*(_statistics(value.covariance) for value in values), strict=True)
     return np.array(variances), np.array(correlations)

@@ -18,7 +18,7 @@ Source: docs/theory.md section 19; Hron et al. 2020 for the kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import softmax
@@ -50,17 +50,22 @@ def uniform_averages(tokens: int) -> Array:
 @lru_cache(maxsize=16)
 def softmax_averages(tokens: int, logit_variance: float) -> Array:
     """The table of logits of this variance s^2 (of tokens of variance 1), by scrambled Sobol points: (terms, ROWS)."""
-    points = int(np.clip(2 ** int(np.log2(NUMBERS / (5 * tokens))), LEAST_POINTS, MOST_POINTS))
-    normals = even_normals(5 * tokens).random(points)
-    shared, *own = np.moveaxis(normals.reshape(points, 5, tokens), 1, 0)
-
-    def at(angle: float) -> Array:
-        rho = max(np.cos(angle), 0.0)
-        size = np.sqrt(2 * logit_variance) * np.sin(angle / 2)
-        rows = [np.sqrt(rho) * shared + np.sqrt(1 - rho) * single for single in own]
-        return _averages([softmax(size * row, axis=1) for row in rows])
-
+    at = partial(_averages_at, _normals(tokens), logit_variance)
     return tabulated(lambda angles: np.stack([at(float(angle)) for angle in angles], axis=1), DEGREE)
+
+
+def _normals(tokens: int) -> Array:
+    """(5, points, tokens): what rows share, and four rows of their own."""
+    points = int(np.clip(2 ** int(np.log2(NUMBERS / (5 * tokens))), LEAST_POINTS, MOST_POINTS))
+    return np.moveaxis(even_normals(5 * tokens).random(points).reshape(points, 5, tokens), 1, 0)
+
+
+def _averages_at(normals: Array, logit_variance: float, angle: float) -> Array:
+    """The rows of the table at one angle."""
+    rho, (shared, *own) = max(np.cos(angle), 0.0), normals
+    size = np.sqrt(2 * logit_variance) * np.sin(angle / 2)
+    rows = [np.sqrt(rho) * shared + np.sqrt(1 - rho) * single for single in own]
+    return _averages([softmax(size * row, axis=1) for row in rows])
 
 
 def _averages(rows: Sequence[Array]) -> Array:

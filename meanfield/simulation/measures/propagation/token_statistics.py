@@ -38,7 +38,7 @@ class TokenStatistics(Measure):
     Raises:
         TypeError, ValueError: no net, a net of a single token, inputs of another shape, an unknown kind of weights.
 
-    Source: Zhang et al. 2026, section 3.5; docs/theory.md section 16.
+    Source: Zhang et al. 2026, section 3.5; docs/theory.md section 19.
     """
 
     inputs: Any = None
