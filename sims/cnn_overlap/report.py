@@ -1,13 +1,13 @@
 """The printed report of a depth-growth run: the answers, verdicts, tables by layer and by depth, what to run next."""
 
-import json
 from functools import partial
+from typing import Any
 
 import xarray as xr
 
 from meanfield.nets import ConvNet
 from meanfield.theory import thin_input_warning
-from meanfield.verification import Finding, best
+from meanfield.verification import Finding, Verdict, best
 from meanfield.verification import depth_growth as claims
 from sims.common.cells import against, fitted, heavy_tail_notes, predicted, rows, value
 from sims.common.report import SAYS, described_net, folded, report
@@ -66,19 +66,13 @@ NEXT_NOTE = """What to run next
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report on a dataset of a ladder of depths."""
-    deepest, net = dataset.isel(depth=-1), _net(dataset)
+    deepest, net = dataset.isel(depth=-1), claims.net_of(dataset)
     parts = [_heading(dataset), *_layer_tables(deepest)]
     if net.depth < claims.LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
         return report(QUESTION, shallow, [*parts, _notes(deepest, net)], (), WORDS)
     parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset), NEXT_NOTE]
     return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
-
-
-def _net(dataset: xr.Dataset) -> ConvNet:
-    """The deepest net."""
-    spec = json.loads(dataset.attrs["architecture"])
-    return ConvNet(**{name: value for name, value in spec.items() if name != "family"})
 
 
 def _minima(deepest: xr.Dataset) -> str:
@@ -105,15 +99,22 @@ def _answer(dataset: xr.Dataset) -> str:
 
 
 def _growth(dataset: xr.Dataset, name: str) -> str:
-    deepest = dataset.isel(depth=-1)
+    deepest, finding = dataset.isel(depth=-1), claims.judge_growth(dataset, name)
     limit, finite = (claims.growth_exponent(deepest, of) for of in (f"{name}_limit", best(deepest, name)))
     expected, minima = (claims.exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
     which = "" if name == "label_term" else f" (here {name.replace('_', ' ')})"
+    said = f"No power law, {why}" if (why := claims.no_power_law(dataset)) else _said(finding)
+    if said == SAYS[Verdict.CONFIRMED]:
+        said += f", with the mean field's exponent {expected:.2f} at these layers"
     return (
-        f"{_said(claims.judge_growth(dataset, name))}{which}: exponent {limit.exponent:.2f} +- {limit.stderr:.2f} at "
-        f"infinitely many channels, {finite.exponent:.2f} +- {finite.stderr:.2f} at {_net(dataset).channels}; the mean "
-        f"field has {expected:.2f} over these layers, the papers' sum of minima {minima:.2f}."
+        f"{said}{which}: exponent {_exponent_words(limit)} at infinitely many channels, {_exponent_words(finite)} at "
+        f"{claims.net_of(dataset).channels}; the mean field has {expected:.2f} over these layers, the papers' sum of "
+        f"minima {minima:.2f}."
     )
+
+
+def _exponent_words(law: Any) -> str:
+    return f"{law.exponent:.2f} +- {law.stderr:.2f}" if law.stderr < 1 else "not measured"
 
 
 def _said(finding: Finding) -> str:
