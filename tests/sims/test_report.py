@@ -97,6 +97,7 @@ def test_long_lines_go_on_below():
 def test_words_that_are_not_used_are_not_explained():
     assert not used_words("three is a third of nine", {"half": "a second part"})
     assert set(used_words(DRAWN.evidence, {})) == {"s.e.", "allowance", "band", "rival", "worst"} <= set(STATISTICS)
+    assert set(used_words("too few\n                draws", {})) == {"too few draws"}
 
 
 def test_sources_are_those_of_the_citation():
