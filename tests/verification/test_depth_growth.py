@@ -63,8 +63,13 @@ def test_too_few_draws_are_inconclusive():
     assert set(_verdicts(_ladder(draws=8))) == {Verdict.INCONCLUSIVE}
 
 
-def test_no_allowance_is_granted(ladder):
-    assert not any("allowance" in finding.evidence for finding in depth_growth.findings(ladder))
+def test_no_allowance_is_granted_where_theory_has_the_factor(ladder):
+    """Few input channels are part of it; output terms have one site's ratio, whose size is granted."""
+    for drawn in (ladder, _ladder(draws=60, input_channels=3)):
+        found = depth_growth.findings(drawn)
+        granted = {finding.claim.split(" ")[0] for finding in found if "allowance" in finding.evidence}
+        assert granted <= {"Output", "eta*"}
+        assert not any("at infinitely many" in finding.claim for finding in found if "allowance" in finding.evidence)
 
 
 def _tilted(ladder, factor):
