@@ -1,5 +1,6 @@
 """The printed report of a depth-growth run: the answers, verdicts, tables by layer and by depth, what to run next."""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -58,11 +59,8 @@ POWER_NOTE = (
     "whose prefactor is off by {prefactor:.1%}."
 )
 POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
-NEXT_NOTE = """What to run next
-  --times 4                               all errors become half as large
-  --grid 8 8, --input photo               the same for other nets and inputs
-  --outputs 10                            eta* falls more slowly: slopes are -1.3 to -2
-  python -m sims.cnn_finite_channels      how corrections go with the channels"""
+# What a verdict says of the draws that would decide it.
+NEEDED = re.compile(r"about ([\d,]+) needed")
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -72,8 +70,26 @@ def text(dataset: xr.Dataset) -> str:
     if net.depth < claims.LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
         return report(QUESTION, shallow, [*parts, _notes(deepest, net)], (), WORDS)
-    parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset), NEXT_NOTE]
-    return report(QUESTION, _answer(dataset), parts, claims.findings(dataset), WORDS)
+    parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset)]
+    findings = claims.findings(dataset)
+    return report(QUESTION, _answer(dataset), [*parts, _next(dataset, net, findings)], findings, WORDS)
+
+
+def _next(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> str:
+    """Runs that say more than this one."""
+    needs = [NEEDED.search(finding.evidence) for finding in findings]
+    more = [int(need[1].replace(",", "")) for need in needs if need]
+    draws, gain = 4 * int(dataset.attrs["draws"]), "all errors become half as large"
+    if more:
+        draws, gain = max(more), "enough for all verdicts that lack some"
+    others = ["--grid 8 8"] * (len(net.grid) == 1) + ["--input photo"] * (dataset.attrs["inputs"] != "photo")
+    runs = {
+        f"--draws {draws}": gain,
+        ", ".join(others): "the same for other nets and inputs",
+        f"--outputs {net.outputs // 10}" if net.outputs >= 10 else "": "the output term weighs less in eta*",
+        "python -m sims.cnn_finite_channels": "how corrections go with the channels",
+    }
+    return "\n".join(["What to run next", *(f"  {run:38}  {why}" for run, why in runs.items() if run)])
 
 
 def _minima(deepest: xr.Dataset) -> str:

@@ -200,10 +200,9 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     output, label = (growth_exponent(deepest, best(deepest, name)) for name in terms)
     added = [_added_exponent(deepest, name) for name in terms]
     ratio = np.divide(*(deepest[best(deepest, name)].values[-1] for name in terms))
-    granted = abs(added[0])
-    claim = Deviation(max(output.exponent - added[0] - 2.0, 0.0), output.stderr, granted)
+    claim = Deviation(max(output.exponent - added[0] - 2.0, 0.0), output.stderr, abs(added[0]))
     apart = output.exponent - added[0] - label.exponent + added[1]
-    rival = Deviation(apart, np.hypot(output.stderr, label.stderr), granted)
+    rival = Deviation(apart, np.hypot(output.stderr, label.stderr), abs(added[0]))
     words = f"exponents: output {shown(output)}, label {shown(label)}; A/B = {ratio:.3g} at the last layer"
     return Contest(claim, rival).carried_by(deepest, *terms).shared_in(deepest, *terms).saying(words)
 
@@ -225,14 +224,13 @@ def judge_transfer_rule(dataset: xr.Dataset) -> Contest:
     rival = predicted_scale_slope(dataset, name, "mean_field")
     other = f"slope {rival:.3f}, the mean field's of the whole update"
     if np.isnan(rival):
-        rival, other = (
-            _label_slope(dataset),
-            "the mean field's slope of the label term, as that of the whole update is open",
-        )
+        rival = _label_slope(dataset)
+        other = "the mean field's slope of the label term, as that of the whole update is open"
     limit = PowerLaw(law.exponent - added, law.stderr, law.prefactor)
     made = slope_contest(limit, claimed=PAPERS_EXPONENT, rival=rival, allowance=abs(added))
     made = made.carried_by(dataset, SCALES[name]).shared_in(dataset, name)
-    words = f"drawn slope {shown(law)}, of which finite channels make {added:+.3f}"
+    part = f"of which finite channels make {added:+.3f}" if added else "finite channels being left in"
+    words = f"drawn slope {shown(law)}, {part}"
     return made.saying(words, other=other, depths=span(dataset["depth"]))
 
 
