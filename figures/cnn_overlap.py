@@ -70,7 +70,7 @@ def _draw_ratio(axes: Axes, deepest: xr.Dataset, name: str) -> None:
     if f"{name}_limit" in deepest:
         points(axes, layer, deepest, f"{name}_limit", over=mean_field, color=MEASURED, label="drawn, C = inf")
     axes.set(xlabel="layer l", ylabel="ratio to the mean field", ylim=(0.0, 1.05 * highest))
-    axes.legend(loc="lower left")
+    axes.legend(loc="best")
     layer_ticks(axes, int(layer[-1]))
 
 

@@ -17,7 +17,7 @@ PRESETS: Presets = {
         "grid": [8],
         "kernel": [3],
         "outputs": 10,
-        "draws": 64,
+        "draws": 160,
         "precision": "float32",
     },
     "default": {

@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import warnings
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 import meanfield as mf
@@ -110,8 +112,13 @@ def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
 
 def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
-    many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs)) for net, of in drawn]
-    unlimited = finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs)
+    with warnings.catch_warnings():
+        # Of what the factor corrects, or the report says.
+        warnings.filterwarnings("ignore", "inputs are drawn with", mf.PremiseWarning)
+        many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs)) for net, of in drawn]
+    unlimited = (
+        finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs) if few else np.zeros(many.net.depth)
+    )
     known = [
         suffixed(many.leading, "mean_field"),
         suffixed(mf.predict(many.net, level="law", inputs=inputs), "law"),

@@ -59,4 +59,5 @@ def used_words(text: str, own: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stands_in(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+    anywhere_folded = re.escape(word).replace(r"\ ", r"\s+")
+    return re.search(rf"(?<!\w){anywhere_folded}(?!\w)", text) is not None

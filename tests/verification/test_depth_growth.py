@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.simulation import controls_refusal
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import depth_growth
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
@@ -18,14 +19,16 @@ from sims.cnn_overlap.measure import with_theory
 from tests.statistics import consistent
 
 
-def _ladder(activation="relu", draws=600):
-    """A small ladder of circular nets with predictions beside, as the simulation saves it."""
+def _ladder(draws=600, **changes):
+    """A small ladder of nets with predictions beside, as the simulation saves it; with half the channels, too, where
+    theory does not know the net's terms at finite channels."""
     rungs = []
     for depth in (3, 6):
-        shared = {"grid": (4,), "kernel": (3,), "readout": "convolution", "outputs": 20}
-        net = mf.ConvNet(depth=depth, channels=64, activation=activation, **shared)
-        drawn = mf.simulate(net, measure=mf.Energies(controls=True), draws=draws, seed=depth)
-        rungs.append(with_theory([(net, drawn)]))
+        shared = {"grid": (4,), "kernel": (3,), "readout": "convolution", "outputs": 20, "channels": 64} | changes
+        net = mf.ConvNet(depth=depth, **shared)
+        nets = [net] if channel_factor(net) is not None else [net, net.replace(channels=32)]
+        measure = mf.Energies(controls=not controls_refusal(net, None))
+        rungs.append(with_theory([(net, mf.simulate(net, measure=measure, draws=draws, seed=depth)) for net in nets]))
     return xr.concat(rungs, dim="depth", join="outer", combine_attrs="override").assign_coords(depth=[3, 6])
 
 
@@ -42,15 +45,31 @@ def _verdicts(ladder):
 def test_findings_tell_the_laws_apart(ladder):
     """ReLU refutes the sum of minima; for linear nets it is exact, so the mean field cannot be told from it."""
     assert _verdicts(ladder) == [Verdict.CONFIRMED, Verdict.CONFIRMED, Verdict.REFUTED]
-    assert _verdicts(_ladder("linear")) == [Verdict.CONFIRMED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED]
+    assert _verdicts(_ladder(activation="linear")) == [Verdict.CONFIRMED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"padding": "zero", "grid": (2,)}, "as layers lose signals"), ({"activation": "tanh"}, "as smooth gates")],
+)
+def test_nets_without_a_power_law_are_not_said_to_have_one(changes, why):
+    """Negative control: zero padding, whose label term agrees with a mean field that grows ever more slowly."""
+    finding = depth_growth.judge_growth(_ladder(draws=60, **changes), "label_term")
+    assert "l^3" not in finding.claim
+    assert f"follows no power law, {why}" in finding.claim
 
 
 def test_too_few_draws_are_inconclusive():
     assert set(_verdicts(_ladder(draws=8))) == {Verdict.INCONCLUSIVE}
 
 
-def test_no_allowance_is_granted(ladder):
-    assert not any("allowance" in finding.evidence for finding in depth_growth.findings(ladder))
+def test_no_allowance_is_granted_where_theory_has_the_factor(ladder):
+    """Few input channels are part of it; output terms have one site's ratio, whose size is granted."""
+    for drawn in (ladder, _ladder(draws=60, input_channels=3)):
+        found = depth_growth.findings(drawn)
+        granted = {finding.claim.split(" ")[0] for finding in found if "allowance" in finding.evidence}
+        assert granted <= {"Output", "eta*"}
+        assert not any("at infinitely many" in finding.claim for finding in found if "allowance" in finding.evidence)
 
 
 def _tilted(ladder, factor):

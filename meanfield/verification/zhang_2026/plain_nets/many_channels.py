@@ -23,7 +23,7 @@ from meanfield.common.estimates import Estimate
 from meanfield.common.validation import PremiseWarning
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
-from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict
+from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict, thin_input_warning
 from meanfield.theory.exact.closure import GATES
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import left_by_extrapolation
 
@@ -80,10 +80,13 @@ def _ratios(net: Sequential, inputs: Array | None) -> dict[str, Array]:
 def at_finite_channels(net: Sequential, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
     """The mean field times the ratios above: terms, and the scales that they set, at the net's own channels.
 
-    What is drawn on grids exceeds the ratios of one site: label terms by parts of 1/C, output terms by up to some 20 %
-    where the depth is a tenth of the channels. Empty for smooth gates.
+    Output terms, and label terms without a `channel_factor`, have the ratio of one site, which grids do not follow
+    exactly. Empty for smooth gates; without output terms where few channels of drawn inputs fluctuate, as the ratio
+    lacks their part.
     """
     terms = {name: leading[name] * ratio for name, ratio in _ratios(net, inputs).items() if name in leading}
+    if inputs is None and thin_input_warning(net):
+        terms.pop("output_term", None)
     if {"label_term", "output_term"} <= set(terms):
         terms["update_energy"] = terms["label_term"] + terms["output_term"]
     scales = {scale: terms[name].mean("layer") ** -0.5 for scale, name in SCALES.items() if name in terms}
