@@ -102,6 +102,13 @@ def test_errors_become_smaller_and_plain_means_stay():
     assert not {"label_error_energy", "label_gradient_energy"} & set(controlled)
 
 
+def test_fewer_than_ten_draws_for_each_control_adjust_nothing():
+    """Label terms have three controls."""
+    few, enough = (mf.simulate(_net(), measure=mf.Energies(controls=True), draws=draws, seed=0) for draws in (29, 30))
+    np.testing.assert_allclose(few["adjusted_label_term"], few["label_term"], rtol=1e-12)
+    assert np.abs(enough["adjusted_label_term"] / enough["label_term"] - 1).max() > 1e-3
+
+
 def test_single_precision_has_the_same_controls():
     numbers = [
         mf.simulate(_net(), measure=mf.Energies(controls=True, precision=precision), draws=30, seed=0)

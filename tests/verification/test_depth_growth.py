@@ -137,6 +137,35 @@ def test_extrapolation_is_exact_for_what_is_linear_in_one_over_channels():
     np.testing.assert_allclose(limit["label_term_limit_largest_share"], 1 / 20)
 
 
+@pytest.mark.parametrize(
+    ("options", "known"),
+    [({"grid": (8,)}, True), ({"grid": (24,)}, False), ({"grid": (24,), "activation": "relu"}, True)],
+    ids=["few sites", "many sites", "relu"],
+)
+def test_factors_of_linear_nets_are_exact_or_none(options, known):
+    """Many sites without a stencil are far from one site."""
+    plain = {"depth": 4, "channels": 32, "kernel": (1,), "readout": "convolution", "activation": "linear"}
+    net = mf.ConvNet(**plain | options)
+    assert (channel_factor(net) is not None) == known
+
+
+def test_linear_nets_are_granted_what_extrapolation_leaves():
+    rungs = []
+    for channels in (60, 20):
+        net = mf.ConvNet(
+            depth=2, channels=channels, grid=(24,), kernel=(1,), readout="convolution", activation="linear"
+        )
+        leading = mf.predict(net, level="mean_field")
+        finite = at_finite_channels(net, leading)["label_term"].values
+        columns = {
+            "label_term": ("layer", (1 + 6 / channels) * finite),
+            "label_term_covariance": (("layer", "layer_other"), np.diag(finite**2)),
+            "label_term_largest_share": ("layer", np.full(2, 0.1)),
+        }
+        rungs.append(Rung(net, xr.Dataset(columns), leading))
+    np.testing.assert_allclose(at_infinite_channels(*rungs)["extrapolation_left"], 3 * 0.1**2)
+
+
 def test_one_site_is_exact_at_any_width():
     net = mf.MLP(depth=5, width=12, outputs=3)
     exact, leading = (mf.predict(net, level=level) for level in ("exact", "mean_field"))

@@ -8,7 +8,8 @@ remains is rho = 1 + b/C, and draws at C and at C/f channels tell b:
     rho(infinite) = rho(C) + [rho(C) - rho(C/f)] / (f - 1) .
 
 It leaves some (b/C)^2, below a thousandth where b/C is a few hundredths. Where one site has no exact theory (smooth
-gates), all of the correction is taken for b/C, and f (b/C)^2 is granted for what may be left.
+gates), all of the correction is taken for b/C. There, and in linear nets, which follow one site less closely, f (b/C)^2
+is granted for what may be left.
 """
 
 import warnings
@@ -101,7 +102,7 @@ def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = No
 
     Returns:
         NAME_limit of every term that is drawn and predicted, with its _stderr, _largest_share and _covariance; and
-        ``extrapolation_left``, by layer: what may be left, relative to the mean field; 0 but for smooth gates.
+        ``extrapolation_left``, by layer: what may be left, relative to the mean field; 0 for ReLU.
     """
     columns: dict[str, Any] = {}
     left = np.zeros(many.net.depth)
@@ -111,7 +112,7 @@ def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = No
             limit, step = _extrapolated(
                 limit, _over_theory(few, name, inputs), _channels(many.net) / _channels(few.net)
             )
-            left = np.maximum(left, 0.0 if many.net.activation in GATES else step)
+            left = np.maximum(left, 0.0 if many.net.activation == "relu" else step)
         scale = many.leading[name].values
         limit = Estimate(limit.mean * scale, limit.covariance * np.multiply.outer(scale, scale), limit.largest_share)
         columns |= _columns(f"{name}_limit", limit)
