@@ -28,6 +28,7 @@ OTHER_OPTIONS = {
     "batch": mf.Batch(label_mean=1),
     "loss": "cross_entropy",
     "by_site": True,
+    "controls": True,
     "backend": "cupy",
     "precision": "float32",
 }

@@ -52,9 +52,19 @@ def test_bad_uses_are_refused_by_simulation_and_theory_alike(options, error, mes
     ("net", "level", "batch", "message"),
     [
         (NET, "law", mf.Batch(), "this is level 'law' of MLP"),
-        (mf.ConvNet(depth=2, channels=3, grid=(4,)), "mean_field", mf.Batch(), "with readout 'pooled'"),
+        (
+            mf.ConvNet(depth=2, channels=3, grid=(4,), padding="zero", activation="tanh"),
+            "mean_field",
+            mf.Batch(),
+            "with readout 'pooled'",
+        ),
         (mf.ResidualMLP(depth=2, width=4), "mean_field", mf.Batch(), "of ResidualMLP"),
-        (mf.MLP(depth=2, width=4, inputs=2, activation="tanh"), "mean_field", mf.Batch(label_mean=1), "three gates"),
+        (
+            mf.ConvNet(depth=2, channels=3, grid=(4,), inputs=2, activation="tanh"),
+            "mean_field",
+            mf.Batch(input_correlation=0.5),
+            "three gates",
+        ),
         (mf.TiedLoop(depth=2, width=4), "mean_field", mf.Batch(), "are for nets"),
     ],
 )

@@ -38,6 +38,7 @@ OWN_WORDS = {
     ("cnn_overlap", "input_channels"): ["5"],
     ("cnn_overlap", "samples"): ["2"],
     ("coordinate_check", "activation"): ["relu"],
+    ("cnn_overlap", "precision"): ["float64"],
     ("overlap_recursion", "fixed"): ["3"],
     ("transformer_depth", "heads"): ["2"],
     ("transformer_depth", "input"): ["photo"],

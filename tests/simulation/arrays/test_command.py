@@ -1,5 +1,7 @@
 """--backend and --precision: they reach the draws, the name of the run and its record, and are refused in one line."""
 
+from itertools import product
+
 import pytest
 
 from meanfield.execution import run as execution
@@ -48,7 +50,8 @@ def planned(monkeypatch):
 
 @pytest.mark.parametrize("simulation", SIMULATIONS)
 def test_both_reach_every_draw_and_the_name_of_the_run(cupy, planned, simulation):
-    names = [planned(simulation, arguments)[0] for arguments in ([], SINGLE[:2], SINGLE[2:], SINGLE)]
+    choices = product(("numpy", "cupy"), ("float64", "float32"))
+    names = [planned(simulation, ["--backend", backend, "--precision", kind])[0] for backend, kind in choices]
     assert len(set(names)) == 4
     measure = planned(simulation, SINGLE)[1]
     with pytest.raises(Planned) as wanted:

@@ -70,8 +70,6 @@ def test_circular_grids_have_flat_profiles_and_zero_padded_ones_mirror():
 
 
 def test_profiles_that_do_not_exist_are_refused():
-    with pytest.raises(ValueError, match="none under a pooled readout"):
-        mf.predict(replace(NET, readout="pooled"), level="mean_field", by_site=True)
     with pytest.raises(ValueError, match="a TiedLoop has no sites"):
         mf.simulate(mf.TiedLoop(depth=2, width=4), draws=2, seed=0, by_site=True)
     with pytest.raises(ValueError, match="by_site are for nets"):
