@@ -91,8 +91,8 @@ def _caption(dataset: xr.Dataset, name: str) -> str:
             depth_growth.growth_exponent(deepest, f"{name}_limit"),
             depth_growth.exponent_of(deepest[f"{name}_mean_field"].values),
         )
-        exponents = f"l^({law.exponent:.2f} +- {law.stderr:.2f}) at C = inf (mean field {expected:.2f})"
-        lines.insert(0, f"{TITLES[name]} grows as {exponents}")
+        exponents = f"{law.exponent:.2f} +- {law.stderr:.2f} at C = inf (mean field {expected:.2f})"
+        lines.insert(0, f"{TITLES[name]} grows with exponent {exponents}")
     return "\n".join(lines)
 
 

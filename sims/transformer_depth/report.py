@@ -35,8 +35,8 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
         words = ", ".join(f"{slope(law.exponent, law.stderr)} in {norm}-norm nets" for norm, law in laws.items())
         return f"Given inputs have no mean field; drawn slopes of the label term are {words} ({IN_USE})."
     judged, far = [claims.judge_post_limit(dataset), claims.judge_pre_limit(dataset)], int(dataset["slope_depth"][-1])
-    words = ", ".join(f"{claims.far_slopes(dataset, norm)[-1]:.3f} in {norm}-norm nets" for norm in NORMS)
-    return answer(judged, f"the slope of the label term's eta* at L = {far:,} is {words} by the mean field")
+    words = ", ".join(f"{claims.far_slopes(dataset, norm)[-1]:.3f} ({norm}-norm)" for norm in NORMS)
+    return answer(judged, f"slope {words} of the label term's eta* at L = {far:,}")
 
 
 def _scale_tables(dataset: xr.Dataset) -> list[str]:

@@ -35,7 +35,7 @@ def test_lines_are_the_numbers(dataset):
 def test_the_title_says_the_exponent_of_the_report(dataset):
     law = depth_growth.growth_exponent(dataset.isel(depth=-1), "label_term_limit")
     title = figure.draw(dataset).axes[0].get_title(loc="left")
-    assert f"label term B grows as l^({law.exponent:.2f} +- {law.stderr:.2f}) at C = inf" in title
+    assert f"label term B grows with exponent {law.exponent:.2f} +- {law.stderr:.2f} at C = inf" in title
 
 
 def test_files_are_byte_stable(dataset, tmp_path):

@@ -60,7 +60,7 @@ def test_words_are_explained_once_where_they_are_used(printed):
         explained = re.findall(r"^  (\S.*?): ", legend, re.MULTILINE)
         assert len(explained) == len(set(explained)), name
         for word in ("s.e.", "allowance", "band", "minima", "mean field", "label term", "too few draws"):
-            stands = re.search(rf"(?<!\w){word}(?!\w)", " ".join(body.split())) is not None
+            stands = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", " ".join(body.split())) is not None
             assert stands == (word in explained), (name, word)
 
 
