@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.nets import ConvNet
 from meanfield.theory import thin_input_warning
-from meanfield.verification import Finding, Verdict, best
+from meanfield.verification import Finding, best
 from meanfield.verification import depth_growth as claims
 from sims.common.cells import against, fitted, heavy_tail_notes, predicted, rows, value
 from sims.common.report import SAYS, described_net, folded, report
@@ -109,10 +109,10 @@ def _answer(dataset: xr.Dataset) -> str:
     words = (
         f"{_said(slope)}: eta* changes as L^({law.exponent:.3f} +- {law.stderr:.3f}){known}, depths {_depths(dataset)}."
     )
-    second = folded(words, indent, 10)
     name = claims.judged_term(dataset)
     first = _growth(dataset, name) if name else "The growth of B has no prediction here."
-    return f"{folded(first, indent, 10).lstrip()}\n{second}"
+    lines = [folded(line, indent, 10) for line in (*first.splitlines(), words)]
+    return "\n".join(lines).lstrip()
 
 
 def _growth(dataset: xr.Dataset, name: str) -> str:
@@ -121,12 +121,10 @@ def _growth(dataset: xr.Dataset, name: str) -> str:
     expected, minima = (claims.exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
     which = "" if name == "label_term" else f" (here {name.replace('_', ' ')})"
     said = f"No power law, {why}" if (why := claims.no_power_law(dataset)) else _said(finding)
-    if said == SAYS[Verdict.CONFIRMED]:
-        said += f", with the mean field's exponent {expected:.2f} at these layers"
     return (
-        f"{said}{which}: exponent {_exponent_words(limit)} at infinitely many channels, {_exponent_words(finite)} at "
-        f"{claims.net_of(dataset).channels}; the mean field has {expected:.2f} over these layers, the papers' sum of "
-        f"minima {minima:.2f}."
+        f"{said}{which}: exponent {_exponent_words(limit)} at infinitely many channels (mean field {expected:.2f}).\n"
+        f"Over these layers it is {_exponent_words(finite)} at {claims.net_of(dataset).channels} channels; the papers' "
+        f"sum of minima has {minima:.2f}."
     )
 
 
