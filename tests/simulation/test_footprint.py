@@ -14,9 +14,11 @@ from meanfield.simulation.cost import draws_per_batch
 from meanfield.simulation.measures.overlap_methods import LABELS
 
 # A child that has compiled its kernels on a small net, and given back what that took, draws a large one: bytes that its
-# peak is above before.
+# peak is above before. How long the C library keeps freed blocks depends on the environment and on what was freed
+# before; here from the start as long as in a process that has freed large arrays (mallopt(3), M_MMAP_THRESHOLD).
 CHILD = """
 import ctypes
+import gc
 from functools import partial
 import meanfield as mf
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
@@ -29,8 +31,12 @@ def resident(field):
 small, net, kind, draws = SMALL, NET, "KIND", DRAWS
 energies = ResidualEnergies(weights=kind).draw
 draw = energies if isinstance(net, mf.TiedLoop) else partial(draw_energies, weights=kind)
+libc = ctypes.CDLL(None)
+for option, size in ((-3, 32 << 20), (-1, 64 << 20)):  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, from malloc.h
+    assert libc.mallopt(option, size)
 draw(small, 0, range(2))
-ctypes.CDLL(None).malloc_trim(0)
+gc.collect()
+libc.malloc_trim(0)
 with open("/proc/self/clear_refs", "w") as reset:  # compiling may have taken more than drawing will
     reset.write("5")
 before = resident("VmRSS")
