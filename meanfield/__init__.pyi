@@ -53,6 +53,7 @@ from .transfer.carry import transfer_learning_rate as transfer_learning_rate
 from .transfer.carry import explain_transfer as explain_transfer
 from .transfer.carry import Transfer as Transfer
 from .transfer.stability import stable_rate as stable_rate
+from .transfer.tuning import tuned_rate as tuned_rate
 from .common.validation import PremiseWarning as PremiseWarning
 
 # Hyperparameters under every optimizer.

@@ -11,3 +11,4 @@ from .digests import sources_digest as sources_digest
 from .run import Run as Run
 from .run import simulate_all as simulate_all
 from .team import Workers as Workers
+from .training import training_run as training_run

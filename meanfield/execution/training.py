@@ -83,6 +83,30 @@ def train(
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
     """
+    how: dict[str, Any] = {"steps": steps, "epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
+    how |= {"loss": loss, "seeds": seeds, "weights": weights, "weight_decay": weight_decay, "epsilon": epsilon}
+    run = training_run(net, data, rates=rates, precision=precision, **how)
+    store = None if resume_in is None else PieceStore(Path(resume_in))
+    return simulate_all([run], workers=workers, store=store)[0]
+
+
+def training_run(
+    net: Net,
+    data: tuple[ArrayLike, ArrayLike],
+    *,
+    rates: float | Sequence[float],
+    steps: int | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    optimizer: str | Optimizer = "sgd",
+    loss: str = "cross_entropy",
+    seeds: int | Sequence[int] = 1,
+    weights: Sequence[ArrayLike] | None = None,
+    weight_decay: float = 0.0,
+    epsilon: float = 1e-8,
+    precision: str = "float64",
+) -> Run:
+    """What `train` computes, for `simulate_all`; arguments and errors as there."""
     require_net(net, units=True)
     inputs, targets = checked_pair(data)
     if isinstance(optimizer, str):
@@ -102,8 +126,7 @@ def train(
         epsilon=epsilon,
         precision=precision,
     ).settled(net)
-    store = None if resume_in is None else PieceStore(Path(resume_in))
-    return simulate_all([Run(net, measure, measure.runs, 0)], workers=workers, store=store)[0]
+    return Run(net, measure, measure.runs, 0)
 
 
 def checked_pair(data: Any) -> tuple[Any, Any]:

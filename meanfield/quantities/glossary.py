@@ -210,6 +210,19 @@ final_loss = C_T [rate seed]
     loss on all samples of the data after the last step; infinite where training has diverged
     scaling: the learning rate that makes it smallest is compared with the learning-rate scale
     source: Zhang et al. 2026, section 4
+seed_tuned_rate_log10 = log10 eta_T [seed]
+    log10 of the learning rate that minimises the final loss from one seed, by a parabola through the losses near it;
+    NaN where no minimum was met
+    scaling: compared with the learning-rate scale and with the stable rate
+    source: Zhang et al. 2026, section 4.1
+tuned_rate_log10 = E log10 eta_T
+    mean over seeds of log10 of the learning rate that minimises the final loss
+    scaling: compared with the learning-rate scale and with the stable rate
+    source: Zhang et al. 2026, section 4.1
+tuned_rate = eta_T
+    geometric mean over seeds of the learning rate that minimises the final loss
+    scaling: compared with the learning-rate scale and with the stable rate
+    source: Zhang et al. 2026, section 4.1
 """
 
 CURVATURE = """

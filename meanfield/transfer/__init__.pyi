@@ -1,4 +1,6 @@
-"""Carrying a learning rate from one net to another."""
+"""Tuning a learning rate, and carrying it from one net to another."""
 
 from .premises import depth_over_width as depth_over_width
 from .rules import RULES as RULES
+from .tuning import Tuning as Tuning
+from .tuning import tune_all as tune_all

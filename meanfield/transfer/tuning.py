@@ -1,0 +1,220 @@
+"""The learning rate that is best in training: searched for by training nets under many rates from several seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log, log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import summarise
+from meanfield.common.validation import require_choice, require_count, require_positive
+from meanfield.execution.chunks import PieceStore
+from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.team import Workers
+from meanfield.execution.training import NAMED, training_run
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.elementwise import SGD
+from meanfield.quantities.datasets import measured_dataset, plain_dataset
+from meanfield.simulation.training.sharpness import Sharpness
+from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
+
+# Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
+CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 4
+# Where an optimizer other than gradient descent begins to be searched.
+USUAL_RATE = 1e-2
+# The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
+GRID_ENDS = (1e-4, 1e1)
+SPACINGS = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
+# A net whose units have all died has the loss of outputs 0, to rounding.
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """A net with its data, the manner of training, and of the search for its best rate; `tune_all` carries it out.
+
+    Attributes:
+        net, data: as for `meanfield.train`.
+        training: what else `meanfield.train` takes, but for rates, seeds, workers and resume_in.
+        seeds: of initial weights and mini-batches, two or more; or how many.
+        guess, spacing, grid, most_rates: as for `tuned_rate`.
+    """
+
+    net: Net
+    data: tuple[ArrayLike, ArrayLike]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int | Sequence[int] = 4
+    guess: float | None = None
+    spacing: float = 1 / 8
+    grid: int | Sequence[float] | None = None
+    most_rates: int = 64
+
+    def __post_init__(self) -> None:
+        require_choice("spacing", self.spacing, SPACINGS)  # type: ignore[arg-type]
+        require_count("most_rates", self.most_rates, minimum=8, why="a minimum needs rates on both sides")
+        if self.guess is not None:
+            require_positive("guess", self.guess, why="it is a learning rate")
+        if len(self.run(self.rates or [1.0]).measure.seeds) < 2:
+            raise ValueError("seeds is one; give two or more, as one has no standard error")
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Those of the grid; empty where rates are searched for."""
+        if self.grid is None:
+            return ()
+        if np.ndim(self.grid) == 0:
+            count = require_count("grid", self.grid, minimum=3, why="a minimum needs rates on both sides")
+            return tuple(np.geomspace(*GRID_ENDS, count).tolist())
+        return tuple(sorted(set(map(float, self.grid))))  # type: ignore[arg-type]
+
+    @property
+    def descends(self) -> bool:
+        """Whether it is gradient descent without momentum, for which the stable rate is a guess."""
+        optimizer = self.training.get("optimizer", "sgd")
+        return (NAMED[optimizer] if isinstance(optimizer, str) else optimizer) == SGD(0.0)
+
+    def run(self, rates: Sequence[float]) -> Run:
+        """Training under these rates from all seeds."""
+        return training_run(self.net, self.data, rates=rates, seeds=self.seeds, **self.training)
+
+    def curvature(self) -> Run:
+        """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
+        inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
+        measure = Sharpness(inputs=inputs, loss=self.training.get("loss", "cross_entropy"))
+        return Run(self.net, measure, CURVATURE_DRAWS, self.run([1.0]).measure.seeds[0])
+
+    def silent_loss(self) -> float:
+        """The loss of outputs 0, which a net has whose units have all died."""
+        if self.training.get("loss", "cross_entropy") == "cross_entropy":
+            return log(self.net.output_shape[1])
+        return float(np.square(np.asarray(self.data[1], dtype=float)).mean() / 2)
+
+    def searched_losses(self, final: Array) -> Array:
+        """Losses as the search takes them: a net that has died is no better than one that has diverged."""
+        silent = self.silent_loss()
+        return np.where(np.abs(final - silent) <= ROUNDING * silent, np.inf, final)
+
+
+def tuned_rate(
+    net: Net,
+    data: tuple[ArrayLike, ArrayLike],
+    *,
+    steps: int | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    optimizer: str | Optimizer = "sgd",
+    loss: str = "cross_entropy",
+    seeds: int | Sequence[int] = 4,
+    guess: float | None = None,
+    spacing: float = 1 / 8,
+    grid: int | Sequence[float] | None = None,
+    most_rates: int = 64,
+    weight_decay: float = 0.0,
+    epsilon: float = 1e-8,
+    precision: str = "float64",
+    workers: int | Workers = 1,
+    resume_in: Path | None = None,
+) -> xr.Dataset:
+    """The learning rate that minimises the training loss after so many steps or epochs, with its error over seeds.
+
+    All rates meet the same initial weights and mini-batches. The loss is that on all data after the last step, as it
+    has no noise of a mini-batch and no part of the way there. Rates begin on a ladder of half decades around a guess,
+    which is extended until the least loss of every seed lies inside it; then they are refined around these losses.
+    Rates are points of one fixed lattice, and no run depends on those beside it, so that searches share finished runs.
+
+    Args:
+        net, data, steps, epochs, batch_size, optimizer, loss, weight_decay, epsilon, precision: as for `train`.
+        seeds: of initial weights and mini-batches, two or more; or how many. The standard error falls as their root.
+        guess: where to begin; if left out, 2 / lambda_max for plain gradient descent, and 0.01 for other optimizers.
+        spacing: of the finest rates, in decades: 1/2, 1/4, 1/8, 1/16 or 1/32.
+        grid: rates to train under, all of them, in place of a search; or how many, evenly spaced in the logarithm from
+            10^-4 to 10, as Zhang et al. 2026 have 80.
+        most_rates: where the search stops if it has not ended; ``complete`` says so.
+        workers: number of processes, where 1 computes in this one; or `Workers`.
+        resume_in: folder for finished runs; a rerun, and another search of the same net and data, continues from them.
+
+    Returns:
+        Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged;
+        ``seed_tuned_rate_log10``, the minimum of a parabola of ln(loss) over log10(rate) within half a decade of
+        it, NaN where no minimum lies inside; their mean over seeds ``tuned_rate_log10`` with NAME_stderr, and
+        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, drawn on 256 samples, with its error.
+        A net whose units have all died counts as diverged. Attributes: ``complete``, and ``located``, the seeds that
+        have a minimum. Losses are dimensionless, and so are rates.
+
+    Raises:
+        TypeError, ValueError, MemoryError: as `train`; fewer than two seeds, an unknown spacing, too few rates.
+
+    Source: Zhang et al. 2026, sections 4.1 and 4.2.
+    """
+    training: dict[str, Any] = {"steps": steps, "epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
+    training |= {"loss": loss, "weight_decay": weight_decay, "epsilon": epsilon, "precision": precision}
+    how: dict[str, Any] = {"seeds": seeds, "guess": guess, "spacing": spacing, "grid": grid, "most_rates": most_rates}
+    store = None if resume_in is None else PieceStore(Path(resume_in))
+    tuning = Tuning(net=net, data=data, training=training, **how)
+    return tune_all([tuning], workers=workers, store=store)[0]
+
+
+def tune_all(
+    tunings: Sequence[Tuning], *, workers: int | Workers = 1, store: PieceStore | None = None
+) -> list[xr.Dataset]:
+    """Several searches on one set of workers, round by round; the datasets of `tuned_rate`, in order.
+
+    Args:
+        tunings: what to search.
+        workers, store: as for `simulate_all`.
+    """
+    how: dict[str, Any] = {"workers": workers, "store": store}
+    stable = simulate_all([tuning.curvature() for tuning in tunings], **how)
+    searches = [_begun(tuning, of_net) for tuning, of_net in zip(tunings, stable, strict=True)]
+    finals: list[dict[float, Array]] = [{} for _ in tunings]
+
+    def train(asked: Sequence[tuple[int, float]]) -> None:
+        trained = simulate_all([tunings[number].run([rate]) for number, rate in asked], **how)
+        for (number, rate), of_rate in zip(asked, trained, strict=True):
+            finals[number][rate] = of_rate["final_loss"].values[0]
+
+    def losses_of(asked: Sequence[tuple[int, int]]) -> list[Array]:
+        train([(number, rate_of(rung)) for number, rung in asked])
+        return [tunings[number].searched_losses(finals[number][rate_of(rung)]) for number, rung in asked]
+
+    searched(searches, losses_of)
+    train([(number, rate) for number, tuning in enumerate(tunings) for rate in tuning.rates])
+    parts = zip(tunings, searches, finals, stable, strict=True)
+    return [_dataset(tuning, search, final, of_net) for tuning, search, final, of_net in parts]
+
+
+def _begun(tuning: Tuning, stable: xr.Dataset) -> RateSearch:
+    """The search, which wants nothing where a grid says which rates to train under."""
+    usual = float(stable["stable_rate_quantile"].sel(quantile=0.5)) if tuning.descends else USUAL_RATE
+    start = round(LATTICE * log10(tuning.guess or usual))
+    return RateSearch(start, round(tuning.spacing * LATTICE), 0 if tuning.rates else tuning.most_rates)
+
+
+def _dataset(tuning: Tuning, search: RateSearch, finals: Mapping[float, Array], stable: xr.Dataset) -> xr.Dataset:
+    """All losses, the minimum of every seed, and the stable rate."""
+    rates = sorted(finals)
+    table = np.array([finals[rate] for rate in rates])
+    seeds = minima(np.log10(rates), tuning.searched_losses(table))
+    located = seeds[np.isfinite(seeds)]
+    complete = len(located) == len(seeds) and (bool(tuning.rates) or search.complete)
+    measure = tuning.run(rates).measure
+    attrs = measure.dataset(tuning.net, {}, {}).attrs | {"complete": int(complete), "located": len(located)}
+    values = {"final_loss": table, "seed_tuned_rate_log10": seeds}
+    coords: dict[str, Any] = {"rate": rates, "seed": list(measure.seeds)}
+    losses = plain_dataset(tuning.net, values, attrs, coords)
+    return xr.merge([losses, _means(tuning.net, located), stable], combine_attrs="override")
+
+
+def _means(net: Net, located: Array) -> xr.Dataset:
+    """Mean of the seeds' minima, and the rate there; NaN where fewer than two seeds have one."""
+    if len(located) < 2:
+        located = np.full(2, np.nan)
+    estimate = summarise(located[:, None])
+    mean = measured_dataset(net, {"tuned_rate_log10": estimate}, {})
+    return mean.merge(plain_dataset(net, {"tuned_rate": 10.0 ** estimate.mean[0]}, {}))

@@ -1,0 +1,189 @@
+"""The search for a tuned rate: minima that are known, noise, cliffs, plateaus, edges; and searches by training."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.execution.chunks import PieceStore
+from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
+from meanfield.transfer.tuning import Tuning, tune_all
+
+EIGHTH = LATTICE // 8
+
+
+def search(loss, start=0.0, *, spacing=EIGHTH, most=64):
+    """A search carried to its end on a function of (log10 rate, number of the seed), for three seeds."""
+    begun = RateSearch(round(start * LATTICE), spacing, most)
+    searched([begun], lambda asked: [curve(loss, rung) for _, rung in asked])
+    return begun
+
+
+def curve(loss, rung):
+    return np.array([loss(rung / LATTICE, seed) for seed in range(3)], dtype=float)
+
+
+def minimum(begun):
+    rungs = sorted(begun.losses)
+    return minima(np.array(rungs) / LATTICE, np.array([begun.losses[rung] for rung in rungs]))
+
+
+PLACES = np.array([-1.27, -0.93, -1.51])
+
+
+def parabola(at, seed):
+    return np.exp(0.7 * (at - PLACES[seed]) ** 2)
+
+
+def cliff(at, seed):
+    """A wide valley that ends, a third of a decade above its minimum, where training diverges."""
+    return np.inf if at > PLACES[seed] + 1 / 3 else parabola(at, seed)
+
+
+@pytest.mark.parametrize("loss", [parabola, cliff])
+@pytest.mark.parametrize("start", [-9.0, -1.2, 4.0])
+def test_known_minima_are_found_from_anywhere(loss, start):
+    begun = search(loss, start)
+    np.testing.assert_allclose(minimum(begun), PLACES, atol=1e-9)
+    assert begun.complete
+    assert len(begun.losses) < 45
+
+
+def test_gradient_descent_on_a_quadratic():
+    """A quadratic above a floor of 2: twelve directions of curvatures 2^-j, three steps, whose minimum is known.
+
+    Its valley is steeper above than below, so the vertex lies lower, by 0.1 to 0.2 decades.
+    """
+
+    def loss(at, seed):
+        return 2 + sum(2.0**-j * (1 - 10.0**at * 2.0**-j) ** 6 for j in range(12))
+
+    fine = np.linspace(-1, 0.5, 15001)
+    expected = fine[np.argmin([loss(at, 0) for at in fine])]
+    for spacing in (EIGHTH, EIGHTH // 4):
+        begun = search(loss, -2.0, spacing=spacing)
+        np.testing.assert_allclose(minimum(begun), expected - 0.15, atol=0.05)
+        least = max(begun.losses, key=lambda rung: -begun.losses[rung][0])
+        np.testing.assert_allclose(least, expected * LATTICE, atol=spacing / 2)
+
+
+def test_the_adaptive_search_finds_what_an_exhaustive_grid_does():
+    """Noise of 2 % from rate to rate and seed to seed, the same for both, 12 grids of 80 rates over five decades."""
+    apart = []
+    for world in range(12):
+        noise = np.random.default_rng(world).normal(scale=0.02, size=(20 * LATTICE, 3))
+
+        def loss(at, seed, noise=noise):
+            return parabola(at, seed) * np.exp(noise[round(at * LATTICE) + 10 * LATTICE, seed])
+
+        rungs = range(-4 * LATTICE, LATTICE + 1, LATTICE // 16)
+        grid = minima(np.array(rungs) / LATTICE, np.array([curve(loss, rung) for rung in rungs]))
+        apart.append(minimum(search(loss)) - grid)
+    error = np.std(apart) / np.sqrt(np.size(apart))
+    assert abs(np.mean(apart)) < 5 * error
+    assert np.std(apart) < 0.05
+
+
+def test_plateaus_and_losses_that_never_rise():
+    """A loss that is flat above its minimum; one that falls for ever, whose minimum is nowhere; one always infinite."""
+    begun = search(lambda at, seed: min(parabola(at, seed), parabola(PLACES[seed] + 0.4, seed)))
+    np.testing.assert_allclose(minimum(begun), PLACES, atol=0.05)
+    endless = search(lambda at, seed: 10.0**-at, most=20)
+    assert np.isnan(minimum(endless)).all()
+    assert not endless.complete
+    never = search(lambda at, seed: np.inf)
+    assert np.isnan(minimum(never)).all()
+
+
+def test_a_seed_without_a_minimum_leaves_the_others_alone():
+    begun = search(lambda at, seed: np.nan if seed == 1 else parabola(at, seed))
+    np.testing.assert_allclose(minimum(begun)[[0, 2]], PLACES[[0, 2]], atol=1e-9)
+    assert np.isnan(minimum(begun)[1])
+
+
+# Searches by training.
+NET = mf.MLP(depth=2, width=(8, 8), outputs=3, head="fan_in")
+HOW = {"epochs": 2, "batch_size": 10}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=60)
+    return rng.normal(size=(3, 8))[labels] + 0.7 * rng.normal(size=(60, 8)), labels
+
+
+@pytest.fixture(scope="module")
+def tuned(data):
+    return mf.tuned_rate(NET, data, seeds=range(12), **HOW)
+
+
+def test_losses_are_those_of_training(tuned, data):
+    """To the bit, of every rate alone; rates lie on the lattice, and the least loss of every seed inside."""
+    rates = tuned.rate.values
+    trained = mf.train(NET, data, rates=float(rates[3]), seeds=[5], **HOW)
+    np.testing.assert_array_equal(tuned.final_loss.sel(rate=rates[3], seed=5), trained.final_loss[0, 0])
+    rungs = LATTICE * np.log10(rates)
+    assert {rate_of(rung) for rung in np.round(rungs).astype(int)} == set(rates)
+    places = tuned.final_loss.values.argmin(axis=0)
+    assert places.min() > 0
+    assert places.max() < len(rates) - 1
+    assert tuned.attrs["complete"] == 1
+    assert tuned.attrs["located"] == 12
+    np.testing.assert_allclose(tuned.tuned_rate_log10, tuned.seed_tuned_rate_log10.mean())
+    assert 0.2 < float(tuned.tuned_rate / tuned.stable_rate) < 20
+
+
+def test_a_grid_and_other_seeds_agree_within_errors(tuned, data):
+    grid = mf.tuned_rate(NET, data, seeds=range(12), grid=np.geomspace(0.03, 30, 49), **HOW)
+    apart = (grid.seed_tuned_rate_log10 - tuned.seed_tuned_rate_log10).values
+    assert abs(apart.mean()) < 4.5 * apart.std(ddof=1) / 12**0.5
+    assert apart.std() < 0.15
+    others = mf.tuned_rate(NET, data, seeds=range(12, 24), **HOW)
+    error = np.hypot(others.tuned_rate_log10_stderr, tuned.tuned_rate_log10_stderr)
+    assert abs(float(others.tuned_rate_log10 - tuned.tuned_rate_log10)) < 4.5 * error
+    assert error < 0.15
+
+
+def test_a_second_search_reads_what_the_first_has_finished(data, tmp_path):
+    """Together with another net, from another guess and on finer rates: the runs at the same rates are the same."""
+    store = PieceStore(tmp_path)
+    how = {"data": data, "training": HOW, "seeds": 2}
+    first = Tuning(net=NET, **how, guess=0.3)
+    finer = Tuning(net=NET, **how, guess=1.0, spacing=1 / 16)
+    deeper = Tuning(net=mf.MLP(depth=3, width=(8,) * 3, outputs=3), **how)
+    (alone,) = tune_all([first], store=store)
+    files = len(list(tmp_path.glob("*.npz")))
+    (again,) = tune_all([first], store=store)
+    assert len(list(tmp_path.glob("*.npz"))) == files
+    assert again.identical(alone)
+    together, _ = tune_all([finer, deeper], store=store)
+    shared = sorted(set(together.rate.values) & set(alone.rate.values))
+    assert len(shared) > 8
+    np.testing.assert_array_equal(together.final_loss.sel(rate=shared), alone.final_loss.sel(rate=shared))
+
+
+def test_a_net_that_has_died_has_no_tuned_rate_there(data):
+    """Linear outputs of dead units are 0, and the loss is log M: below that of a net at the start, and no minimum."""
+    tuning = Tuning(net=NET, data=data, training=HOW)
+    assert tuning.searched_losses(np.array([np.log(3), 0.9])).tolist() == [np.inf, 0.9]
+    values = np.random.default_rng(0).normal(size=(60, 3))
+    squared = Tuning(net=NET, data=(data[0], values), training=HOW | {"loss": "squared"})
+    assert squared.searched_losses(np.array([np.mean(values**2) / 2, 0.9])).tolist() == [np.inf, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seeds": 1}, "two or more"),
+        ({"spacing": 0.1}, "spacing is 0.1"),
+        ({"guess": -1.0}, "guess"),
+        ({"grid": 2}, "grid is 2"),
+        ({"grid": [0.1, -1.0, 2.0]}, "positive"),
+        ({"most_rates": 3}, "most_rates is 3"),
+        ({"optimizer": "newton"}, "newton"),
+        ({"steps": 3}, "give one of them"),
+    ],
+)
+def test_refusals(data, changed, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        mf.tuned_rate(NET, data, **(HOW | changed))
