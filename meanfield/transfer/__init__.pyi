@@ -1,4 +1,6 @@
 """Carrying a learning rate from one net to another."""
 
 from .premises import depth_over_width as depth_over_width
+from .rivals import GivenPower as GivenPower
+from .rivals import StableRate as StableRate
 from .rules import RULES as RULES
