@@ -17,6 +17,7 @@ from .families.residual import ResidualConvNet as ResidualConvNet
 from .families.residual import ResidualMLP as ResidualMLP
 from .families.tied_loop import TiedLoop as TiedLoop
 from .families.transformer import Transformer as Transformer
+from .net import Net as Net
 from .lattice import neighbours as neighbours
 from .lattice import offsets as offsets
 from .lattice import rectangle_boundary_fraction as rectangle_boundary_fraction

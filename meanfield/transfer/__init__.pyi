@@ -1,6 +1,8 @@
 """Tuning a learning rate, and carrying it from one net to another."""
 
 from .premises import depth_over_width as depth_over_width
+from .rivals import GivenPower as GivenPower
+from .rivals import StableRate as StableRate
 from .rules import RULES as RULES
 from .tuning import Tuning as Tuning
 from .tuning import tune_all as tune_all

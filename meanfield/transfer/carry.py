@@ -8,7 +8,8 @@ from sys import float_info
 
 from meanfield.common.validation import PremiseWarning, require_choice, require_positive
 from meanfield.transfer.premises import depth_over_width, premises, unmet_premises
-from meanfield.transfer.rules import RULES, TYPICAL, Net, family, require_net
+from meanfield.transfer.rivals import RIVALS
+from meanfield.transfer.rules import RULES, TYPICAL, Net, Rule, family, require_net
 
 AUTO = "auto"
 
@@ -45,7 +46,9 @@ class Transfer:
     warnings: tuple[str, ...]
 
 
-def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to: Net, *, rule: str = AUTO) -> float:
+def transfer_learning_rate(
+    rate: float, architecture_from: Net, architecture_to: Net, *, rule: str | Rule = AUTO
+) -> float:
     """The learning rate for one net from the rate that was tuned on another: rate times eta*(to) / eta*(from).
 
     Dimensionless, and a statement about one step of plain SGD at initialisation; `explain_transfer` has its premises,
@@ -88,7 +91,7 @@ def transfer_learning_rate(rate: float, architecture_from: Net, architecture_to:
     return carried.rate
 
 
-def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, *, rule: str = AUTO) -> Transfer:
+def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, *, rule: str | Rule = AUTO) -> Transfer:
     """A carried learning rate with its premises, its error, warnings, and what the other rules say.
 
     Args, raises and source as `transfer_learning_rate`. Under "auto" it gives the rates of all rules that serve the
@@ -100,17 +103,19 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
     """
     start, end = architecture_from, architecture_to
     rate = require_positive("rate", rate, why="it is a learning rate")
-    require_choice("rule", rule, (AUTO, *RULES))
+    rule = _known(rule)
     for net in (start, end):
         require_net(net)
     if family(start) != family(end):
         raise ValueError(
             f"the nets are of two families, {family(start)} and {family(end)}; a learning rate carries over within one"
         )
-    refusals = {name: why for name, candidate in RULES.items() if (why := candidate.refusal(start, end))}
-    logs = {name: RULES[name].log_ratio(start, end) for name in _wanted(rule, start, end, refusals)}
-    rule_used, reason = _chosen(logs, start, end) if rule == AUTO else (rule, "asked for")
+    rules = RULES if isinstance(rule, str) else RULES | {rule.name: rule}
+    refusals = {name: why for name, candidate in rules.items() if (why := candidate.refusal(start, end))}
+    logs = {name: rules[name].log_ratio(start, end) for name in _wanted(rule, start, end, refusals)}
+    rule_used, reason = _chosen(logs, start, end) if isinstance(rule, str) else (rule.name, "asked for")
     rates = {name: _times(rate, change, name) for name, change in logs.items()}
+    assumed = rules[rule_used].assumptions
     interval = None
     if "typical" in logs:
         low, high = TYPICAL.log_interval(start, end)
@@ -122,18 +127,26 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
         rates=rates,
         refusals=refusals,
         interval=interval,
-        error=TYPICAL.log_error(start, end) if rule_used == "typical" else 0.0,
-        premises=premises(end),
-        warnings=unmet_premises(rule_used, start, end),
+        error=rules[rule_used].log_error(start, end),
+        premises=premises(end) if assumed is None else assumed,
+        warnings=unmet_premises(rule_used, start, end) if assumed is None else (),
     )
 
 
-def _wanted(rule: str, start: Net, end: Net, refusals: Mapping[str, str]) -> list[str]:
+def _known(rule: str | Rule) -> str | Rule:
+    """The rule of this name, or "auto"."""
+    if isinstance(rule, Rule):
+        return rule
+    require_choice("rule", rule, (AUTO, *RULES, *RIVALS))
+    return rule if rule == AUTO else (RULES | RIVALS)[rule]
+
+
+def _wanted(rule: str | Rule, start: Net, end: Net, refusals: Mapping[str, str]) -> list[str]:
     """The rule that is asked for, or all that serve; "typical" only where some nets are far from the mean."""
-    if rule != AUTO:
-        if rule in refusals:
-            raise ValueError(f"rule {rule!r} does not serve these nets: {refusals[rule]}")
-        return [rule]
+    if isinstance(rule, Rule):
+        if rule.name in refusals:
+            raise ValueError(f"rule {rule.name!r} does not serve these nets: {refusals[rule.name]}")
+        return [rule.name]
     serving = [name for name in RULES if name not in refusals]
     if not set(serving) - {"power_law"}:
         hint = f"; rule 'power_law' does: {RULES['power_law'].title}" if serving else ""

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, replace
 from functools import lru_cache
 from math import exp, hypot, isnan, log, log1p, nan
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -42,10 +42,16 @@ DEEPEST_DRAWN = 10_000
 
 
 class Rule(ABC):
-    """One way to carry a rate from net to net: the ratio eta*(end) / eta*(start) of the scales that the rule knows."""
+    """One way to carry a rate from net to net: the ratio eta*(end) / eta*(start) of the scales that the rule knows.
 
-    name: ClassVar[str]
-    title: ClassVar[str]
+    Attributes:
+        name, title: how it is called, and what it takes for eta*, in a few words.
+        assumptions: what a carried rate assumes; None stands for one step at initialisation, and all that it premises.
+    """
+
+    name: str
+    title: str
+    assumptions: tuple[str, ...] | None = None
 
     @abstractmethod
     def refusal(self, start: Net, end: Net) -> str:
@@ -54,6 +60,10 @@ class Rule(ABC):
     @abstractmethod
     def log_ratio(self, start: Net, end: Net) -> float:
         """ln(eta*(end) / eta*(start)) of a pair that is served."""
+
+    def log_error(self, start: Net, end: Net) -> float:
+        """Standard error of `log_ratio`, from the draws that it rests on."""
+        return 0.0
 
 
 class FiniteDepth(Rule):
@@ -192,7 +202,6 @@ class Typical(Rule):
         return float(low - first), float(high - first)
 
     def log_error(self, start: Net, end: Net) -> float:
-        """Standard error of `log_ratio`."""
         return hypot(*(_relative_error(_drawn(net)) for net in (start, end)))
 
 

@@ -21,8 +21,8 @@ from meanfield.verification import (
     finite_width_allowance,
 )
 from sims.common.command import chosen_arrays
+from sims.common.data.images import images_from_file, photo_crops
 from sims.common.datasets import attributes, labels_in_mean_field, seeded_run, suffixed
-from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 
 # Channels that stand for infinitely many, where theory asks for a number.

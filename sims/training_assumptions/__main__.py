@@ -37,9 +37,9 @@ def add_options(parser: CommandParser) -> None:
 
 def require_installed() -> None:
     """Raise ModuleNotFoundError, with what to install, where a run without --input lacks its images."""
-    from sims.training_assumptions.labelled_images import require_digits
+    from sims.common.data import labelled
 
-    require_digits()
+    labelled.require_installed("digits")
 
 
 COMMAND = Experiment("training_assumptions", __doc__, add_options, PRESETS, require_installed=require_installed)

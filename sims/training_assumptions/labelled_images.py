@@ -1,18 +1,14 @@
 """Images of two classes with labels: the handwritten digits that ship with scikit-learn, or files of the user's."""
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from meanfield.common import Array, stream
-from sims.common.images import images_from_file, read_array, standardised
+from sims.common.data.images import images_from_file, read_array, standardised
+from sims.common.data.labelled import labelled_images
 
 DIGITS = "digits"
-MISSING = (
-    'the digits ship with scikit-learn, which is not installed; install it with: python -m pip install -e ".[data]" '
-    "or give --input FILE and --labels FILE"
-)
 
 
 def two_classes(
@@ -42,19 +38,10 @@ def two_classes(
     return np.ascontiguousarray(columns), np.tile([1.0, -1.0], each)
 
 
-def require_digits() -> None:
-    """Raise ModuleNotFoundError, with what to install, where the digits are not."""
-    if find_spec("sklearn") is None:
-        raise ModuleNotFoundError(MISSING)
-
-
 def _digits() -> tuple[Array, Any]:
     """Digits as (samples, 1, 8, 8), standardised, and which they are."""
-    require_digits()
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    return standardised(digits.images[:, None], 2, "the digits"), digits.target
+    images, digits = labelled_images(DIGITS)
+    return standardised(images, 2, "the digits"), digits
 
 
 def _files(source: str, labels: str | None, grid: tuple[int, ...] | None) -> tuple[Array, Any]:

@@ -96,7 +96,7 @@ def test_digits_from_a_file_are_the_digits(tmp_path):
     np.savez(path, images=digits.images, labels=digits.target, few=digits.target[:9], names=digits.target.astype(str))
     own = two_classes(f"{path}::images", f"{path}::labels", (8, 8), (3, 8), 4, 0)
     np.testing.assert_allclose(own[0], two_classes("digits", None, None, (3, 8), 4, 0)[0])
-    for labels, message in (("few", "9 labels"), ("names", "whole numbers"), ("other", "name one as")):
+    for labels, message in (("few", "9 labels"), ("names", "whole numbers"), ("other", "has no .other.")):
         with pytest.raises(ValueError, match=message):
             two_classes(f"{path}::images", f"{path}::{labels}", (8, 8), (3, 8), 4, 0)
 

@@ -188,7 +188,8 @@ def _pick(names: list[str], wanted: str, path: Path) -> str:
         return wanted
     if not wanted and len(names) == 1:
         return names[0]
-    raise ValueError(f"{path} holds the arrays {', '.join(names) or '(none)'}; name one as {path}::NAME")
+    held = f"{path} holds the arrays {', '.join(names) or '(none)'}"
+    raise ValueError(f"{held}; it has no {wanted!r}" if wanted else f"{held}; name one as {path}::NAME")
 
 
 def _channels_first(values: Array, grid: tuple[int, ...], name: str) -> Array:

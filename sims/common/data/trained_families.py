@@ -1,0 +1,84 @@
+"""The families of nets that simulations train, by name: each at any depth and width, for any labelled data."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from meanfield.common import require_choice
+from meanfield.nets import MLP, ConvNet, Net, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
+from sims.common.data.labelled import CHARACTERS, TEXT
+
+# Sites along each side of the grid of a convolutional net, to which images are averaged; tokens of a Transformer.
+SIDES = {"digits": 4, "mnist": 7}
+TOKENS = 16
+CLASSES = 10
+
+
+def _mlp(depth: int, width: int, sides: int, outputs: int, **options: Any) -> MLP:
+    return MLP(depth=depth, width=width, input_width=sides**2, outputs=outputs, head="fan_in", **options)
+
+
+def _residual_mlp(depth: int, width: int, sides: int, outputs: int, **options: Any) -> ResidualMLP:
+    shared: dict[str, Any] = {"input_width": sides**2, "stem": 1, "head": "fan_in"}
+    return ResidualMLP(depth=depth, width=width, outputs=outputs, **shared, **options)
+
+
+def _conv(depth: int, width: int, sides: int, outputs: int, kernel: int = 3, **options: Any) -> ConvNet:
+    lattice: dict[str, Any] = {"grid": (sides, sides), "kernel": (kernel, kernel), "input_channels": 1}
+    return ConvNet(depth=depth, channels=width, outputs=outputs, head="fan_in", **lattice, **options)
+
+
+def _residual_conv(depth: int, width: int, sides: int, outputs: int, **options: Any) -> ResidualConvNet:
+    lattice: dict[str, Any] = {"grid": (sides, sides), "kernel": (3, 3), "input_channels": 1, "stem": 1}
+    return ResidualConvNet(depth=depth, channels=width, outputs=outputs, head="fan_in", **lattice, **options)
+
+
+def _transformer(depth: int, width: int, sides: int, outputs: int, **options: Any) -> Transformer:
+    shared: dict[str, Any] = {"tokens": TOKENS, "heads": max(1, width // 16), "head": "fan_in"}
+    return Transformer(depth=depth, width=width, outputs=outputs, **shared, **options)
+
+
+def _loop(depth: int, width: int, sides: int, outputs: int, alpha: str) -> TiedLoop:
+    return TiedLoop(depth=depth, width=width, alpha=alpha)
+
+
+Builder = Callable[..., Net]
+
+# Depth counts layers, blocks of residual nets and Transformers, steps of loops. "init": branches of variance 1/K;
+# "multiplier": branches times K^(-1/2), for blocks of one layer, or "k=2", of two layers under "init".
+FAMILIES: dict[str, Builder] = {
+    "mlp": _mlp,
+    "mlp gelu": partial(_mlp, activation="gelu"),
+    "cnn": _conv,
+    "cnn zero": partial(_conv, padding="zero"),
+    "cnn 4x4": partial(_conv, kernel=4),
+    "cnn 5x5": partial(_conv, kernel=5, padding="zero"),
+    "cnn gelu": partial(_conv, activation="gelu"),
+    "residual mlp init": _residual_mlp,
+    "residual mlp multiplier": partial(_residual_mlp, scaling="multiplier_sqrt"),
+    "residual mlp k=2": partial(_residual_mlp, block_depth=2),
+    "residual cnn init": _residual_conv,
+    "residual cnn multiplier": partial(_residual_conv, scaling="multiplier_sqrt"),
+    "residual cnn k=2": partial(_residual_conv, block_depth=2),
+    "transformer pre": partial(_transformer, norm="pre"),
+    "transformer post": partial(_transformer, norm="post"),
+    "loop linear": partial(_loop, alpha="linear"),
+    "loop sqrt": partial(_loop, alpha="sqrt"),
+}
+WHAT = f"of {', '.join(FAMILIES)}"
+
+
+def trained_net(family: str, depth: int, width: int, source: str) -> Net:
+    """The net of this family for the data of a source: "digits", "mnist", "text" or a file, read as for "digits".
+
+    Width counts channels of convolutional nets. All have a head of variance 1/fan-in, pooled over sites; a loop's
+    outputs are its whole last stream.
+
+    Raises:
+        ValueError: an unknown family, or text for a family that does not take one axis of characters.
+    """
+    require_choice("--families", family, FAMILIES)
+    if source == TEXT and not family.startswith("transformer"):
+        raise ValueError(f"text is a row of characters, which Transformers take; {family!r} takes images")
+    outputs = len(CHARACTERS) if source == TEXT else CLASSES
+    return FAMILIES[family](depth, width, SIDES.get(source, SIDES["digits"]), outputs)

@@ -1,0 +1,153 @@
+"""Labelled real data in the layout and size that a net takes."""
+
+from __future__ import annotations
+
+from math import isqrt, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield import patch_tokens
+from meanfield.common import Array, require_count, stream
+from meanfield.nets import Net
+from sims.common.data.labelled import CHARACTERS, IMAGE_SETS, TEXT, file_samples, labelled_images, text_windows
+
+# Windows of text, where a number is not asked for.
+TEXT_SAMPLES = 5000
+
+
+def training_data(
+    source: str, net: Net, *, samples: int | None = None, seed: int = 0
+) -> tuple[Array, NDArray[np.int64]]:
+    """Inputs and labels for `meanfield.train`, as this net takes them: (samples, channels, *grid) and (samples,).
+
+    Images are averaged over blocks of pixels down to the size that the net asks for. A net on a grid of two axes takes
+    them as they are. A net on one axis of T sites, such as a Transformer, takes T patches embedded by
+    `meanfield.patch_tokens`. A net without a grid takes all pixels in a row, where it has as many input channels; a
+    stream that begins at the input, such as a loop's, takes the whole image embedded as one patch. All values of a
+    channel (of vectors: all values) have mean 0 and variance 1 over the whole set. Text is embedded character by
+    character, by one Gaussian vector of mean square 1 for each, and a label is the next character's number.
+
+    Args:
+        source: "digits" (1,797 of 8 x 8), "mnist" (5,000 of 28 x 28), "text" (Python's own documentation), or a .npz
+            or .nc file with ``inputs`` and ``labels``. Inputs of a file have the net's own shape (samples, channels,
+            *grid), or are images (samples, height, width) or (samples, channels, height, width).
+        net: what is trained; its number of samples counts for nothing.
+        samples: so many of the set, in random order; all of them if left out, of text 5,000 windows.
+        seed: of the order, of the windows of text, and of embeddings.
+
+    Raises:
+        ModuleNotFoundError: the package of the images is not installed (extra ``data``).
+        ValueError: an unknown source, inputs that the net cannot take, labels that it has no outputs for, more samples
+            than there are.
+    """
+    count = None if samples is None else require_count("samples", samples, why="samples of the data")
+    if source == TEXT:
+        inputs, labels = _embedded_text(net, count or TEXT_SAMPLES, seed)
+    else:
+        values, labels = labelled_images(source) if source in IMAGE_SETS else file_samples(source)
+        chosen = stream(seed, "training samples", 0).permutation(len(labels))[:count]
+        if count is not None and len(chosen) < count:
+            raise ValueError(f"{source} holds {len(labels)} samples and {count} are asked for")
+        inputs, labels = _laid_out(values, net, source, seed, chosen), labels[chosen]
+    _require_outputs(net, labels, source)
+    return inputs, labels
+
+
+def _laid_out(values: Array, net: Net, source: str, seed: int, chosen: NDArray[np.int64]) -> Array:
+    """The chosen samples (samples, channels, *grid) of inputs of a file, or of images, standardised over all."""
+    if values.shape[1:] == (net.first_channels, *net.grid):
+        return _standardised(values, source)[chosen]
+    if values.ndim not in (3, 4):
+        raise ValueError(
+            f"inputs in {source} have shape {values.shape}; this net takes (samples, "
+            f"{', '.join(map(str, (net.first_channels, *net.grid)))}), or images (samples, height, width) or (samples, "
+            "channels, height, width)"
+        )
+    images = values.reshape(len(values), -1, *values.shape[-2:])
+    if len(net.grid) == 2:
+        return _on_grid(images, net, source)[chosen]
+    if len(net.grid) == 1:
+        sides = _patch_sides(images.shape[2:], net.grid[0], source)
+        return patch_tokens(_standardised(images, source)[chosen], patch=sides, width=net.first_channels, seed=seed)
+    return _as_vectors(images, net, source, seed, chosen)
+
+
+def _on_grid(images: Array, net: Net, source: str) -> Array:
+    channels, *size = images.shape[1:]
+    if channels != net.first_channels or any(have % want for have, want in zip(size, net.grid, strict=True)):
+        raise ValueError(
+            f"images of {source} have {channels} channel(s) of {size[0]} x {size[1]} pixels, and the net takes "
+            f"{net.first_channels} on a grid {net.grid}: give it input_channels={channels} (a residual net a stem, "
+            "too) and a grid whose sides divide those of the images"
+        )
+    return _standardised(_averaged(images, (net.grid[0], net.grid[1])), source)
+
+
+def _as_vectors(images: Array, net: Net, source: str, seed: int, chosen: NDArray[np.int64]) -> Array:
+    """All pixels in a row, or, for a stream that begins at the input, the image as one patch: (samples, channels)."""
+    channels, height, width = images.shape[1:]
+    shared = [factor for factor in range(1, height + 1) if height % factor == 0 and width % factor == 0]
+    sizes = {channels * height * width // factor**2: (height // factor, width // factor) for factor in shared}
+    if net.first_channels in sizes:
+        averaged = _standardised(_averaged(images, sizes[net.first_channels]), source)[chosen]
+        return averaged.reshape(len(averaged), -1)
+    if net.units[0].skip != 0:
+        raise ValueError(
+            f"the net takes vectors of {net.first_channels} values; images of {source} give "
+            f"{', '.join(map(str, sorted(sizes)))}: set the net's input_width to one of these"
+        )
+    whole = _standardised(images, source)[chosen]
+    return patch_tokens(whole, patch=(height, width), width=net.first_channels, seed=seed)[:, :, 0]
+
+
+def _averaged(images: Array, size: tuple[int, int]) -> Array:
+    """Means over blocks of pixels, so many blocks along each axis."""
+    samples, channels, height, width = images.shape
+    blocks = images.reshape(samples, channels, size[0], height // size[0], size[1], width // size[1])
+    return np.asarray(blocks.mean(axis=(3, 5)))
+
+
+def _standardised(values: Array, source: str) -> Array:
+    """Mean 0 and variance 1 of every channel over samples and sites; of vectors, of all values together."""
+    axes = (0, 1) if values.ndim == 2 else (0, *range(2, values.ndim))
+    spread = values.std(axis=axes, keepdims=True)
+    if (constant := spread <= 1e-9 * np.abs(values).max(axis=axes, keepdims=True)).any():
+        raise ValueError(f"channel {constant.ravel().argmax()} of {source} is constant; leave it out")
+    return np.asarray((values - values.mean(axis=axes, keepdims=True)) / spread)
+
+
+def _patch_sides(size: tuple[int, ...], tokens: int, source: str) -> tuple[int, int]:
+    """Height and width of a patch, such that an image has so many, as nearly as many in a column as in a row."""
+    height, width = size
+    for rows in range(isqrt(tokens), 0, -1):
+        if tokens % rows == 0 and height % rows == 0 and width % (tokens // rows) == 0:
+            return height // rows, width // (tokens // rows)
+    raise ValueError(
+        f"the net takes {tokens} tokens, and images of {source}, of {height} x {width} pixels, cannot be cut into so "
+        f"many equal patches; give tokens such as {height} or {height * width}"
+    )
+
+
+def _embedded_text(net: Net, samples: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
+    if len(net.grid) != 1:
+        raise ValueError(
+            f"text has one axis, its characters, and the net has {len(net.grid)}; give a Transformer or a ConvNet on "
+            "one axis"
+        )
+    windows, labels = text_windows(prod(net.grid), samples, seed)
+    vectors = stream(seed, "character embedding", 0).standard_normal((net.first_channels, len(CHARACTERS)))
+    vectors /= np.sqrt(np.square(vectors).mean(axis=0))
+    return np.ascontiguousarray(vectors[:, windows].swapaxes(0, 1)), labels
+
+
+def _require_outputs(net: Net, labels: NDArray[np.int64], source: str) -> None:
+    """Raise ValueError unless the net has one output for every class, and none per site."""
+    classes = len(CHARACTERS) if source == TEXT else int(labels.max()) + 1
+    _, outputs, *sites = net.output_shape
+    if sites:
+        raise ValueError(f"labels of {source} are one a sample, and the net has outputs on a grid; pool its readout")
+    if outputs < classes:
+        raise ValueError(
+            f"labels of {source} are 0 .. {classes - 1}, and the net has {outputs} outputs: give {classes}"
+        )
