@@ -111,6 +111,23 @@ def test_relu_draws_at_a_quarter_as_many_layers_as_channels():
         assert not consistent(mean - rival, stderr, DRAWS)
 
 
+LABELS = {"line": {"grid": (4,)}, "2 x 3 sites": {"grid": (2, 3), "kernel": (2, 2), "inputs": 2, "head": "mup"}}
+
+
+@pytest.mark.parametrize("channels", [64, 32, 20])
+@pytest.mark.parametrize("options", LABELS.values(), ids=LABELS)
+def test_relu_label_terms_at_few_layers_over_channels(options, channels):
+    """At L/C = 1/16, 1/8 and 1/5 by draws that are adjusted by known means; half of a correction is refuted."""
+    draws = 1500
+    net = _net(**{"depth": 4, "channels": channels, "outputs": 8} | options)
+    measured = mf.simulate(net, draws=draws, seed=4, controls=True)
+    leading = mf.predict(net, level="mean_field")["label_term"].values
+    mean, stderr = (measured[f"adjusted_label_term{end}"].values / leading for end in ("", "_stderr"))
+    factor = finite_channel_factor(net)
+    assert consistent(mean - factor, stderr, draws)
+    assert not consistent(mean - (1 + 0.5 * (factor - 1)), stderr, draws)
+
+
 @pytest.mark.parametrize(
     ("net", "words"),
     [
