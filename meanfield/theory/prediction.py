@@ -76,7 +76,7 @@ def predict(
         each, finite at depths where the quantity itself overflows to infinity. At level
         "mean_field" plain ReLU and linear nets have ``output_term``, ``update_energy``, ``mean_update_energy`` and
         ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
-        grids or without gates; they are left out where no float or memory holds them. Corrections to them are of
+        grids or without gates; where they are left out, the attribute ``left_out`` says why. Corrections to them are of
         relative order depth^2 / channels: at depth 8 and 64 channels drawn output terms are 1.5 to 2.3 times as large.
         A `PremiseWarning` says where they change the scale by more than 10 %, as estimated.
         With ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, with the output term
