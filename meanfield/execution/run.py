@@ -21,6 +21,7 @@ from meanfield.execution.digests import provenance
 from meanfield.execution.processes import interrupts_held, leave_import, pool
 from meanfield.execution.team import Workers
 from meanfield.simulation.measures.base import Pieces
+from meanfield.simulation.weights.slabs import give_back
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ def simulate_all(
     for run in runs:
         run.require_memory(workers.here)
     pieces = iter(_all_pieces([chunk for plan in plans for chunk in plan], workers, store))
+    give_back()
     return [run.dataset([next(pieces) for _ in plan]) for run, plan in zip(runs, plans, strict=True)]
 
 

@@ -22,7 +22,6 @@ from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import Loss
 from meanfield.simulation.weights.matrices import Weights, given_weights
-from meanfield.simulation.weights.slabs import BLOCK_NUMBERS
 
 Gradients = dict[str, Gradient]
 
@@ -50,7 +49,6 @@ class Pieces:
         # Whatever the number of nets, so that none of them sums over other pieces for its company.
         most = max(LAYER_BYTES // (most_together * channels * net.sites * itemsize), FEWEST_SAMPLES)
         self.samples = power_of_two(most)
-        _keep_freed_memory()
 
     @staticmethod
     def serve(net: Net, arrays: Arrays) -> bool:
@@ -136,8 +134,3 @@ def _stacked(groups: Sequence[Any]) -> Direction:
         return Factored(*(np.concatenate([getattr(group, side) for group in groups]) for side in ("left", "right")))
     stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
     return np.concatenate(groups, out=stack)
-
-
-def _keep_freed_memory() -> None:
-    """Make the C library of Linux keep freed memory for the next array: it does once so large a block was freed."""
-    np.empty(BLOCK_NUMBERS)
