@@ -22,6 +22,7 @@ from meanfield.theory.levels.law import LawLevel
 from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
 from meanfield.theory.levels.mean_field import MeanFieldLevel
 from meanfield.theory.levels.token_streams import TokenStreamMeanFieldLevel
+from meanfield.theory.maps.batches import require_predictable
 
 LEVELS: tuple[Level, ...] = (
     ExactLevel(),
@@ -106,6 +107,7 @@ def predict(
     """
     if not isinstance(architecture, TokenStream):
         if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
+            require_predictable(architecture)
             raise ValueError(
                 f"level for {type(architecture).__name__} is {level!r}; there is none for lists of units: the second "
                 "moment of the tangent kernel between channels, from which update energies follow, is known for nets "
