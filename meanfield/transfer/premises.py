@@ -8,7 +8,8 @@ from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.outputs.whole_update import LARGEST
-from meanfield.transfer.rules import Net, log_channel_correction, log_output_correction
+from meanfield.transfer.corrections import log_channel_correction, log_output_correction
+from meanfield.transfer.rules import Net
 
 PREMISES = (
     "one step of plain SGD at initialisation: no momentum, weight decay or adaptive steps",

@@ -1,9 +1,9 @@
 """The rules by which a learning rate is carried: each says which nets it serves, and how much the logarithm changes."""
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import lru_cache
-from math import exp, hypot, isnan, log, log1p, nan
+from math import exp, hypot, isnan, log
 from typing import Any, cast
 
 import numpy as np
@@ -16,12 +16,11 @@ from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
-from meanfield.theory.levels.base import log_mean
 from meanfield.theory.outputs.label_term import label_term_refusal
 from meanfield.theory.outputs.output_term import output_term_refusal
-from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.prediction import predict
-from meanfield.theory.transformers.terms import label_refusal, output_refusal, token_terms
+from meanfield.theory.transformers.terms import label_refusal, output_refusal
+from meanfield.transfer.corrections import log_means, log_output_correction
 
 Net = Sequential | TiedLoop | TokenStream
 
@@ -116,7 +115,7 @@ class WholeUpdate(Rule):
     def log_ratio(self, start: Net, end: Net) -> float:
         means = []
         for net in (start, end):
-            terms = _log_means(cast(Sequential | TokenStream, net))
+            terms = log_means(cast(Sequential | TokenStream, net))
             if terms is None:
                 raise ValueError(
                     f"the whole update of this {family(net)} of depth {net.depth} leaves the range of floats, or the "
@@ -229,56 +228,6 @@ def differing(start: Net, end: Net, but: tuple[str, ...] = ()) -> list[str]:
     """The fields in which two specs of one family differ, apart from ``but``."""
     names = [field.name for field in fields(cast(Any, start)) if field.name not in but]
     return [name for name in names if getattr(start, name) != getattr(end, name)]
-
-
-def log_output_correction(start: Net, end: Net) -> float:
-    """ln of the factor by which the output term changes a rate that the label term carried; NaN where not known.
-
-    It is 0 for loops, whose scale is that of the stream.
-    """
-    if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
-        return 0.0
-    return 0.5 * (log1p(_output_share(start)) - log1p(_output_share(end)))
-
-
-def _output_share(net: Sequential | TokenStream) -> float:
-    """Mean output term over mean label term in mean field; NaN for nets of layers with skip connections.
-
-    Where the whole update of a plain net is not predicted, that of the net with ReLU for smooth gates and without edges
-    is an order of magnitude.
-    """
-    if isinstance(net, TokenStream):
-        if output_refusal(net):
-            return nan
-    elif net.has_skips:
-        return nan
-    elif output_term_refusal(net):
-        changes: dict[str, Any] = {"padding": "circular"} if net.padding != "circular" else {}
-        changes |= {"activation": "relu", "weight_variance": None} if net.sigma.triple is None else {}
-        net = replace(net, **changes)  # type: ignore[type-var]
-    means = _log_means(net)
-    return nan if means is None else exp(means[1] - means[0])
-
-
-def log_channel_correction(start: Sequential, end: Sequential) -> float:
-    """Estimate of ln of the factor by which finite channels change a rate that the whole update carried."""
-    first, second = (log_channel_error(net, mean_field_terms(net)) for net in (start, end))
-    return first - second
-
-
-@lru_cache(maxsize=64)
-def _log_means(net: Sequential | TokenStream) -> tuple[float, float] | None:
-    """ln of the means over layers of label and output term; None where floats or memory do not hold them."""
-    if isinstance(net, TokenStream):
-        streams = token_terms(net)
-        assert streams.label_term is not None
-        assert streams.output_term is not None
-        return log(streams.label_term.mean()), log(streams.output_term.mean())
-    try:
-        terms = mean_field_terms(net).both
-    except OverflowError:
-        return None
-    return None if terms is None else (float(log_mean(terms[0])), float(log_mean(terms[1])))
 
 
 def log_quantiles(net: Net) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory.outputs.label_term import label_profiles
-from meanfield.transfer.rules import log_channel_correction
+from meanfield.transfer.corrections import log_channel_correction
 from meanfield.verification.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
