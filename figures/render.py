@@ -41,7 +41,8 @@ def save(draw: Draw, dataset: xr.Dataset, path: Path, style: str = "light") -> N
 
 def _add_caption(figure: Figure, words: str) -> None:
     """On a strip that is added below, once the layout stands: everything keeps its size and moves up by the strip."""
-    figure.draw_without_rendering()
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
     figure.set_layout_engine("none")
     lines = fill(words, int(DENSITY * figure.get_figwidth()))
     strip = LINE * (lines.count("\n") + 1.5)

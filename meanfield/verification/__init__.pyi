@@ -34,7 +34,7 @@ from .zhang_2026.plain_nets import activation_drift as activation_drift, padding
 from .zhang_2026.plain_nets.activation_drift import LABEL_SCALE as LABEL_SCALE
 from .zhang_2026.plain_nets.width_extrapolation import extrapolated as extrapolated
 from .zhang_2026.plain_nets.many_channels import at_finite_channels as at_finite_channels, Rung as Rung
-from .zhang_2026.plain_nets.many_channels import channel_factor as channel_factor
+from .zhang_2026.plain_nets.many_channels import has_channel_factor as has_channel_factor
 from .zhang_2026.plain_nets.many_channels import at_infinite_channels as at_infinite_channels, best as best
 from .zhang_2026.identities import aggregators as aggregators, layer_norm as layer_norm
 from .zhang_2026.identities.label_average import label_average as label_average

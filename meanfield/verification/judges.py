@@ -100,7 +100,7 @@ class Contest:
         if verdict is Verdict.INCONCLUSIVE:
             lacking = self.claim.worst if self.claim.worst > bands.doubt else self.rival.worst
             needed = draws * _times_more(lacking, comparisons, carrying)
-            reason = _unconverged(share) or _undecided(bands, lacking, needed, draws)
+            reason = _unconverged(share, needed, draws) or _undecided(bands, lacking, needed, draws)
         else:
             reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
         claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
@@ -109,16 +109,44 @@ class Contest:
         return Ruling(verdict, f"{self.shown}; {missed}" if self.shown else missed, self.words)
 
 
-def _unconverged(share: float) -> str:
-    """What the evidence says of a mean of which one draw makes this share: nothing, or a warning."""
-    return f"; not converged, one draw makes {share:.0%} of a mean" if share > CONVERGED_SHARE else ""
+def _unconverged(share: float, needed: float, made: float) -> str:
+    """What the evidence says of a mean of which one draw makes this share: nothing, or a warning.
+
+    ``needed`` are those that its standard error asks for; its tail may ask for more.
+    """
+    if not share > CONVERGED_SHARE:
+        return ""
+    needed = max(needed, draws_to_converge(share, made))
+    return f"; not converged, one draw makes {share:.0%} of a mean{needing(needed, made)}"
+
+
+def draws_to_converge(share: float, made: float) -> float:
+    """Draws N' of which none would make more than a quarter of a mean, if one makes this share of N ``made`` ones.
+
+    Energies of deep nets are products over layers, so that a draw is log-normal: with v the variance of its logarithm,
+    the largest of N is exp(sqrt(2 v log N) - v / 2) means for large N. Hence sqrt(log N) - sqrt(log(1 / share)) =
+    sqrt(v / 2) for any N, and
+
+        sqrt(log N') = sqrt(log N) - sqrt(log(1 / share)) + sqrt(log 4) .
+
+    The largest of a few hundred draws says v, and N', to a factor of a few, more often too low than too high.
+
+    Source: docs/theory.md section 3.
+    """
+    root = np.sqrt(np.log(made)) - np.sqrt(-np.log(min(share, 1.0))) + np.sqrt(-np.log(CONVERGED_SHARE))
+    return float(np.exp(root**2))
+
+
+def needing(needed: float, made: float) -> str:
+    """What the evidence says of the draws that would decide."""
+    return f"; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
 
 
 def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
     """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
     if bands.alarm <= WIDEST_BAND and lacking <= 0:
         return f"{_band(bands)}; the rival lies within the allowance"
-    return f"{_band(bands)}; too few draws; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
+    return f"{_band(bands)}; too few draws{needing(needed, made)}"
 
 
 def _miss(deviation: Deviation) -> str:

@@ -17,8 +17,8 @@ from meanfield.verification import (
     Rung,
     at_finite_channels,
     at_infinite_channels,
-    channel_factor,
     finite_width_allowance,
+    has_channel_factor,
 )
 from sims.common.command import chosen_arrays
 from sims.common.data.images import images_from_file, photo_crops
@@ -97,11 +97,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
 
 
 def _drawn_nets(net: ConvNet, inputs: Any) -> list[ConvNet]:
-    return (
-        [net]
-        if channel_factor(net, inputs) is not None
-        else [net, net.replace(channels=net.channels_by_layer[-1] // 2)]
-    )
+    return [net] if has_channel_factor(net, inputs) else [net, net.replace(channels=net.channels_by_layer[-1] // 2)]
 
 
 def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
@@ -115,15 +111,15 @@ def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.D
     with warnings.catch_warnings():
         # Of what the factor corrects, or the report says.
         warnings.filterwarnings("ignore", "inputs are drawn with", mf.PremiseWarning)
-        many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs)) for net, of in drawn]
+        many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs), inputs) for net, of in drawn]
     unlimited = (
         finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs) if few else np.zeros(many.net.depth)
     )
     known = [
         suffixed(many.leading, "mean_field"),
         suffixed(mf.predict(many.net, level="law", inputs=inputs), "law"),
-        suffixed(at_finite_channels(many.net, many.leading, inputs), "finite_channels"),
-        at_infinite_channels(many, few[0] if few else None, inputs),
+        suffixed(at_finite_channels(many), "finite_channels"),
+        at_infinite_channels(many, few[0] if few else None),
         xr.Dataset({"thin_input_allowance": ("layer", unlimited)}),
     ]
     scatter = {f"few_channels_{name}": rung.drawn[name] for rung in few for name in FEW if name in rung.drawn}

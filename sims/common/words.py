@@ -23,7 +23,8 @@ STATISTICS = {
     "too few draws": "with the number needed, the claim or its rival would lie outside the band, if it is as far off "
     "as in this run: errors fall as draws^(-1/2). The option --times multiplies the draws.",
     "not converged": "a single draw makes too large a share of the mean, or there are fewer draws than its spread asks "
-    "for: the distance in s.e. would mean nothing.",
+    "for: the distance in s.e. would mean nothing. With the number needed no draw would make so large a share, if "
+    "draws are log-normal.",
     "Heavy tail": "rare draws make up much of the mean, and this run may not have met the rarest.",
 }
 

@@ -13,7 +13,7 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     at_finite_channels,
     at_infinite_channels,
     best,
-    channel_factor,
+    has_channel_factor,
 )
 from sims.cnn_overlap.measure import with_theory
 from tests.statistics import consistent
@@ -26,7 +26,7 @@ def _ladder(draws=600, **changes):
     for depth in (3, 6):
         shared = {"grid": (4,), "kernel": (3,), "readout": "convolution", "outputs": 20, "channels": 64} | changes
         net = mf.ConvNet(depth=depth, **shared)
-        nets = [net] if channel_factor(net) is not None else [net, net.replace(channels=32)]
+        nets = [net] if has_channel_factor(net) else [net, net.replace(channels=32)]
         measure = mf.Energies(controls=not controls_refusal(net, None))
         rungs.append(with_theory([(net, mf.simulate(net, measure=measure, draws=draws, seed=depth)) for net in nets]))
     return xr.concat(rungs, dim="depth", join="outer", combine_attrs="override").assign_coords(depth=[3, 6])
@@ -124,7 +124,7 @@ def test_extrapolation_is_exact_for_what_is_linear_in_one_over_channels():
     for channels in (60, 20):
         net = mf.ConvNet(depth=4, channels=channels, grid=(5,), kernel=(3,), readout="convolution", padding="zero")
         leading = mf.predict(net, level="mean_field")
-        finite = at_finite_channels(net, leading)["label_term"].values
+        finite = at_finite_channels(Rung(net, xr.Dataset(), leading))["label_term"].values
         columns = {
             "label_term": ("layer", (1 + 7 / channels) * finite),
             "label_term_covariance": (("layer", "layer_other"), np.diag(finite**2)),
@@ -146,7 +146,7 @@ def test_factors_of_linear_nets_are_exact_or_none(options, known):
     """Many sites without a stencil are far from one site."""
     plain = {"depth": 4, "channels": 32, "kernel": (1,), "readout": "convolution", "activation": "linear"}
     net = mf.ConvNet(**plain | options)
-    assert (channel_factor(net) is not None) == known
+    assert has_channel_factor(net) == known
 
 
 def test_linear_nets_are_granted_what_extrapolation_leaves():
@@ -156,7 +156,7 @@ def test_linear_nets_are_granted_what_extrapolation_leaves():
             depth=2, channels=channels, grid=(24,), kernel=(1,), readout="convolution", activation="linear"
         )
         leading = mf.predict(net, level="mean_field")
-        finite = at_finite_channels(net, leading)["label_term"].values
+        finite = at_finite_channels(Rung(net, xr.Dataset(), leading))["label_term"].values
         columns = {
             "label_term": ("layer", (1 + 6 / channels) * finite),
             "label_term_covariance": (("layer", "layer_other"), np.diag(finite**2)),
@@ -169,11 +169,11 @@ def test_linear_nets_are_granted_what_extrapolation_leaves():
 def test_one_site_is_exact_at_any_width():
     net = mf.MLP(depth=5, width=12, outputs=3)
     exact, leading = (mf.predict(net, level=level) for level in ("exact", "mean_field"))
-    finite = at_finite_channels(net, leading)
+    finite = at_finite_channels(Rung(net, xr.Dataset(), leading))
     for name in ("label_term", "output_term", "update_energy", "learning_rate_scale", "label_learning_rate_scale"):
         np.testing.assert_allclose(finite[name], exact[name])
     ratio = exact["overlap_energy"] / leading["overlap_energy"]
-    np.testing.assert_allclose(channel_factor(net), ratio)
+    np.testing.assert_allclose(Rung(net, xr.Dataset(), leading).ratios["overlap_energy"], ratio)
 
 
 def test_the_adjusted_estimate_is_taken_where_there_is_one():

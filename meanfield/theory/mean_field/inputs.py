@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
@@ -66,6 +65,7 @@ def input_variance(net: Sequential) -> float:
         return 1.0
     if sigma.homogeneous:
         return 1.0 / net.variance_factor
+    from scipy.optimize import brentq  # a tenth of a second of import, for smooth gates alone
 
     def lack(variance: float) -> float:
         return mean_square(sigma.function, variance) - net.input_energy

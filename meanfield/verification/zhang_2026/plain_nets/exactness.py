@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.judges import Contest, Judges, Ruling, contest
+from meanfield.verification.judges import Contest, Judges, Ruling, contest, needing
 from meanfield.verification.verdicts import CONVERGED_SHARE, Verdict, effective_draws, largest_share
 
 OVERLAP_SPREAD = "overlap_energy_relative_spread"
@@ -34,8 +34,13 @@ def draws_needed(spread: ArrayLike, precision: float = PRECISION) -> NDArray[np.
 
 def is_planned(measured: xr.Dataset, name: str) -> xr.DataArray:
     """Layers of which the run has draws enough for NAME; decided by theory, never by the draws."""
-    spread = measured[OVERLAP_SPREAD if name == "overlap_energy" else LABEL_SPREAD]
+    spread = _spread(measured, name)
     return spread.copy(data=draws_needed(spread) <= measured.attrs["draws"])
+
+
+def _spread(measured: xr.Dataset, name: str) -> xr.DataArray:
+    """The exact relative spread that stands for NAME's, by layer."""
+    return measured[OVERLAP_SPREAD if name == "overlap_energy" else LABEL_SPREAD]
 
 
 def is_converged(measured: xr.Dataset, name: str) -> xr.DataArray:
@@ -65,7 +70,8 @@ def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     planned = is_planned(dataset, name)
     kept, left_out = dataset.sel(layer=planned), dataset["layer"].values[~planned.values]
     if kept.sizes["layer"] == 0:
-        return Ruling(Verdict.INCONCLUSIVE, f"draws for {PRECISION:.0%} of the mean at no layer", words)
+        least = needing(draws_needed(_spread(dataset, name)).min(), dataset.attrs["draws"])
+        return Ruling(Verdict.INCONCLUSIVE, f"draws for {PRECISION:.0%} of the mean at no layer{least}", words)
     note = f"; layers {layer_ranges(left_out)} left out, not converged" if len(left_out) else ""
     limit = "overlap_energy" if name == "overlap_energy" else "label_term"
     mean, stderr, exact, wide = (
@@ -116,7 +122,9 @@ def judge_drawn_share(dataset: xr.Dataset) -> Contest | Ruling:
     of B."""
     planned = (dataset["drawn_share_draws_needed"] <= dataset["drawn_share_draws"]).values
     if not planned.any():
-        return Ruling(Verdict.INCONCLUSIVE, "no net has draws enough")
+        least = dataset.isel(dataset["drawn_share_draws_needed"].argmin(...))
+        more = needing(float(least["drawn_share_draws_needed"]), float(least["drawn_share_draws"]))
+        return Ruling(Verdict.INCONCLUSIVE, f"no net has draws enough{more}")
     share, stderr, exact, converged, draws, effective = (
         dataset[f"drawn_share{end}"].values[planned]
         for end in ("", "_stderr", "_exact", "_converged", "_draws", "_effective_draws")

@@ -1,9 +1,9 @@
 """Terms of plain nets at infinitely many channels, from draws at finite ones; and theory at finite ones.
 
 A drawn mean over its leading order goes to 1 as the channels C grow, but not as a series in 1/C alone: corrections grow
-with the depth over the channels. Where theory knows the ratio at C channels (`channel_factor`), drawn means are divided
-by it. Elsewhere they are divided by the exact ratio of one site with C units, which that of several sites follows. What
-remains is rho = 1 + b/C, and draws at C and at C/f channels tell b:
+with the depth over the channels. Where theory knows the ratio at C channels (`finite_channel_factor`), drawn means are
+divided by it. Elsewhere they are divided by the exact ratio of one site with C units, which that of several sites
+follows. What remains is rho = 1 + b/C, and draws at C and at C/f channels tell b:
 
     rho(infinite) = rho(C) + [rho(C) - rho(C/f)] / (f - 1) .
 
@@ -14,6 +14,7 @@ is granted for what may be left.
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,20 @@ SCALES = {LABEL_SCALE: "label_term", "learning_rate_scale": "update_energy"}
 
 @dataclass(frozen=True)
 class Rung:
-    """A net with the dataset of its draws and its mean field."""
+    """A net with the dataset of its draws, its mean field, and its inputs where they are given."""
 
     net: Sequential
     drawn: xr.Dataset
     leading: xr.Dataset
+    inputs: Array | None = None
+
+    @cached_property
+    def ratios(self) -> dict[str, Array]:
+        """Terms at C channels over their leading order, as far as theory has them, else those of one site."""
+        known = [name for name in EXTRAPOLATED if has_channel_factor(self.net, self.inputs, name)]
+        alone = one_site_ratios(self.net)
+        # Where all points are alike both terms have the same factor.
+        return alone | dict.fromkeys(known, finite_channel_factor(self.net, quantity=known[0])) if known else alone
 
 
 def best(dataset: xr.Dataset, name: str) -> str:
@@ -48,14 +58,12 @@ def best(dataset: xr.Dataset, name: str) -> str:
     return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
 
 
-def channel_factor(net: Sequential, inputs: Array | None = None, name: str = "label_term") -> Array | None:
-    """A term at C channels over its leading order, by layer, where all points are alike and theory has it; else None.
+def has_channel_factor(net: Sequential, inputs: Array | None = None, name: str = "label_term") -> bool:
+    """Whether all points are alike, and theory has a term at C channels over its leading order.
 
     With edges or given inputs every pair of points is followed by itself, which takes longer than a second run.
     """
-    if inputs is not None or not net.covers_evenly or finite_channel_refusal(net, quantity=name):
-        return None
-    return finite_channel_factor(net, quantity=name)
+    return inputs is None and net.covers_evenly and not finite_channel_refusal(net, quantity=name)
 
 
 def one_site_ratios(net: Sequential) -> dict[str, Array]:
@@ -72,21 +80,15 @@ def one_site_ratios(net: Sequential) -> dict[str, Array]:
     return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
 
 
-def _ratios(net: Sequential, inputs: Array | None) -> dict[str, Array]:
-    """Terms at C channels over their leading order, as far as theory has them, else those of one site."""
-    factors = {name: channel_factor(net, inputs, name) for name in EXTRAPOLATED}
-    return one_site_ratios(net) | {name: factor for name, factor in factors.items() if factor is not None}
-
-
-def at_finite_channels(net: Sequential, leading: xr.Dataset, inputs: Array | None = None) -> xr.Dataset:
+def at_finite_channels(rung: Rung) -> xr.Dataset:
     """The mean field times the ratios above: terms, and the scales that they set, at the net's own channels.
 
-    Output terms, and label terms without a `channel_factor`, have the ratio of one site, which grids do not follow
+    Output terms, and label terms without a channel factor, have the ratio of one site, which grids do not follow
     exactly. Empty for smooth gates; without output terms where few channels of drawn inputs fluctuate, as the ratio
     lacks their part.
     """
-    terms = {name: leading[name] * ratio for name, ratio in _ratios(net, inputs).items() if name in leading}
-    if inputs is None and thin_input_warning(net):
+    terms = {name: rung.leading[name] * ratio for name, ratio in rung.ratios.items() if name in rung.leading}
+    if rung.inputs is None and thin_input_warning(rung.net):
         terms.pop("output_term", None)
     if {"label_term", "output_term"} <= set(terms):
         terms["update_energy"] = terms["label_term"] + terms["output_term"]
@@ -94,11 +96,11 @@ def at_finite_channels(net: Sequential, leading: xr.Dataset, inputs: Array | Non
     return xr.Dataset(terms | scales)
 
 
-def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = None) -> xr.Dataset:
+def at_infinite_channels(many: Rung, few: Rung | None) -> xr.Dataset:
     """Label term, overlap energy and the label term's eta* at infinitely many channels, by the formula above.
 
     Args:
-        many, few: draws with C channels and with C/f; no ``few`` where theory has the `channel_factor`.
+        many, few: draws with C channels and with C/f; no ``few`` where theory has the channel factor.
 
     Returns:
         NAME_limit of every term that is drawn and predicted, with its _stderr, _largest_share and _covariance; and
@@ -107,11 +109,10 @@ def at_infinite_channels(many: Rung, few: Rung | None, inputs: Array | None = No
     columns: dict[str, Any] = {}
     left = np.zeros(many.net.depth)
     for name in (name for name in EXTRAPOLATED if name in many.leading and name in many.drawn):
-        limit = _over_theory(many, name, inputs)
+        limit = _over_theory(many, name)
         if few is not None:
-            limit, step = _extrapolated(
-                limit, _over_theory(few, name, inputs), _channels(many.net) / _channels(few.net)
-            )
+            factor = _channels(many.net) / _channels(few.net)
+            limit, step = _extrapolated(limit, _over_theory(few, name), factor)
             left = np.maximum(left, 0.0 if many.net.activation == "relu" else step)
         scale = many.leading[name].values
         limit = Estimate(limit.mean * scale, limit.covariance * np.multiply.outer(scale, scale), limit.largest_share)
@@ -126,9 +127,9 @@ def _channels(net: Sequential) -> int:
     return net.channels_by_layer[-1]
 
 
-def _over_theory(rung: Rung, name: str, inputs: Array | None) -> Estimate:
+def _over_theory(rung: Rung, name: str) -> Estimate:
     """A drawn term over its mean field and its ratio at finite channels, by layer."""
-    scale = 1 / (rung.leading[name].values * _ratios(rung.net, inputs).get(name, 1.0))
+    scale = 1 / (rung.leading[name].values * rung.ratios.get(name, 1.0))
     drawn = best(rung.drawn, name)
     mean, covariance = (rung.drawn[f"{drawn}{end}"].values * scale for end in ("", "_covariance"))
     return Estimate(mean, covariance * scale[:, None], rung.drawn[f"{name}_largest_share"].values)
