@@ -49,7 +49,7 @@ def add_options(parser: CommandParser) -> None:
     add("--kernel", type=int, nargs="+", metavar="K", help="taps along each axis, odd or even; one number for all axes")
     add("--padding", default="circular", help="circular (default) or zero")
     add("--activation", default="relu", help="relu (default), linear, gelu or tanh")
-    readout = "convolution (default; theory predicts its label term) or pooled, the papers' head"
+    readout = "convolution (default; theory has its label term at finite channels) or pooled, the papers' head"
     add("--readout", default="convolution", help=readout)
     head = "variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2"
     add("--head", default="he", help=head)

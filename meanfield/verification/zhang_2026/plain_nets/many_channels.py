@@ -8,8 +8,8 @@ follows. What remains is rho = 1 + b/C, and draws at C and at C/f channels tell 
     rho(infinite) = rho(C) + [rho(C) - rho(C/f)] / (f - 1) .
 
 It leaves some (b/C)^2, below a thousandth where b/C is a few hundredths. Where one site has no exact theory (smooth
-gates), all of the correction is taken for b/C. There, and in linear nets, which follow one site less closely, f (b/C)^2
-is granted for what may be left.
+gates), all of the correction is taken for b/C. There, and in linear nets with edges or given inputs, which follow one
+site less closely, f (b/C)^2 is granted for what may be left.
 """
 
 import warnings
