@@ -22,6 +22,7 @@ from meanfield.execution.training import train
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.transformer import Transformer
+from meanfield.simulation.arrays.arrays import on_numpy
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.update_energy import draw_energies
@@ -96,7 +97,8 @@ def require_same_transformer() -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_transformer_beside_jax(race: Race, sizes: Sizes) -> None:
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_transformer_beside_jax(race: Race, sizes: Sizes, precision: str) -> None:
     """The limit is JAX's time for the same dense draw, so that the fraction says how many times faster ours is."""
     pytest.importorskip("jax")
     width, blocks = sizes("width", 1024, 64), sizes("jax_blocks", 8, 2)
@@ -105,13 +107,13 @@ def test_transformer_beside_jax(race: Race, sizes: Sizes) -> None:
         require_bytes(MATRICES * draw_bytes(net), "differentiation", "width or blocks")
     except MemoryError as error:
         pytest.skip(str(error))
-    peer = transformer_by_jax.draw(net)
+    peer, arrays = transformer_by_jax.draw(net, precision), on_numpy(precision)
     require_same_transformer()
     race(
-        lambda: draw_energies(net, 0, range(1), weights="lazy"),
+        lambda: draw_energies(net, 0, range(1), arrays, weights="lazy"),
         [Demand(Limit("the same by JAX", peer, 1), 1)],
         group="Draws by automatic differentiation",
-        what="lazy draw of a Transformer, float64",
+        what=f"lazy draw of a Transformer, {precision}",
         size=described(net),
         amount=1,
         unit="draws",

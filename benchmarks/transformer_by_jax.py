@@ -49,18 +49,22 @@ def energies(net: Transformer, weights: list[Any], x: Any, labels: Any) -> Any:
     return jnp.stack([of_column(labels), of_column(out)])
 
 
-def draw(net: Transformer) -> Draw:
-    """Draws of float64, compiled."""
+def draw(net: Transformer, precision: str) -> Draw:
+    """Draws of float32 or float64, compiled; in one piece with the passes, XLA takes minutes to compile float32."""
     import jax
+    from jax import numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
+    dtype = jnp.dtype(precision)
 
     @jax.jit
     def drawn(key: Any) -> Any:
         keys = jax.random.split(key, len(net.weights) + 2)
         laws = zip(keys[2:], net.weight_shapes, net.weight_variances, strict=True)
-        weights = [sqrt(variance) * jax.random.normal(key, shape) for key, shape, variance in laws]
-        x = jax.random.normal(keys[0], (net.width, net.tokens))
-        return energies(net, weights, x, jax.random.normal(keys[1], (net.outputs,)))
+        deviations = [(key, shape, jnp.asarray(sqrt(variance), dtype)) for key, shape, variance in laws]
+        weights = [deviation * jax.random.normal(key, shape, dtype) for key, shape, deviation in deviations]
+        x = jax.random.normal(keys[0], (net.width, net.tokens), dtype)
+        return weights, x, jax.random.normal(keys[1], (net.outputs,), dtype)
 
-    return lambda: np.asarray(drawn(jax.random.key(0)))
+    passes = jax.jit(lambda weights, x, labels: energies(net, weights, x, labels))
+    return lambda: np.asarray(passes(*drawn(jax.random.key(0))))

@@ -27,10 +27,9 @@ MOST_DRAWS_PER_BATCH = 64
 # Freed blocks below this may stay with the process for the next request of their size (mallopt(3), M_MMAP_THRESHOLD).
 REUSED_BYTES = 32 << 20
 
-# A batch of lazily revealed draws should fit in what stays with the process from batch to batch (`slabs`). One of dense
-# draws gains nothing where weights far outgrow the caches, and must leave room for other workers.
-LAZY_BATCH_BYTES = 29 << 20
-DENSE_BATCH_BYTES = 256 << 20
+# What a batch may hold. A larger one of dense draws gains nothing where weights far outgrow the caches, one of lazily
+# revealed draws little, as its memory serves the next batch (`slabs`); other workers need room, too.
+BATCH_BYTES_HELD = 256 << 20
 
 # Time per number that a lazily revealed matrix draws, over the time per element of a dense one: from 2.4 to 3.5 for 40
 # to 320 columns of fully-connected and convolutional nets of 128 to 1024 channels. So an MLP of width 1024 crosses over
@@ -274,8 +273,7 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
     if weights == "gram":
         return GRAM_DRAWS_PER_BATCH
     patches = dtype(precision).itemsize * _patch_numbers(net, overlap_method(net).columns)
-    most = LAZY_BATCH_BYTES if weights == "lazy" else DENSE_BATCH_BYTES
-    fitting = min(BATCH_BYTES // patches, most // draw_bytes(net, weights, precision))
+    fitting = min(BATCH_BYTES // patches, BATCH_BYTES_HELD // draw_bytes(net, weights, precision))
     return max(1, min(MOST_DRAWS_PER_BATCH, fitting))
 
 

@@ -34,9 +34,17 @@ THREE_ONE, ONE_THREE, PAIR_APART = PLACE[0, 0, 0, 1], PLACE[0, 0, 1, 0], PLACE[0
 @njit(cache=True)
 def evaluate(series, angle):
     """The functions at one angle in [0, pi/2], (functions,), by Clenshaw's recurrence on all of them abreast."""
+    return _evaluated(series, angle, np.empty((2, series.shape[1])))
+
+
+@njit(cache=True)
+def _evaluated(series, angle, work):
+    """`evaluate` in memory (2, functions or more) that is there: asking for new takes as long as the rest of a unit."""
     terms, count = series.shape
     x = 2.0 * (4.0 * angle / np.pi - 1.0)
-    later, last = np.zeros(count), np.zeros(count)
+    later, last = work[0, :count], work[1, :count]
+    later[:] = 0.0
+    last[:] = 0.0
     for term in range(terms - 1, 0, -1):
         for place in range(count):
             value = x * later[place] - last[place] + series[term, place]
@@ -48,13 +56,13 @@ def evaluate(series, angle):
 
 
 @njit(cache=True)
-def feed_forward(angle, same, apart, table, averages, passing, fresh):
+def feed_forward(angle, same, apart, table, averages, passing, fresh, work):
     """Fill ``passing`` (2, 3) and ``fresh`` (15), and return the hidden units' variance and contraction.
 
     ``same`` and ``apart`` are k_1 of one token and of two; ``averages`` feature variance, passed of one token, and n
-    over the hidden units.
+    over the hidden units. ``work`` (2, functions or more) is written to.
     """
-    values, kernels = evaluate(table, angle), (same, apart)
+    values, kernels = _evaluated(table, angle, work), (same, apart)
     passing[:] = 0.0
     passing[0, 0], passing[1, 0] = averages[1], values[1]
     for place in range(COUNT):
@@ -63,17 +71,16 @@ def feed_forward(angle, same, apart, table, averages, passing, fresh):
 
 
 @njit(cache=True)
-def attention(angle, same, apart, table, variance, size, passing, fresh):
+def attention(angle, same, apart, table, variance, size, passing, fresh, work):
     """The same of heads of this size, with ``variance`` s_1 of the queries, keys and values of a token."""
-    values, turned = evaluate(table, angle), np.empty(2)
+    values = _evaluated(table, angle, work)
     away = 2 * np.sin(angle / 2) ** 2  # 1 - correlation
     step, gain = same - apart, variance**2 * away
     for pair in range(2):
-        correlation, kernel = (1 - away, apart) if pair else (1.0, same)
-        response = gain * values[RESPONSE + pair]
+        correlation, response = 1 - away if pair else 1.0, gain * values[RESPONSE + pair]
         share = values[AGREEMENT + pair] + correlation * response
         passing[pair, 0], passing[pair, 1], passing[pair, 2] = away * response, share, 1 - share
-        turned[pair] = gain * (kernel * away + correlation * step)
+    turned = gain * (same * away + step), gain * (apart * away + (1 - away) * step)
     for place in range(COUNT):
         first, second = D13[place], D24[place]
         here, there = turned[first], turned[second]
@@ -90,15 +97,17 @@ def attention(angle, same, apart, table, variance, size, passing, fresh):
 @njit(cache=True)
 def through(moments, passing, shares, side, result):
     """Fill O of one side on moments by pattern; ``shares`` are `averages_over_two` of that side."""
-    averages = np.zeros((2, 2))
+    single, single_apart, pair, pair_apart = 0.0, 0.0, 0.0, 0.0
     for place in range(COUNT):
-        for others in range(2):
-            averages[0, others] += shares[0, others, place] * moments[place]
-            averages[1, others] += shares[1, others, place] * moments[place]
+        single += shares[0, 0, place] * moments[place]
+        single_apart += shares[0, 1, place] * moments[place]
+        pair += shares[1, 0, place] * moments[place]
+        pair_apart += shares[1, 1, place] * moments[place]
+    singles, pairs = (single, single_apart), (pair, pair_apart)
     for place in range(COUNT):
-        pair, others = (D34[place], D12[place]) if side else (D12[place], D34[place])
-        value = passing[pair, 0] * moments[place] + passing[pair, 1] * averages[0, others]
-        result[place] = value + passing[pair, 2] * averages[1, others]
+        own, others = (D34[place], D12[place]) if side else (D12[place], D34[place])
+        value = passing[own, 0] * moments[place] + passing[own, 1] * singles[others]
+        result[place] = value + passing[own, 2] * pairs[others]
 
 
 @njit(cache=True)
@@ -132,6 +141,7 @@ def scan(units, is_attention, tables, averages, block, normalised, shares, token
     covariances, kernel_rows, energies = np.empty((units, 2)), np.empty((units, 2)), np.empty((units, 2))
     passings, divisors = np.empty((units, 2, 3)), np.ones((units, 2))
     moments, fresh, work = np.zeros(COUNT), np.empty(COUNT), np.empty((4, COUNT))
+    values = np.empty((2, max(tables[0].shape[1], tables[1].shape[1])))
     size, step, same, apart = 1.0, 1.0, 0.0, 0.0
     for unit in range(units):
         kind, passing = unit % 2, passings[unit]
@@ -141,10 +151,12 @@ def scan(units, is_attention, tables, averages, block, normalised, shares, token
         k_same, k_apart = (size + first * same) / before, (size - step + first * apart) / before
         if is_attention[kind]:
             feature, contraction = attention(
-                angle, k_same, k_apart, tables[kind], first, averages[kind, 0], passing, fresh
+                angle, k_same, k_apart, tables[kind], first, averages[kind, 0], passing, fresh, values
             )
         else:
-            feature, contraction = feed_forward(angle, k_same, k_apart, tables[kind], averages[kind], passing, fresh)
+            feature, contraction = feed_forward(
+                angle, k_same, k_apart, tables[kind], averages[kind], passing, fresh, values
+            )
         join_moments(moments, (same, apart), passing, fresh, block[kind], before, shares, work)
         square, lost = multiplier**2, contraction * step / size
         (own, mixed, other), (own_pair, mixed_pair, other_pair) = passing

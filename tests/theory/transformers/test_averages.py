@@ -93,7 +93,8 @@ def test_heads_hand_on_what_drawn_heads_do(variance, size, other):
     kernel = partial(_head_kernel, variance, shares, turned)
     passing, fresh = np.empty((2, 3)), np.empty(len(PATTERNS))
     table = softmax_averages(TOKENS, variance**2)
-    attention(float(np.arccos(RHO)), *KERNEL, table, variance, size, passing, fresh)
+    work = np.empty((2, table.shape[1]))
+    attention(float(np.arccos(RHO)), *KERNEL, table, variance, size, passing, fresh, work)
     means = passing[:, 0] * KERNEL + passing[:, 1] * KERNEL[0] + passing[:, 2] * KERNEL[1]
     drawn = [kernel(first, first, 0, column) for column in (0, 1)]
     for p1, p2, p3, p4 in PATTERNS:
@@ -104,7 +105,7 @@ def test_heads_hand_on_what_drawn_heads_do(variance, size, other):
     stderr = drawn.std(axis=1) / np.sqrt(HEADS)
     predicted = np.array([*means, *fresh])
     assert consistent(drawn.mean(axis=1) - predicted, stderr, HEADS, 2e-3 * np.abs(predicted))
-    attention(float(np.arccos(RHO)), *KERNEL, table, variance, other, passing, fresh)
+    attention(float(np.arccos(RHO)), *KERNEL, table, variance, other, passing, fresh, work)
     assert not consistent(drawn.mean(axis=1)[2:] - fresh, stderr[2:], HEADS, 2e-3 * np.abs(fresh))
 
 
