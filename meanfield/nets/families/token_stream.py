@@ -14,6 +14,8 @@ class TokenStream(Net):
     depth: int
     tokens: int
     activation: str
+    outputs: int
+    readout: str
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -9,10 +10,11 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import PremiseWarning
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.levels.base import Level, Options, log_mean, with_logarithms
 from meanfield.theory.outputs.whole_update import Terms, whole_update
-from meanfield.theory.transformers.terms import TokenTerms, token_terms
+from meanfield.theory.transformers.terms import TokenTerms, many_outputs_warning, token_terms
 
 PLAIN_ALONE = (
     "batch, loss, pairs, spread, correlations and by_site are for nets of layers or loops; this is a {kind}: leave "
@@ -41,6 +43,8 @@ class TokenStreamMeanFieldLevel(Level):
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
         terms = token_terms(net, options.inputs)
+        if terms.output_term is not None and (why := many_outputs_warning(net, options.inputs)):
+            warnings.warn(why, PremiseWarning, stacklevel=3)
         values = _energies(terms) | {"stream_variance": terms.variance}
         if net.tokens > 1:  # one token has no other to be correlated with
             values["token_correlation"] = terms.correlation

@@ -1,11 +1,11 @@
-"""What the inner map of a branch does to second moments over all pairs of points, with no symmetry among them.
+"""What the inner map of a branch does to errors and changes over all pairs of points, with no symmetry among them.
 
-An inner map has channels of covariance c and kernel K over points below it. Three things follow,
+An inner map x = phi(u) has channels u of covariance c and kernel K over points below it. Errors U and changes T, per
+channel, have the letters of `meanfield.theory.transformers.pair_unit`. Two things follow,
 
-    up      O X    second moments of changes, alike and independent over channels, from below to above
-    down    O^T C  second moments of errors from above to below
-    fresh   E[Q C Q^T]  what errors of covariance C above do to the changes of a channel there, through the kernels Q
-            from every channel of the map's own unit (or head) to it, given the values
+    down    from C and mu above: E U U' below, and the response E[U u'] c^(-1) to the values there
+    up      from E T T' and E T u' below but for a channel's own errors, and from C and mu above: E T T' and E T x'
+            above, where T gains Q U, Q(p, p') the kernel of a unit, or of a head, given its values
 
 Errors and moments have a leading axis, (..., N, N).
 
@@ -29,25 +29,21 @@ from meanfield.theory.maps.mixing import even_shares
 from meanfield.theory.maps.softmax import POINTS, TOGETHER, drawn_shares, response, root
 
 # Points of the averages over four gates and over heads, a power of 2, and the products that their matrices take.
-LEAST_POINTS, MOST_POINTS, PRODUCTS = POINTS, 2**14, 2**26
+LEAST_POINTS, MOST_POINTS, PRODUCTS = 2**9, 2**14, 2**26
 # Values of a head that are drawn for every draw of its logits.
 HEAD_CHANNELS = 4
 
 
 class InnerMap(ABC):
-    """The three passes of an inner map."""
+    """The two passes of an inner map."""
 
     @abstractmethod
-    def up(self, moments: Array) -> Array:
-        """O X."""
+    def down(self, noise: Array, features: Array) -> tuple[Array, Array]:
+        """E U U' and the response below it."""
 
     @abstractmethod
-    def down(self, errors: Array) -> Array:
-        """O^T C."""
-
-    @abstractmethod
-    def fresh(self, errors: Array) -> Array:
-        """E[Q C Q^T]."""
+    def up(self, moments: Array, along: Array, noise: Array, features: Array) -> tuple[Array, Array]:
+        """E T T' and E T x' above it."""
 
 
 def inner_map(part: Map, below: Kinds) -> InnerMap:
@@ -57,7 +53,7 @@ def inner_map(part: Map, below: Kinds) -> InnerMap:
     pairs = covariance.reshape(points, points), kernel.reshape(points, points)
     if isinstance(part, Attention):
         if part.scale == "inverse":
-            return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(part, shape[1]))), pairs[1])
+            return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(part, shape[1]))), *pairs)
         return SoftmaxAttention(part, *pairs, shape, count(below) // 3 // part.heads)
     assert isinstance(part, Pointwise | Gate)
     sigma = activation_named(part.activation)
@@ -66,89 +62,114 @@ def inner_map(part: Map, below: Kinds) -> InnerMap:
 
 @dataclass(frozen=True)
 class EvenAttention(InnerMap):
-    """Logits that vanish: fixed ``shares`` (N, N) of the values."""
+    """Logits that vanish: fixed ``shares`` P (N, N) of the values, x = P u."""
 
     shares: Array
+    covariance: Array
     kernel: Array
 
-    def up(self, moments: Array) -> Array:
-        return self.shares @ moments @ self.shares.T
+    def down(self, noise: Array, features: Array) -> tuple[Array, Array]:
+        above = self._mixed(self.covariance)
+        moments = noise + features @ above @ features.swapaxes(-1, -2)
+        return self.shares.T @ moments @ self.shares, self.shares.T @ features @ self.shares
 
-    def down(self, errors: Array) -> Array:
-        return self.shares.T @ errors @ self.shares
+    def up(self, moments: Array, along: Array, noise: Array, features: Array) -> tuple[Array, Array]:
+        own = self.kernel @ self.shares.T @ features @ self.shares
+        cross = along @ own.swapaxes(-1, -2)
+        driven = self.kernel @ self.shares.T @ noise @ self.shares @ self.kernel
+        driven = driven + own @ self.covariance @ own.swapaxes(-1, -2)
+        below = moments + cross + cross.swapaxes(-1, -2) + driven
+        return self._mixed(below), self._mixed(along + own @ self.covariance)
 
-    def fresh(self, errors: Array) -> Array:
-        kernel = self.up(self.kernel)
-        return kernel @ errors @ kernel
+    def _mixed(self, pairs: Array) -> Array:
+        return np.asarray(self.shares @ pairs @ self.shares.T)
 
 
 @dataclass(frozen=True)
 class HiddenUnits(InnerMap):
-    """sigma(u) with u of ``covariance``: Q(p, p') = sigma'_p sigma'_p' K(p, p')."""
+    """x = sigma(u): Q(p, p') = sigma'_p sigma'_p' K(p, p')."""
 
     sigma: Activation
     covariance: Array
     kernel: Array
 
-    def up(self, moments: Array) -> Array:
-        return self.passed() * moments
-
-    def down(self, errors: Array) -> Array:
-        return self.passed() * errors
-
     def passed(self) -> Array:
         """E Q / K."""
         return self._of_pairs(self.sigma.gate_product)
 
-    def fresh(self, errors: Array) -> Array:
-        return _mean_square(self._drawn_kernels(), errors)
+    def draws(self) -> Iterator[tuple[Array, list[tuple[Array, Array]]]]:
+        """Units x (points, N), and by stack of weights below them what they are made of, with its derivative."""
+        for (u,) in _drawn(self.covariance, 1):
+            yield self.sigma.function(u), [(u, self.sigma.gate(u))]
+
+    def down(self, noise: Array, features: Array) -> tuple[Array, Array]:
+        if not features.any():
+            return self.passed() * noise, features
+        inverse, squares, slopes = np.linalg.pinv(self.covariance), np.zeros_like(noise), np.zeros_like(noise)
+        for units, stacks in self.draws():
+            felt = units @ features.swapaxes(-1, -2)
+            for below, slope in stacks:
+                errors = (slope * felt).swapaxes(-1, -2)
+                squares += errors @ errors.swapaxes(-1, -2)
+                slopes += errors @ below
+        points = _points(len(self.covariance))
+        return self.passed() * noise + squares / points, slopes @ inverse / points
+
+    def up(self, moments: Array, along: Array, noise: Array, features: Array) -> tuple[Array, Array]:
+        """With y = m + rest, m the part of the change along u: T = sum over stacks of sigma' m, and Q U."""
+        shares = along @ np.linalg.pinv(self.covariance)
+        left = moments - shares @ along.swapaxes(-1, -2)
+        squares, with_units = np.zeros_like(moments), np.zeros_like(moments)
+        for units, stacks in self.draws():
+            kernels = np.sum([slope[:, :, None] * self.kernel * slope[:, None] for _, slope in stacks], axis=0)
+            squares += _sum_of_squares(kernels, noise)
+            if features.any():
+                felt = units @ features.swapaxes(-1, -2)
+                moved = (kernels @ felt[..., None])[..., 0]
+                moved = moved + sum(slope * (below @ shares.swapaxes(-1, -2)) for below, slope in stacks)
+                squares += moved.swapaxes(-1, -2) @ moved
+                with_units += moved.swapaxes(-1, -2) @ units
+        points = _points(len(self.covariance))
+        return self.passed() * left + squares / points, with_units / points
 
     def _of_pairs(self, product: Callable[[Array, Array, Array], Array]) -> Array:
         variances = np.diag(self.covariance)
         return product(variances[:, None], variances, self.covariance)
 
-    def _drawn_kernels(self) -> Iterator[Array]:
-        for (u,) in _drawn(self.covariance, 1):
-            yield _scaled(self.sigma.gate(u), self.kernel)
-
 
 @dataclass(frozen=True)
 class GatedUnits(HiddenUnits):
-    """sigma(u) w: Q = sigma' sigma' w w' K + sigma sigma K."""
+    """x = sigma(u) w: Q = (sigma' sigma' w w' + sigma sigma) K."""
 
     def passed(self) -> Array:
         return self._of_pairs(self.sigma.gate_product) * self.covariance + self._of_pairs(self.sigma.product)
 
-    def _drawn_kernels(self) -> Iterator[Array]:
+    def draws(self) -> Iterator[tuple[Array, list[tuple[Array, Array]]]]:
         for u, w in _drawn(self.covariance, 2):
-            yield _scaled(self.sigma.gate(u) * w, self.kernel) + _scaled(self.sigma.function(u), self.kernel)
+            signal = self.sigma.function(u)
+            yield signal * w, [(u, self.sigma.gate(u) * w), (w, signal)]
 
 
 def _drawn(covariance: Array, kinds: int) -> Iterator[Array]:
     """Gaussians of this covariance, ``kinds`` of them: (kinds, TOGETHER, N), `_points` in all."""
-    turn, points = root(covariance), len(covariance)
-    normals = even_normals(kinds * points)
-    for _ in range(_points(points) // TOGETHER):
-        yield normals.random(TOGETHER).reshape(TOGETHER, kinds, points).swapaxes(0, 1) @ turn.T
+    turn, sites = root(covariance), len(covariance)
+    normals = even_normals(kinds * sites)
+    for _ in range(_points(sites) // TOGETHER):
+        yield normals.random(TOGETHER).reshape(TOGETHER, kinds, sites).swapaxes(0, 1) @ turn.T
+
+
+def _sum_of_squares(kernels: Array, errors: Array) -> Array:
+    """sum_d Q_d C Q_d^T of kernels (d, N, N)."""
+    return np.asarray((kernels @ errors[..., None, :, :] @ kernels.swapaxes(1, 2)).sum(axis=-3))
 
 
 def _points(sites: int) -> int:
     return int(np.clip(2 ** int(np.log2(PRODUCTS / sites**3)), LEAST_POINTS, MOST_POINTS))
 
 
-def _scaled(factors: Array, kernel: Array) -> Array:
-    return factors[:, :, None] * kernel * factors[:, None]
-
-
-def _mean_square(kernels: Iterator[Array], errors: Array) -> Array:
-    """E[Q C Q^T]."""
-    total = sum(np.einsum("dpr,...rs,dqs->...pq", drawn, errors, drawn, optimize=True) for drawn in kernels)
-    return np.asarray(total / _points(errors.shape[-1]))
-
-
 @dataclass(frozen=True)
 class SoftmaxAttention(InnerMap):
-    """Heads of ``size`` channels, rows A of softmaxes of Gaussian logits, D their derivatives.
+    """Heads of ``size`` channels, rows A of softmaxes of Gaussian logits, D their derivatives; few outputs, mu = 0.
 
     Queries, keys and values have the same c and K. Between channels a, b of a head, with values x_a, x_b,
 
@@ -161,7 +182,10 @@ class SoftmaxAttention(InnerMap):
     shape: tuple[int, ...]
     size: int
 
-    def up(self, moments: Array) -> Array:
+    def up(self, moments: Array, along: Array, noise: Array, features: Array) -> tuple[Array, Array]:
+        return self._carried(moments) + self._fresh(noise), np.zeros_like(along)
+
+    def _carried(self, moments: Array) -> Array:
         covariance, total = self.covariance, np.zeros_like(moments)
         for shares, _ in self._shares():
             for place in np.ndindex(moments.shape[:-2]):
@@ -171,7 +195,10 @@ class SoftmaxAttention(InnerMap):
                 total[place] += (turned + covariance * response(shares, covariance, moment)).sum(axis=0)
         return total / POINTS
 
-    def down(self, errors: Array) -> Array:
+    def down(self, noise: Array, features: Array) -> tuple[Array, Array]:
+        return self._transposed(noise), np.zeros_like(features)
+
+    def _transposed(self, errors: Array) -> Array:
         covariance, total = self.covariance, np.zeros_like(errors)
         for shares, _ in self._shares():
             turned = shares.swapaxes(1, 2)
@@ -188,7 +215,8 @@ class SoftmaxAttention(InnerMap):
         both = turned @ (weights * (seen @ turned)) @ shares
         return (turned @ weights @ shares) * self.covariance - cross - cross.swapaxes(1, 2) + both
 
-    def fresh(self, errors: Array) -> Array:
+    def _fresh(self, errors: Array) -> Array:
+        """E Q C Q^T, by values that are drawn for every draw of the logits."""
         channels, points = HEAD_CHANNELS, len(self.covariance)
         turn, total = root(self.covariance), np.zeros_like(errors)
         for shares, normals in self._shares(channels * points, _points(points)):
@@ -202,7 +230,7 @@ class SoftmaxAttention(InnerMap):
                         kernel, weight = kernel + carried, 1 / channels
                     else:
                         weight = (self.size - 1) / channels / (channels - 1)
-                    total += weight * np.einsum("dpr,...rs,dqs->...pq", kernel, errors, kernel, optimize=True)
+                    total += weight * _sum_of_squares(kernel, errors)
         return total / _points(points)
 
     def _moved(self, shares: Array, values: Array) -> Callable[[Array], Array]:
