@@ -3,6 +3,7 @@
 from typing import Any
 
 from meanfield.nets.maps import BatchNormalisation, Dropout
+from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.maps.base import Operation, Setting
 
 
@@ -21,8 +22,8 @@ class BatchNormalisationOperation(Operation):
 
     def forward(self, spec: BatchNormalisation, values: Any, setting: Setting) -> tuple[Any, tuple[Any, Any]]:
         xp = setting.arrays.xp
-        centred = values - _mean(values, xp)
-        inverse = 1 / xp.sqrt(_mean(centred * centred, xp) + spec.epsilon)
+        centred = values - _mean(values, setting.arrays)
+        inverse = 1 / xp.sqrt(_mean(centred * centred, setting.arrays) + spec.epsilon)
         normalised = xp.asarray(centred * inverse, order=setting.arrays.order)
         return normalised, (normalised, inverse)
 
@@ -32,18 +33,21 @@ class BatchNormalisationOperation(Operation):
         return self.tangent(spec, values, kept, errors, setting)
 
     def tangent(self, spec: BatchNormalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
-        xp, (normalised, inverse) = setting.arrays.xp, (side[:, :, None] for side in kept)
+        arrays, (normalised, inverse) = setting.arrays, (side[:, :, None] for side in kept)
         columns = setting.by_sample(moved)
-        across = columns - _mean(columns, xp) - normalised * _mean(normalised * columns, xp)
-        return xp.asarray((inverse * across).reshape(moved.shape), order=setting.arrays.order)
+        across = columns - _mean(columns, arrays) - normalised * _mean(normalised * columns, arrays)
+        return arrays.xp.asarray((inverse * across).reshape(moved.shape), order=arrays.order)
 
 
-def _mean(values: Any, xp: Any) -> Any:
+def _mean(values: Any, arrays: Arrays) -> Any:
     """Over the last two axes, samples and sites, which stay with one entry each.
 
-    Of rows in one order in memory, so that sums are taken in the same order whatever other nets lie beside.
+    Sums are taken in the same order whatever other nets lie beside: over vectors of nets and channels where these lie
+    innermost, or else along rows.
     """
-    rows = xp.ascontiguousarray(values).reshape(*values.shape[:-2], -1)
+    if arrays.order == "F" and values.shape[1] > 1:
+        return values.mean(axis=(-2, -1))[..., None, None]
+    rows = arrays.xp.ascontiguousarray(values).reshape(*values.shape[:-2], -1)
     return rows.mean(axis=-1)[..., None, None]
 
 
