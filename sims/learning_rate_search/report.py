@@ -15,6 +15,7 @@ WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
     "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
     "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream.",
+    "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 8 nets.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
@@ -31,8 +32,8 @@ APART = 3.0
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     followed = [finding for finding in findings if "as the one-step scale" in finding.claim] or list(findings)
     off = _apart(dataset)
-    words = f"not within {APART:g} s.e. for {', '.join(off)}" if off else f"all slopes lie within {APART:g} s.e. of it"
-    return answer(followed, words)
+    where = f"{', '.join(off)}: slopes more than {APART:g} s.e. from it" if off else ""
+    return answer(followed, where or f"all slopes lie within {APART:g} s.e. of it")
 
 
 def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -55,9 +56,10 @@ def _slope_table(dataset: xr.Dataset) -> str:
         law, weighted = tuned_rates.tuned_slope(at), tuned_rates.weighted_slope(at)
         one_step, stable = (tuned_rates.scale_slope(at, name) for name in ("one_step_scale", "stable_rate"))
         printed = float(at["printed_slope"])
-        ends = [fitted(law), number(one_step), signed(_distance(at)), fitted(weighted), number(stable), number(printed)]
-        rows.append([family, *ends])
-    header = ["family", "tuned rate", "one step", "s.e.", "weighted", "stable", "papers"]
+        equal = tuned_rates.law_slope(at) if family in tuned_rates.PLAIN else np.nan
+        others = [number(value) for value in (equal, stable, printed)]
+        rows.append([family, fitted(law), number(one_step), signed(_distance(at)), fitted(weighted), *others])
+    header = ["family", "tuned rate", "one step", "s.e.", "weighted", "law", "stable", "papers"]
     first, *_, last = dataset["depth"].values
     return table(header, rows, f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)")
 

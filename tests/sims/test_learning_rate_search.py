@@ -9,6 +9,7 @@ from meanfield.common import derived_seed
 from meanfield.theory import scales_at
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth_slope
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_search import report
@@ -97,6 +98,18 @@ def test_slopes_and_errors_are_those_of_least_squares(made_up):
     assert 63 <= tuned_rates.freedom(at) <= 63 * len(logs)
     # The papers' weights are the same where all errors are.
     np.testing.assert_allclose(tuned_rates.weighted_slope(at).exponent, law.exponent)
+
+
+def test_the_law_of_plain_nets(made_up):
+    """As the recursion has it; rates that follow it are no -3/2."""
+    depths = np.array([2, 4, 8, 16, 32])
+    law = ((depths + 1) * (depths**2 + depths + 1.0)) ** -0.5
+    rates = made_up.isel(family=[0]).assign_coords(depth=depths)
+    assert np.isclose(tuned_rates.law_slope(rates), finite_depth_slope(depths))
+    followed = rates.assign(tuned_rate_log10=(("family", "depth"), np.log10(law)[None]))
+    assert tuned_rates.judge_finite_depth(followed, "mlp").verdict is Verdict.CONFIRMED
+    steeper = followed.assign(tuned_rate_log10=(("family", "depth"), -1.5 * np.log10(depths)[None]))
+    assert tuned_rates.judge_finite_depth(steeper, "mlp").verdict is Verdict.REFUTED
 
 
 def test_depths_without_a_minimum_are_left_out(made_up):

@@ -13,7 +13,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.verification.claims import Claim, JudgeOfRun, checks
+from meanfield.verification.claims import Check, Claim, checks
 from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
@@ -21,6 +21,7 @@ from meanfield.verification.verdicts import Bands, Finding, Verdict
 
 JUDGES = Judges()
 
+SIMULATION = "learning_rate_search"
 # What the one-step scale is held against, family by family: a rate that needs no change with depth, the papers' power
 # where theory has another one, or the power of loops under the factor L^(-1/2), Wang et al. 2026, eq. 4.
 RIVALS = {
@@ -34,6 +35,8 @@ RIVALS = {
     "loop linear": -0.5,
     "loop sqrt": 0.0,
 }
+# Plain ReLU nets, which have one law where all layers are equal: a first layer of few inputs makes its scale steeper.
+PLAIN = ("mlp", "cnn")
 # 2 / lambda_max names a rate if it is right to this factor.
 FACTOR = 4.0
 
@@ -76,6 +79,12 @@ def scale_slope(at: xr.Dataset, name: str) -> float:
     return float(slope_weights(at) @ np.log10(at[name].values))
 
 
+def law_slope(at: xr.Dataset) -> float:
+    """That of the finite-depth law of equal layers, sqrt(24 / ((L + 1)(L^2 + L + 1)))."""
+    depth = at["depth"].values
+    return float(slope_weights(at) @ np.log10(((depth + 1) * (depth**2 + depth + 1)) ** -0.5))
+
+
 def freedom(at: xr.Dataset) -> float:
     """Degrees of freedom of the slope's error, by Welch and Satterthwaite: at least those of a single depth."""
     shares = (slope_weights(at) * at["tuned_rate_log10_stderr"].values) ** 2
@@ -99,12 +108,14 @@ def judge_one_step(dataset: xr.Dataset, family: str) -> Contest:
     return made.saying(made.shown, claimed=claimed, rival=rival)
 
 
-@JUDGES.decide
-def judge_finite_depth(dataset: xr.Dataset) -> Contest:
-    """Tuned rates of convolutional nets fall as the law at finite depth; rival: as L^(-3/2); measured: the slope over
-    the same depths."""
-    at = family_at(dataset, "cnn")
-    return _contest(at, scale_slope(at, "one_step_scale"), PAPERS_EXPONENT)
+@JUDGES.decide_each(*({"family": family} for family in PLAIN))
+def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest:
+    """{family}: tuned rates fall as the finite-depth law of equal layers, with slope {claimed:.2f}; rival: as
+    L^(-3/2); measured: the slope over the same depths."""
+    at = family_at(dataset, family)
+    claimed = law_slope(at)
+    made = _contest(at, claimed, PAPERS_EXPONENT)
+    return made.saying(made.shown, claimed=claimed)
 
 
 def log_ratio(dataset: xr.Dataset) -> tuple[Array, Array]:
@@ -135,53 +146,53 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     """On the families that this run has."""
     families = set(dataset["family"].values)
     own = [judge_one_step(dataset, family) for family in RIVALS if family in families]
-    law = [judge_finite_depth(dataset)] if "cnn" in families else []
+    law = [judge_finite_depth(dataset, family) for family in PLAIN if family in families]
     return [*own, *law, judge_stable_rate(dataset)]
 
 
-def _of(family: str) -> JudgeOfRun:
-    return partial(judge_one_step, family=family)
+def _of(*families: str) -> tuple[Check, ...]:
+    """The one-step scale's checks of these families."""
+    return checks(SIMULATION, *(partial(judge_one_step, family=family) for family in families))
 
 
-SIMULATION = "learning_rate_search"
 TABLE = "Zhang et al. 2026, table 1, figures 3, 4; by training of our own"
 CLAIMS = (
     Claim(
         id="A21b",
         source=TABLE,
-        statement="tuned rates of plain convolutional nets follow the law at finite depth, not -3/2",
-        checks=checks(SIMULATION, judge_finite_depth),
+        statement="tuned rates of plain nets follow the law at finite depth, not -3/2",
+        checks=checks(SIMULATION, *(partial(judge_finite_depth, family=family) for family in PLAIN)),
     ),
     Claim(
         id="T1",
         source=TABLE,
         statement="the tuned rate of plain nets follows the one-step scale over depth",
-        checks=checks(SIMULATION, _of("mlp"), _of("cnn")),
+        checks=_of("mlp", "cnn"),
     ),
     Claim(
         id="T2",
         source=TABLE,
         statement="that of residual nets initialised with variance 1/K follows the one-step scale, which tends to K^-1",
-        checks=checks(SIMULATION, _of("residual mlp init")),
+        checks=_of("residual mlp init"),
     ),
     Claim(
         id="T3",
         source=TABLE,
         statement="that of residual nets with the multiplier K^(-1/2), and of branches of two layers, follows the "
         "one-step scale, which tends to K^0",
-        checks=checks(SIMULATION, _of("residual mlp multiplier"), _of("residual mlp k=2")),
+        checks=_of("residual mlp multiplier", "residual mlp k=2"),
     ),
     Claim(
         id="T4",
         source=TABLE,
         statement="that of pre- and post-norm Transformers follows the one-step scale over depth",
-        checks=checks(SIMULATION, _of("transformer post"), _of("transformer pre")),
+        checks=_of("transformer post", "transformer pre"),
     ),
     Claim(
         id="T5",
         source="Wang et al. 2026, figure 3; by training of our own",
         statement="tied loops under the factor 1/L need no change of the rate",
-        checks=checks(SIMULATION, _of("loop linear")),
+        checks=_of("loop linear"),
     ),
     Claim(
         id="T7",
