@@ -20,10 +20,12 @@ def the_mlp(sizes: Sizes) -> MLP:
     return MLP(depth=sizes("depth", 64, 3), width=sizes("width", 1024, 256))
 
 
-def described(net: MLP | ConvNet) -> str:
+def described(net: MLP | ConvNet | Transformer) -> str:
     """Its sizes."""
     if isinstance(net, MLP):
         return f"MLP, n = {net.width}, L = {net.depth}"
+    if isinstance(net, Transformer):
+        return f"n = {net.width}, heads of {net.width // net.heads}, {net.tokens} tokens, {net.depth} blocks"
     grid, kernel = (" x ".join(map(str, lengths)) for lengths in (net.grid, net.kernel))
     return f"{net.channels} channels, {grid} sites, {kernel} taps, L = {net.depth}"
 

@@ -5,7 +5,6 @@ neural-tangents takes no part: its last release, 0.6.5, cannot be imported witho
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -19,6 +18,7 @@ from benchmarks.race import Race, Sizes
 from benchmarks.training_step import drawn, torch_step, training
 from meanfield.common.machine_memory import require_bytes
 from meanfield.common.seeds import stream
+from meanfield.execution.training import train
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.transformer import Transformer
@@ -28,10 +28,21 @@ from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights.matrices import draw_weights
 
 TRAINING = "Steps of training beside PyTorch"
+SEARCH = "A round of a search for the learning rate beside PyTorch"
 SINGLE = "float32"
 
 # Channels, and nets side by side: 16 learning rates of 3 seeds.
 NETS = {"one net": (32, 1), "48 nets side by side": (8, 48)}
+
+# Small nets as `mf.tuned_rate` trains them, on images of 4 x 4 pixels, patches or rows of them; rates and seeds.
+SEARCHED: dict[str, Callable[[int, int], MLP | ConvNet | Transformer]] = {
+    "MLP": lambda depth, batch: MLP(depth=depth, width=64, input_width=16, inputs=batch),
+    "CNN": lambda depth, batch: ConvNet(
+        depth=depth, channels=16, grid=(4, 4), kernel=(3, 3), input_channels=1, inputs=batch
+    ),
+    "Transformer": lambda depth, batch: Transformer(depth=depth // 2, width=16, tokens=16, inputs=batch),
+}
+RATES, SEEDS = 8, 6
 
 # Weights, two steps, and what differentiation keeps of them at once.
 MATRICES = 4
@@ -101,7 +112,7 @@ def test_transformer_beside_jax(race: Race, sizes: Sizes) -> None:
         [Demand(Limit("the same by JAX", peer, 1), 1)],
         group="Draws by automatic differentiation",
         what="lazy draw of a Transformer, float64",
-        size=f"n = {width}, 8 heads, 16 tokens, {blocks} blocks",
+        size=described(net),
         amount=1,
         unit="draws",
     )
@@ -119,9 +130,9 @@ def operations(net: ConvNet) -> float:
     return 3 * sum(of_layers) - of_layers[0]
 
 
-def require_same_steps(net: ConvNet) -> None:
+def require_same_steps(net: MLP | ConvNet | Transformer) -> None:
     """Three steps of a small net move weights alike, or the two would race on different things."""
-    small = replace(net, depth=3, grid=(5, 4), inputs=11)
+    small = net.replace(depth=3, inputs=11, **({"grid": (5, 4)} if isinstance(net, ConvNet) else {}))
     ours, theirs = drawn(small, 2, "float64"), drawn(small, 2, "float64")
     step = training(small, ours, np.array([0.3, 0.2]), "float64").step
     step_of_torch, moved = torch_step(small, theirs, 0.3, "float64")
@@ -157,3 +168,35 @@ def test_step_beside_pytorch(race: Race, sizes: Sizes, which: str) -> None:
     named = {"group": TRAINING, "what": f"{which}, {SINGLE}", "size": f"{described(net)}, {net.inputs} samples"}
     limit = Limit("the same by PyTorch, net by net", peer, 1)
     race(step, [Demand(limit, nets)], amount=nets, unit="steps", **named)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("which", SEARCHED)
+def test_search_beside_pytorch(race: Race, sizes: Sizes, which: str) -> None:
+    """All of `mf.train`, from drawing weights to final losses, beside PyTorch's steps alone, net by net.
+
+    PyTorch makes every step on one mini-batch, which it need not gather.
+    """
+    pytest.importorskip("torch")
+    net = SEARCHED[which](sizes("search_depth", 8, 2), sizes("search_batch", 16, 4))
+    require_same_steps(net)
+    steps, samples = sizes("search_steps", 32, 2), 16 * net.inputs
+    data = stream(0, "benchmark data", 0)
+    inputs = data.standard_normal((samples, net.first_channels, *net.grid))
+    labels = data.integers(0, net.outputs, samples)
+    how = {"batch_size": net.inputs, "steps": steps, "seeds": SEEDS, "precision": SINGLE}
+
+    def search() -> None:
+        train(net, (inputs, labels), rates=np.geomspace(1e-3, 1e-1, RATES).tolist(), **how)  # type: ignore[arg-type]
+
+    peer, _ = torch_step(net, drawn(net, 1, SINGLE), 1e-3, SINGLE)
+    limit, made = Limit("the same by PyTorch, net by net", peer, 1), RATES * SEEDS * steps
+    named = {"group": SEARCH, "what": f"{which}, {RATES} rates of {SEEDS} seeds, {SINGLE}"}
+    race(
+        search,
+        [Demand(limit, made)],
+        size=f"{described(net)}, batches of {net.inputs}",
+        amount=made,
+        unit="steps",
+        **named,
+    )

@@ -1,15 +1,15 @@
-"""One step of gradient descent with cross-entropy on convolutional nets, by the library and by PyTorch.
+"""One step of gradient descent with cross-entropy on small nets, by the library and by PyTorch.
 
 The library takes several nets side by side, each with a learning rate and weights of its own, on one batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from meanfield.common.seeds import stream
-from meanfield.nets.families.conv_net import ConvNet
+from meanfield.nets.maps import Attention, Linear, Map, Normalisation, Pointwise, Pooling
 from meanfield.nets.net import Net
 from meanfield.optimizers import SGD
 from meanfield.simulation.arrays.arrays import on_numpy
@@ -39,7 +39,7 @@ def batch(net: Net, precision: str) -> tuple[np.ndarray, np.ndarray]:
     return inputs, generator.integers(0, 10, net.inputs)
 
 
-def training(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: str) -> Training:
+def training(net: Net, weights: Matrices, rates: np.ndarray, precision: str) -> Training:
     """Nets of these weights (D, n', n k), which steps move, each with a rate of its own."""
     arrays, (inputs, labels) = on_numpy(precision).for_training(), batch(net, precision)
     data = Data(inputs, labels.reshape(1, 1, -1, 1))
@@ -47,30 +47,88 @@ def training(net: ConvNet, weights: Matrices, rates: np.ndarray, precision: str)
     return Training(net, weights, data, CrossEntropy(), SGD(momentum=0), lambda name: settings, arrays=arrays)
 
 
-def torch_step(net: ConvNet, weights: Matrices, rate: float, precision: str) -> tuple[Callable[[], None], list[Any]]:
-    """A step of the first of these nets by PyTorch, on one thread, and its weights, moved in place."""
+def torch_step(net: Net, weights: Matrices, rate: float, precision: str) -> tuple[Callable[[], None], list[Any]]:
+    """A step of the first of these nets by PyTorch, on one thread, and its weights, moved in place.
+
+    Of convolutional nets on a torus, and of nets of vectors or tokens, which have their channels last.
+    """
     import torch
 
     torch.set_num_threads(1)
     inputs, labels = batch(net, precision)
-    x = torch.as_tensor(inputs[0].swapaxes(0, 1).reshape(net.inputs, -1, *net.grid).copy())
-    y = torch.as_tensor(labels)
-    assert net.padding == "circular"
-    around = [side for taps in reversed(net.kernel) for side in (taps // 2, taps // 2)]
-    shapes = [weight.shape for weight in net.weights.values()]
-    tensors = [
-        torch.tensor(matrix[0].reshape(shape), requires_grad=True)
-        for matrix, shape in zip(weights.values(), shapes, strict=True)
-    ]
-    optimizer, pad = torch.optim.SGD(tensors, lr=rate), torch.nn.functional.pad
+    samples_first = np.moveaxis(inputs[0], 0, 1) if len(net.grid) == 2 else np.moveaxis(inputs[0], 0, 2)
+    shape = (net.inputs, -1, *net.grid) if len(net.grid) == 2 else (net.inputs, *net.grid, net.first_channels)
+    x, y = torch.as_tensor(samples_first.reshape(shape).copy()), torch.as_tensor(labels)
+    tensors = {
+        name: torch.tensor(matrix[0].reshape(net.weights[name].shape), requires_grad=True)
+        for name, matrix in weights.items()
+    }
+    optimizer = torch.optim.SGD(tensors.values(), lr=rate)
+    assert net.readout_unit is not None
+    readout = net.readout_unit.branch
 
     def step() -> None:
-        values = x
-        for weight in tensors[:-1]:
-            values = torch.nn.functional.conv2d(pad(torch.relu(values), around, mode="circular"), weight)
-        outputs = torch.relu(values).mean(dim=(2, 3)) @ tensors[-1].T
+        values = [x]
+        for unit in net.units:
+            branch = _along(unit.branch, values[-1], tensors)
+            branch = branch if unit.multiplier == 1 else unit.multiplier * branch
+            values.append(branch if unit.skip is None else values[unit.skip] + branch)
+        outputs = _along(readout, values[-1], tensors)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(outputs, y).backward()
         optimizer.step()
 
-    return step, tensors
+    return step, list(tensors.values())
+
+
+def _along(maps: Sequence[Map], values: Any, tensors: dict[str, Any]) -> Any:
+    for spec in maps:
+        values = _BY_TORCH[type(spec)](spec, values, tensors)
+    return values
+
+
+def _relu(spec: Pointwise, values: Any, tensors: dict[str, Any]) -> Any:
+    assert spec.activation == "relu"
+    return values.relu()
+
+
+def _linear(spec: Linear, values: Any, tensors: dict[str, Any]) -> Any:
+    import torch
+
+    if not spec.kernel:
+        sides = [torch.nn.functional.linear(values, tensors[weight.name]) for weight in spec.weights]
+        return sides[0] if len(sides) == 1 else torch.cat(sides, dim=-1)
+    assert spec.padding == "circular"
+    around = [side for taps in reversed(spec.kernel) for side in (taps // 2, taps // 2)]
+    padded = torch.nn.functional.pad(values, around, mode="circular")
+    return torch.nn.functional.conv2d(padded, tensors[spec.weights[0].name])
+
+
+def _normalisation(spec: Normalisation, values: Any, tensors: dict[str, Any]) -> Any:
+    import torch
+
+    assert spec.kind == "layer"
+    return torch.nn.functional.layer_norm(values, values.shape[-1:], eps=spec.epsilon)
+
+
+def _attention(spec: Attention, values: Any, tensors: dict[str, Any]) -> Any:
+    import torch
+
+    assert (spec.scale, spec.rotary) == ("inverse_sqrt", False)
+    heads = (side.unflatten(-1, (spec.heads, -1)).transpose(1, 2) for side in values.chunk(3, dim=-1))
+    mixed = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=spec.causal)
+    return mixed.transpose(1, 2).flatten(-2)
+
+
+def _pooling(spec: Pooling, values: Any, tensors: dict[str, Any]) -> Any:
+    assert spec.kind == "mean"
+    return values.mean(dim=(2, 3) if values.ndim == 4 else 1)
+
+
+_BY_TORCH: dict[type, Callable[..., Any]] = {
+    Pointwise: _relu,
+    Linear: _linear,
+    Normalisation: _normalisation,
+    Attention: _attention,
+    Pooling: _pooling,
+}

@@ -9,6 +9,8 @@ from .nets.families.tied_loop import TiedLoop as TiedLoop
 from .nets.families.transformer import Transformer as Transformer
 from .nets.families.block_net import BlockNet as BlockNet
 from .nets.chain import Chain as Chain
+from .nets.regularisation import with_batch_normalisation as with_batch_normalisation
+from .nets.regularisation import with_dropout as with_dropout
 from .nets.inputs.batches import Batch as Batch
 from .nets.inputs.patches import patch_tokens as patch_tokens
 from .nets.lattice import boundary_fraction as boundary_fraction

@@ -129,6 +129,19 @@ def _pooling(spec, x, weights):
     return flat.mean(axis=2) if spec.kind == "mean" else flat[:, :, -1]
 
 
+def _batch_normalisation(spec, x, weights):
+    axes = (0, *range(2, x.ndim))
+    return (x - x.mean(axis=axes, keepdims=True)) / jnp.sqrt(x.var(axis=axes, keepdims=True) + spec.epsilon)
+
+
+def _dropout(spec, x, weights):
+    """By the next of the masks (C, B, sites) that come with the weights; as it is without."""
+    if "masks" not in weights:
+        return x
+    kept = weights["masks"].pop(0)
+    return jnp.where(kept.swapaxes(0, 1).reshape(x.shape), x / (1 - spec.rate), 0.0)
+
+
 MAPS = {
     maps.Linear: _linear,
     maps.Bias: _bias,
@@ -137,4 +150,6 @@ MAPS = {
     maps.Normalisation: _normalisation,
     maps.Attention: _attention,
     maps.Pooling: _pooling,
+    maps.BatchNormalisation: _batch_normalisation,
+    maps.Dropout: _dropout,
 }

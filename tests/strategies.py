@@ -19,7 +19,9 @@ from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,
     Attention,
+    BatchNormalisation,
     Bias,
+    Dropout,
     Gate,
     Linear,
     Map,
@@ -144,7 +146,9 @@ def transformers(draw: st.DrawFn) -> Transformer:
     )
 
 
-BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised")
+# Behind a join; dropout is nothing outside training.
+AFTER = ((), (), (Normalisation("layer", 0.1),), (BatchNormalisation(0.1),), (Dropout(0.5),))
+BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised", "over the batch")
 
 
 def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn) -> tuple[Map, ...]:
@@ -167,6 +171,8 @@ def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn
         return Linear((weight("q"), weight("k"), weight("v"))), heads, Linear((weight("o"),))
     if kind == "bias":
         return stencil, Bias(Weight(f"{kind}{name}b", (channels,), 1.0)), sigma
+    if kind == "over the batch":
+        return sigma, Dropout(0.3), stencil, BatchNormalisation(0.1)
     return Normalisation(draw(st.sampled_from(NORMALISATIONS)), 0.1), stencil
 
 
@@ -177,7 +183,7 @@ def chains(draw: st.DrawFn) -> Chain:
     units = []
     for number in range(draw(st.integers(1, 4))):
         maps = branch(draw(st.sampled_from(BRANCHES)), draw(st.sampled_from("ab")), channels, len(grid), draw)
-        after = (Normalisation("layer", 0.1),) if draw(st.booleans()) else ()
+        after = draw(st.sampled_from(AFTER))
         skip = draw(st.one_of(st.none(), st.integers(0, number)))
         units.append(Unit(maps, skip, draw(st.sampled_from((1.0, 0.5))), after))
     outputs = Linear((Weight("readout", (2, channels), 1 / channels),))

@@ -33,6 +33,11 @@ class Chunk:
     stop: int
 
     @property
+    def seconds(self) -> float:
+        """How long it takes, roughly, by the measure's count of operations."""
+        return self.measure.operations(self.net) * (self.stop - self.start) / OPERATIONS_PER_CHUNK
+
+    @property
     def key(self) -> str:
         """A digest of all that the chunk's numbers depend on."""
         draws = [self.start, self.stop]

@@ -1,5 +1,7 @@
 """Runs: draws of nets under measures, computed on one set of workers, which may stop and continue."""
 
+import time
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack, closing, contextmanager
@@ -21,6 +23,10 @@ from meanfield.execution.digests import provenance
 from meanfield.execution.processes import interrupts_held, leave_import, pool
 from meanfield.execution.team import Workers
 from meanfield.simulation.measures.base import Pieces
+from meanfield.simulation.weights.slabs import give_back
+
+# Seconds that a process takes to begin, with what it imports: work that ends before is not shared out.
+BEGINNING = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ def simulate_all(
     for run in runs:
         run.require_memory(workers.here)
     pieces = iter(_all_pieces([chunk for plan in plans for chunk in plan], workers, store))
+    give_back()
     return [run.dataset([next(pieces) for _ in plan]) for run, plan in zip(runs, plans, strict=True)]
 
 
@@ -104,23 +111,37 @@ def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -
 
 def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Generator[tuple[int, Pieces]]:
     """Yield (index, numbers) of every task as it is finished."""
-    if not tasks or (workers.scheduler is None and (workers.here == 1 or len(tasks) == 1)):
-        with threadpool_limits(1):
-            for index, chunk in tasks:
-                yield index, chunks.compute_chunk(chunk)
+    rest = deque(tasks)
+    alone_until = time.monotonic() + _seconds_alone(tasks, workers)
+    with threadpool_limits(1):
+        while rest and workers.scheduler is None and (len(rest) == 1 or time.monotonic() < alone_until):
+            index, chunk = rest.popleft()
+            yield index, chunks.compute_chunk(chunk)
+    if not rest:
         return
     leave_import()
     with terminable(), ExitStack() as stack:
         with interrupts_held():
-            submit = stack.enter_context(_processes(workers, tasks) if workers.scheduler is None else cluster(workers))
-            indices = {submit(chunk): index for index, chunk in tasks}
+            submit = stack.enter_context(_processes(workers, rest) if workers.scheduler is None else cluster(workers))
+            indices = {submit(chunk): index for index, chunk in rest}
         for future in as_completed(indices):
             # Popped, so that a scheduler need not hold what has arrived here.
             yield indices.pop(future), future.result()
 
 
+def _seconds_alone(tasks: Sequence[tuple[int, Chunk]], workers: Workers) -> float:
+    """How long this process works alone before others begin: as long as they take to, if no number of them is given.
+
+    None at all where the work is known to be long.
+    """
+    if workers.here == 1:
+        return float("inf")
+    is_long = sum(chunk.seconds for _, chunk in tasks) > 2 * BEGINNING
+    return 0.0 if workers.processes or is_long else BEGINNING
+
+
 @contextmanager
-def _processes(workers: Workers, tasks: list[tuple[int, Chunk]]) -> Iterator[Submit]:
+def _processes(workers: Workers, tasks: Sequence[tuple[int, Chunk]]) -> Iterator[Submit]:
     """Chunks go to processes of this machine."""
     with pool(min(workers.here, len(tasks)), one_thread) as executor:
         yield lambda chunk: executor.submit(chunks.compute_chunk, chunk)

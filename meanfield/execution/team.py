@@ -19,7 +19,7 @@ class Workers:
 
     Attributes:
         processes: number of processes on this machine, at least 1; 1 computes in this process, None takes one process
-            for every core.
+            for every core, unless the work ends in this one before others would have begun.
         scheduler: None for plain processes; "local" for that many processes under a Dask scheduler that lives as long
             as the work; or the address of a running scheduler, "tcp://HOST:PORT", whose workers, on any machines, may
             come and go. They need this same version of the library, and one thread each.

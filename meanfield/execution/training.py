@@ -45,7 +45,8 @@ def train(
 
     A step changes every weight by -rate (A + weight_decay W), with A the optimizer's direction; for "sgd" A is the
     gradient of the mini-batch's loss. A seed keys the initial weights, which have the net's own law, and the order of
-    the mini-batches, so all rates meet the same random numbers. No run depends on those beside it, nor on ``workers``.
+    the mini-batches (and the masks of dropout), so all rates meet the same random numbers. No run depends on those
+    beside it, nor on ``workers``.
 
     Args:
         net: any net or loop; its own number of samples counts for nothing here.
@@ -72,9 +73,10 @@ def train(
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
-        that step; and ``final_loss``, on all samples after the last step. A run that leaves the range of floats has
-        infinite losses from there on. One whose units have all died has not: its loss stays where outputs are 0, at
-        log M under cross-entropy of M classes. Losses are dimensionless.
+        that step; and ``final_loss``, on all samples after the last step (without dropout; under batch normalisation
+        the mean over the mini-batches of one more epoch, each normalised by itself). A run that leaves the range of
+        floats has infinite losses from there on. One whose units have all died has not: its loss stays where outputs
+        are 0, at log M under cross-entropy of M classes. Losses are dimensionless.
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger

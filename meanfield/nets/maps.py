@@ -1,6 +1,7 @@
 """The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their theory.
 
-Values have channels (or units), samples and sites; a map acts on every sample alike.
+Values have channels (or units), samples and sites. A map acts on every sample alike and by itself, but for batch
+normalisation, which takes the samples of a batch together, and dropout, which is drawn.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar
 
-from meanfield.common.validation import require_choice, require_count
+from meanfield.common.validation import require_choice, require_count, require_positive
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.lattice import PADDINGS
 
@@ -190,4 +191,35 @@ class Pooling(Weightless):
         return below
 
 
-Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling
+@dataclass(frozen=True)
+class BatchNormalisation(Weightless):
+    """(X - mean) / sqrt(variance + epsilon), both of a channel over all samples of the batch and all sites.
+
+    As in training mode of other libraries, without affine parameters (Ioffe and Szegedy 2015). There are no running
+    means: whatever batch a net is given, it is normalised by that batch.
+    """
+
+    epsilon: float = 1e-5
+
+    def channels_above(self, below: int) -> int:
+        require_positive("epsilon", self.epsilon, why="a channel may be constant over a batch")
+        return below
+
+
+@dataclass(frozen=True)
+class Dropout(Weightless):
+    """In training: every value 0 with probability ``rate``, or else divided by 1 - rate (Srivastava et al. 2014).
+
+    Values are independent over channels, samples and sites, and drawn anew at every step. Outside training, as in
+    `meanfield.one_step`, values pass as they are, which is their mean over the masks.
+    """
+
+    rate: float
+
+    def channels_above(self, below: int) -> int:
+        if require_positive("rate", self.rate, why="it is the share of values that are dropped") >= 1:
+            raise ValueError(f"rate is {self.rate:g}; dropout of all values leaves nothing: give less than 1")
+        return below
+
+
+Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling | BatchNormalisation | Dropout

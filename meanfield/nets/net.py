@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import meanfield
 from meanfield.common.validation import require_count, settle
-from meanfield.nets.maps import Pooling, Weight
+from meanfield.nets.maps import BatchNormalisation, Pooling, Weight
 from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
 INPUT_LAWS = ("white", "normalised", "sphere")
@@ -90,6 +90,11 @@ class Net:
     def last_uses(self) -> dict[str, int]:
         """The number of the last unit, counted from 1, that uses each weight."""
         return {weight.name: unit + 1 for unit, _, holder in uses(self.units) for weight in holder.weights}
+
+    @cached_property
+    def couples_samples(self) -> bool:
+        """Whether what a sample becomes depends on the others of its batch."""
+        return any(isinstance(part, BatchNormalisation) for unit in self.all_units for part in unit.maps)
 
     @property
     def is_pooled(self) -> bool:

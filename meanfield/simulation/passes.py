@@ -88,9 +88,9 @@ class Moves(Protocol):
         """Delta W X (D, C', r B, S) at this place, a fresh array, or None where they do not."""
 
 
-def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Forward:
-    """Send inputs (D, C_0, B, S) through all units and the readout."""
-    state = Forward(net, Setting(net.grid, inputs.shape[2], weights, arrays), [inputs])
+def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY, masks: Any = None) -> Forward:
+    """Send inputs (D, C_0, B, S) through all units and the readout; with ``masks``, values are dropped."""
+    state = Forward(net, Setting(net.grid, inputs.shape[2], weights, arrays, masks), [inputs])
     for unit in net.units:
         value, passage = through(unit, state.values, state.setting)
         state.values.append(value)

@@ -22,6 +22,7 @@ from meanfield.theory.levels.law import LawLevel
 from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
 from meanfield.theory.levels.mean_field import MeanFieldLevel
 from meanfield.theory.levels.token_streams import TokenStreamMeanFieldLevel
+from meanfield.theory.maps.batches import require_predictable
 
 LEVELS: tuple[Level, ...] = (
     ExactLevel(),
@@ -76,7 +77,7 @@ def predict(
         each, finite at depths where the quantity itself overflows to infinity. At level
         "mean_field" plain ReLU and linear nets have ``output_term``, ``update_energy``, ``mean_update_energy`` and
         ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
-        grids or without gates; they are left out where no float or memory holds them. Corrections to them are of
+        grids or without gates; where they are left out, the attribute ``left_out`` says why. Corrections to them are of
         relative order depth^2 / channels: at depth 8 and 64 channels drawn output terms are 1.5 to 2.3 times as large.
         A `PremiseWarning` says where they change the scale by more than 10 %, as estimated.
         With ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, with the output term
@@ -106,6 +107,7 @@ def predict(
     """
     if not isinstance(architecture, TokenStream):
         if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
+            require_predictable(architecture)
             raise ValueError(
                 f"level for {type(architecture).__name__} is {level!r}; there is none for lists of units: the second "
                 "moment of the tangent kernel between channels, from which update energies follow, is known for nets "

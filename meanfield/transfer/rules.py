@@ -21,7 +21,7 @@ from meanfield.theory.outputs.label_term import label_term_refusal
 from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.prediction import predict
-from meanfield.theory.transformers.mean_field import refusal as token_stream_refusal
+from meanfield.theory.transformers.terms import label_refusal, output_refusal, token_terms
 
 Net = Sequential | TiedLoop | TokenStream
 
@@ -76,7 +76,7 @@ class FiniteDepth(Rule):
         for net in (start, end):
             if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
                 return why
-            if isinstance(net, TokenStream) and (why := token_stream_refusal(net)):
+            if isinstance(net, TokenStream) and (why := label_refusal(net)):
                 return f"the label term of a {family(net)} has a mean field for white tokens, but here {why}"
         differences = differing(start, end, SIZES)
         if "inputs" in differences:
@@ -107,16 +107,16 @@ class WholeUpdate(Rule):
 
     def refusal(self, start: Net, end: Net) -> str:
         for net in (start, end):
-            if not isinstance(net, Sequential):
+            if isinstance(net, TiedLoop):
                 return f"the output term of a {family(net)} is not predicted: take rule 'finite_depth'"
-            if why := output_term_refusal(net):
+            if why := output_refusal(net) if isinstance(net, TokenStream) else output_term_refusal(net):
                 return why
         return ""
 
     def log_ratio(self, start: Net, end: Net) -> float:
         means = []
         for net in (start, end):
-            terms = _log_means(cast(Sequential, net))
+            terms = _log_means(cast(Sequential | TokenStream, net))
             if terms is None:
                 raise ValueError(
                     f"the whole update of this {family(net)} of depth {net.depth} leaves the range of floats, or the "
@@ -234,7 +234,7 @@ def differing(start: Net, end: Net, but: tuple[str, ...] = ()) -> list[str]:
 def log_output_correction(start: Net, end: Net) -> float:
     """ln of the factor by which the output term changes a rate that the label term carried; NaN where not known.
 
-    It is 0 for loops, whose scale is that of the stream, and not known for streams of tokens.
+    It is 0 for loops, whose scale is that of the stream.
     """
     if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
         return 0.0
@@ -242,14 +242,17 @@ def log_output_correction(start: Net, end: Net) -> float:
 
 
 def _output_share(net: Sequential | TokenStream) -> float:
-    """Mean output term over mean label term of a plain net in mean field; NaN for nets with skip connections.
+    """Mean output term over mean label term in mean field; NaN for nets of layers with skip connections.
 
-    Where the whole update is not predicted, that of the net with ReLU for smooth gates and without edges is an order of
-    magnitude.
+    Where the whole update of a plain net is not predicted, that of the net with ReLU for smooth gates and without edges
+    is an order of magnitude.
     """
-    if not isinstance(net, Sequential) or net.has_skips:
+    if isinstance(net, TokenStream):
+        if output_refusal(net):
+            return nan
+    elif net.has_skips:
         return nan
-    if output_term_refusal(net):
+    elif output_term_refusal(net):
         changes: dict[str, Any] = {"padding": "circular"} if net.padding != "circular" else {}
         changes |= {"activation": "relu", "weight_variance": None} if net.sigma.triple is None else {}
         net = replace(net, **changes)  # type: ignore[type-var]
@@ -264,8 +267,13 @@ def log_channel_correction(start: Sequential, end: Sequential) -> float:
 
 
 @lru_cache(maxsize=64)
-def _log_means(net: Sequential) -> tuple[float, float] | None:
+def _log_means(net: Sequential | TokenStream) -> tuple[float, float] | None:
     """ln of the means over layers of label and output term; None where floats or memory do not hold them."""
+    if isinstance(net, TokenStream):
+        streams = token_terms(net)
+        assert streams.label_term is not None
+        assert streams.output_term is not None
+        return log(streams.label_term.mean()), log(streams.output_term.mean())
     try:
         terms = mean_field_terms(net).both
     except OverflowError:

@@ -128,7 +128,7 @@ def positive_integer(text: str) -> int:
 
 def add_worker_options(parser: argparse._ActionsContainer) -> None:
     """Options that say who computes; `run_command` makes one `meanfield.Workers` of them, ``options.workers``."""
-    count = "processes; results do not depend on it (default: all cores)"
+    count = "processes; results do not depend on it (default: all cores, where draws take more than seconds)"
     parser.add_argument("--workers", type=int, metavar="N", help=count)
     where = "Dask scheduler whose workers compute, or local: --workers processes under one (needs the extra cluster)"
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help=where)

@@ -9,7 +9,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.common.files import require_writable, write_whole
 from meanfield.common.seeds import derived_seed, stream
-from meanfield.execution import chunks
+from meanfield.execution import chunks, run
 from meanfield.execution.chunks import PieceStore
 from meanfield.execution.run import Run
 from meanfield.simulation.measures.energies import Energies
@@ -32,6 +32,28 @@ def test_workers_and_chunks_change_no_number(monkeypatch):
     assert len(Run(NET, Energies(), 40, 3).chunks()) > 2
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3), whole)
     xr.testing.assert_identical(mf.simulate(NET, draws=40, seed=3, workers=2), whole)
+
+
+def test_processes_begin_where_work_is_longer_than_they_take_to(many_chunks, monkeypatch):
+    """With no number of workers given; a given one is taken at its word."""
+
+    def no_processes(*_):
+        raise ChildProcessError("asked for processes")
+
+    monkeypatch.setattr(run, "pool", no_processes)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr(chunks.Chunk, "seconds", 0.01)
+    mf.simulate(NET, draws=4, seed=3, workers=mf.Workers())
+    for workers in (2, mf.Workers(2)):
+        with pytest.raises(ChildProcessError, match="asked for processes"):
+            mf.simulate(NET, draws=4, seed=3, workers=workers)
+    monkeypatch.setattr(run, "BEGINNING", 0.0)
+    with pytest.raises(ChildProcessError, match="asked for processes"):
+        mf.simulate(NET, draws=4, seed=3, workers=mf.Workers())
+    monkeypatch.setattr(run, "BEGINNING", 60.0)
+    monkeypatch.setattr(chunks.Chunk, "seconds", 100.0)
+    with pytest.raises(ChildProcessError, match="asked for processes"):
+        mf.simulate(NET, draws=4, seed=3, workers=mf.Workers())
 
 
 def test_an_interrupted_run_continues_from_its_pieces(many_chunks, monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.simulation.measures.estimates.controls import CONTROLS, adjusted_terms, known_means
 from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.theory import finite_channel_factor
 from tests.statistics import consistent
 
 DRAWS = 2000
@@ -84,6 +85,19 @@ def test_adjusted_means_are_unbiased():
         stderr = np.maximum(drawn.std(axis=0) / np.sqrt(runs), 1e-9 * exact[name].values)
         assert consistent(drawn.mean(axis=0) - exact[name].values, stderr, runs)
         assert not consistent(drawn.mean(axis=0) - 1.5 * exact[name].values, stderr, runs)
+
+
+def test_adjusted_label_terms_of_sites_are_unbiased():
+    """As above for two samples of a linear net on a grid, whose label terms are known exactly; 2 % would be seen."""
+    net, runs, draws = _net(activation="linear", inputs=2), 200, 40
+    exact = mf.predict(net, level="mean_field")["label_term"].values * finite_channel_factor(net)
+    values = draw_energies(net, 1, range(runs * draws), controls=True)
+    pieces = [{name: value[run * draws :][:draws] for name, value in values.items()} for run in range(runs)]
+    pieces = [piece | {"overlap_energy": piece["label_term"]} for piece in pieces]
+    means = np.array([adjusted_terms(piece, net, None)["label_term"].mean(axis=0) for piece in pieces])
+    stderr = means.std(axis=0) / np.sqrt(runs)
+    assert consistent(means.mean(axis=0) - exact, stderr, runs)
+    assert not consistent(means.mean(axis=0) - 1.02 * exact, stderr, runs)
 
 
 def test_errors_become_smaller_and_plain_means_stay():

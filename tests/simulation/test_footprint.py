@@ -23,6 +23,7 @@ from functools import partial
 import meanfield as mf
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.weights.slabs import give_back
 
 def resident(field):
     with open("/proc/self/status") as status:
@@ -36,6 +37,7 @@ for option, size in ((-3, 32 << 20), (-1, 64 << 20)):  # M_MMAP_THRESHOLD and M_
     assert libc.mallopt(option, size)
 draw(small, 0, range(2))
 gc.collect()
+give_back()
 libc.malloc_trim(0)
 with open("/proc/self/clear_refs", "w") as reset:  # compiling may have taken more than drawing will
     reset.write("5")

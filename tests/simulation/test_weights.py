@@ -19,9 +19,10 @@ from meanfield.simulation.kernels.normals import fill_normal
 from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import matrices as weights
+from meanfield.simulation.weights import slabs as memory
 from meanfield.simulation.weights.matrices import Dense, Lazy, NormalSource, draw_weights
 from meanfield.simulation.weights.moves import gradient_changes
-from meanfield.simulation.weights.slabs import BLOCK_NUMBERS, Slabs
+from meanfield.simulation.weights.slabs import Slabs
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import conv_nets
 
@@ -210,12 +211,29 @@ def test_rare_normals_are_numpys():
 
 
 def test_slabs_hand_out_separate_arrays():
-    slabs = Slabs()
-    arrays = [slabs.empty((3, 5)), slabs.empty((0, 4)), slabs.empty((7,)), slabs.empty((BLOCK_NUMBERS, 2))]
-    assert [array.shape for array in arrays] == [(3, 5), (0, 4), (7,), (BLOCK_NUMBERS, 2)]
+    slabs, beyond = Slabs(), memory.BLOCK_BYTES // 8
+    arrays = [slabs.empty((3, 5)), slabs.empty((0, 4)), slabs.empty((7,)), slabs.empty((beyond, 2))]
+    assert [array.shape for array in arrays] == [(3, 5), (0, 4), (7,), (beyond, 2)]
     assert all(array.flags.c_contiguous for array in arrays)
     assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
-    assert arrays[0].base is arrays[2].base
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_a_block_serves_anew_once_none_of_its_arrays_is_in_use(precision):
+    memory.give_back()
+    slabs = Slabs(precision)
+    part, other = slabs.empty((2, 3)), slabs.empty((4,))[1:]
+    del slabs, part
+    assert not memory._spare
+    address = other.ctypes.data
+    del other
+    assert len(memory._spare) == 1
+    anew = Slabs(precision).empty((4, 3))
+    assert not memory._spare
+    assert 0 < address - anew.ctypes.data < anew.nbytes
+    del anew
+    memory.give_back()
+    assert not memory._spare
 
 
 def test_a_draw_lets_go_of_the_layers_that_its_tangent_has_passed(monkeypatch):

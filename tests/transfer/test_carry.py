@@ -141,25 +141,31 @@ def test_transformers_carry_what_draws_show(norm, other):
     """
     nets = streams(1, 6, norm=norm)
     drawn = [mf.simulate(net, draws=400, seed=seed) for seed, net in enumerate(nets)]
-    scales = [float(dataset["label_learning_rate_scale"]) for dataset in drawn]
-    errors = [float(dataset["label_learning_rate_scale_stderr"]) for dataset in drawn]
-    error = math.hypot(*(error / scale for error, scale in zip(errors, scales, strict=True)))
-    drift = math.log(scales[1] / scales[0])
     granted = 3 * len(nets[1].units) / nets[1].width / 2
-    assert consistent(drift - math.log(carried(*nets)), error, 400, granted)
-    assert not consistent(drift - math.log(carried(*(net.replace(**other) for net in nets))), error, 400, granted)
+    for rule, name in (("finite_depth", "label_learning_rate_scale"), ("whole_update", "learning_rate_scale")):
+        scales = [float(dataset[name]) for dataset in drawn]
+        errors = [float(dataset[f"{name}_stderr"]) for dataset in drawn]
+        error = math.hypot(*(error / scale for error, scale in zip(errors, scales, strict=True)))
+        drift = math.log(scales[1] / scales[0])
+        by_others = carried(*(net.replace(**other) for net in nets), rule=rule)
+        assert consistent(drift - math.log(carried(*nets, rule=rule)), error, 400, granted)
+        assert not consistent(drift - math.log(by_others), error, 400, granted)
 
 
 @pytest.mark.parametrize(
     ("nets", "rule", "message"),
     [
-        (streams(2, 4, causal=True), "auto", "no rule knows these nets .* white tokens, but here under a causal mask"),
+        (
+            streams(2, 4, causal=True, tokens=144),
+            "auto",
+            "no rule knows these nets .* white tokens, but here under a causal mask .* up to 143",
+        ),
         (streams(2, 4, tied=True), "finite_depth", "white tokens, but here blocks share weights .* take tied=False"),
-        (streams(2, 4, inputs=2, activation="gelu"), "auto", "or inputs=1"),
+        (streams(2, 4, inputs=2, activation="gelu", tokens=100), "auto", "or inputs=1"),
         (streams(2, 4), "power_law", "follows no power of its depth .* take rule 'finite_depth'"),
         (streams(2, 4), "exact", "this is a Transformer of 'relu'"),
         (streams(2, 4), "typical", "learning_rate_scale_quantile for any net"),
-        ([streams(2)[0], streams(4, outputs=20)[0]], "auto", "differ in outputs, .* unknown factor"),
+        (streams(2, 4, inputs=2), "whole_update", "outputs of several samples correlate"),
     ],
 )
 def test_transformers_that_a_rule_does_not_serve_are_refused(nets, rule, message):
@@ -167,9 +173,18 @@ def test_transformers_that_a_rule_does_not_serve_are_refused(nets, rule, message
         mf.transfer_learning_rate(0.1, *nets, rule=rule)
 
 
+@pytest.mark.parametrize("options", [{}, {"causal": True, "tokens": 2}])
+def test_the_whole_update_of_transformers_counts_their_outputs(options):
+    nets = [streams(1, **options)[0], streams(2, head="mup", outputs=20, **options)[0]]
+    first, second = (float(mf.predict(net, level="mean_field").learning_rate_scale) for net in nets)
+    assert carried(*nets, rule="whole_update") == pytest.approx(second / first, rel=1e-9)
+    assert mf.explain_transfer(0.1, *nets).rule == "whole_update"
+
+
 def test_transformers_have_premises_of_their_own():
     transfer = mf.explain_transfer(0.1, *streams(1, 8))
-    assert transfer.rule == "finite_depth"
+    assert transfer.rule == "whole_update"
+    assert "the output term changes the rate by a factor of 0.8" in transfer.reason
     assert not any("no normalisation" in premise for premise in transfer.premises)
     assert any("white Gaussian inputs" in premise for premise in transfer.premises)
     assert any(r"depth over width is 0.12" in warning for warning in transfer.warnings)

@@ -68,8 +68,9 @@ def _errors_down(drawn, head, net, squares, turns, downs, spans):
             errors[1, column] = down[0, 0] * above[0, column] + down[0, 1] * above[1, column]
             errors[2, column] = down[1, 1] * above[1, column]
         _triangulate(errors, turns[layer])
-        spans[layer] = errors[:2]
         above = spans[layer]
+        for column in range(2):
+            above[0, column], above[1, column] = errors[0, column], errors[1, column]
 
 
 @njit(cache=True, nogil=True)
@@ -100,7 +101,8 @@ def _changes_up(drawn, net, squares, idle, turns, downs, spans, energies):
     active, halves, normals = drawn
     widths, variances = net
     moved, turned, triangle, carried = np.zeros((5, 2)), np.empty((5, 2)), np.zeros((2, 2)), np.empty(2)
-    moved[:2] = spans[0] * squares[0]
+    for k in range(2):
+        moved[0, k], moved[1, k] = spans[0, 0, k] * squares[0], spans[0, 1, k] * squares[0]
     _set_energy(moved, widths[0], energies[0])
     for layer in range(1, len(active)):
         units, square = active[layer], squares[layer]

@@ -55,7 +55,7 @@ def _fill(state, out, scale):
         if accepted:
             out[i] = scale * value
             i += 1
-    state[:] = (a, b, c, counter)
+    state[0], state[1], state[2], state[3] = a, b, c, counter
 
 
 @njit(cache=True, nogil=True, inline="always")

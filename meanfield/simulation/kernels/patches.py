@@ -6,18 +6,32 @@ edited callee elsewhere.)
 
 A tap shifts whole runs of sites by the same step. Run by run, values pass through vector registers; site by site, each
 is looked up in the table. On a grid of 32 x 32 runs take two thirds of the time; on small grids they are too short.
+
+What comes in is laid in one piece, as arrays mostly are: each layout would be compiled by itself.
 """
 
 import numpy as np
 from numba import njit
 
+from meanfield.common.arrays import Array
+from meanfield.nets.lattice import Table
+
 # Gathering goes run by run from so many sites on, if runs have so many sites on average.
 MANY_SITES, LONG_RUN = 256, 8
 
 
-@njit(cache=True, nogil=True)
-def gather(values, table):
+def gather(values: Array, table: Table) -> Array:
     """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
+    return np.asarray(_gather(np.ascontiguousarray(values), table))
+
+
+def gather_transpose(patches: Array, reversed_table: Table, rows: int) -> Array:
+    """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""
+    return np.asarray(_gather_transpose(np.ascontiguousarray(patches), reversed_table, rows))
+
+
+@njit(cache=True, nogil=True)
+def _gather(values, table):
     draws, channels, rows, sites = values.shape
     taps = table.shape[0]
     runs, ends = _runs(table)
@@ -39,8 +53,7 @@ def gather(values, table):
 
 
 @njit(cache=True, nogil=True)
-def gather_transpose(patches, reversed_table, rows):
-    """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""
+def _gather_transpose(patches, reversed_table, rows):
     draws = patches.shape[0]
     taps, sites = reversed_table.shape
     channels = patches.shape[1] // taps

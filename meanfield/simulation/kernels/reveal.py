@@ -1,6 +1,9 @@
 """Queries to a lazily revealed Gaussian matrix: project on what is known, draw the rest.
 
 In the precision of the queries; lengths, and dot products of few columns, are summed in double precision.
+
+Arrays are written element by element: where one array is assigned to a part of another, Numba compiles the words of the
+error that shapes which differ would raise, which takes longer than all these loops.
 """
 
 import numpy as np
@@ -79,9 +82,13 @@ def _outside(vectors, rows, parts):
     """The vectors without their components along orthonormal rows, which are written to ``parts``."""
     if len(rows) == 0:
         return vectors
-    _dots(rows, vectors, parts)
-    outside = np.empty_like(vectors)
-    _blend(outside, 1.0, vectors, -parts, rows)
+    components, outside = np.empty(parts.shape, parts.dtype), np.empty_like(vectors)
+    _dots(rows, vectors, components)
+    for k in range(len(vectors)):
+        for b in range(len(rows)):
+            parts[k, b] = components[k, b]
+            components[k, b] = -components[k, b]
+    _blend(outside, 1.0, vectors, components, rows)
     return outside
 
 
@@ -109,8 +116,10 @@ def _project(vector, basis, first, part):
     own = len(basis) - 1
     rows, components = basis[first:own], np.empty((1, own - first), basis.dtype)
     _dots(rows, vector.reshape(1, -1), components)
-    part[first:own] += components[0]
-    _blend(basis[own : own + 1], 1.0, vector.reshape(1, -1), -components, rows)
+    for b in range(own - first):
+        part[first + b] += components[0, b]
+        components[0, b] = -components[0, b]
+    _blend(basis[own : own + 1], 1.0, vector.reshape(1, -1), components, rows)
     return _length(basis[own])
 
 
@@ -135,7 +144,7 @@ def _scale(vector, factor):
 def _dots(rows, vectors, out):
     """out_kb <- rows_b . vectors_k."""
     if len(vectors) >= TOGETHER and len(rows) > 0:
-        out[:] = np.dot(vectors, rows.T)
+        np.dot(vectors, rows.T, out)
         return
     out[:] = 0.0
     size, tile = np.uint64(vectors.shape[1]), np.uint64(TILE)
@@ -153,7 +162,7 @@ def _dots(rows, vectors, out):
 def _mix(out, coefficients, rows):
     """out_k <- sum_b coefficients_kb rows_b."""
     if len(out) >= TOGETHER:
-        out[:] = np.dot(coefficients, rows)
+        np.dot(coefficients, rows, out)
         return
     for k in range(len(out)):
         coefficients_after = coefficients[k, 1:].reshape(1, -1)

@@ -1,8 +1,20 @@
 """What every map does, found by the map's type."""
 
-from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import (
+    Attention,
+    BatchNormalisation,
+    Bias,
+    Dropout,
+    Gate,
+    Linear,
+    Map,
+    Normalisation,
+    Pointwise,
+    Pooling,
+)
 from meanfield.simulation.maps.attention import AttentionOperation
 from meanfield.simulation.maps.base import Operation
+from meanfield.simulation.maps.batches import BatchNormalisationOperation, DropoutOperation
 from meanfield.simulation.maps.linear import BiasOperation, LinearOperation
 from meanfield.simulation.maps.normalisation import NormalisationOperation
 from meanfield.simulation.maps.pointwise import GateOperation, PointwiseOperation
@@ -18,6 +30,8 @@ OPERATIONS: dict[type, Operation] = {
     Normalisation: NormalisationOperation(),
     Attention: AttentionOperation(),
     Pooling: PoolingOperation(),
+    BatchNormalisation: BatchNormalisationOperation(),
+    Dropout: DropoutOperation(),
 }
 
 

@@ -14,12 +14,16 @@ from meanfield.simulation.weights.matrices import Weights
 
 @dataclass(frozen=True)
 class Setting:
-    """Where maps act: the grid, the samples of a batch, the drawn weights by name, and the arrays of it all."""
+    """Where maps act: the grid, the samples of a batch, the drawn weights by name, and the arrays of it all.
+
+    In training also the ``masks`` of dropout (`meanfield.simulation.training.masks`).
+    """
 
     grid: tuple[int, ...]
     samples: int
     weights: Weights
     arrays: Arrays
+    masks: Any = None
 
     def by_sample(self, columns: Any) -> Any:
         """(D, C, r B, S) as (D, C, r, B, S)."""
@@ -35,12 +39,14 @@ class Operation(ABC):
         reads: whether the backward pass and the tangent look at the input.
         lends: whether the output is also among what is kept, so that nobody may write to it.
         rectifies: whether a ReLU stands between the input and the map's own weights.
+        whole_batch: whether a batch has to pass at once, rather than by some samples after others.
     """
 
     remade = False
     reads = False
     lends = False
     rectifies = False
+    whole_batch = False
 
     def degree(self, spec: Any) -> int | None:
         """d, where the output of t X is t^d times that of X for all t > 0; None where there is no such number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -108,6 +108,12 @@ class Batches:
             own = {seed: stream(seed, "batches", epoch).permutation(self._samples) for seed in set(self._seeds)}
             self._epoch, self._order = epoch, np.stack([own[seed] for seed in self._seeds])
         return self._order[:, place * self._size : (place + 1) * self._size]
+
+    def next_epoch(self, step: int) -> Iterator[NDArray[np.int64]]:
+        """Numbers of the samples, (nets, B), of every step of the first epoch that begins at this step or after it."""
+        of_epoch = self._samples // self._size
+        first = -(-step // of_epoch) * of_epoch
+        return map(self.at, range(first, first + of_epoch))
 
 
 def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:

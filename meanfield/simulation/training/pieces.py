@@ -16,13 +16,14 @@ from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, dense
 from meanfield.simulation.arrays.arrays import Arrays
 from meanfield.simulation.arrays.convolution import draws_side_by_side
+from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.rectified import rectified
 from meanfield.simulation.passes import forward
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import Loss
+from meanfield.simulation.training.masks import Masks
 from meanfield.simulation.weights.matrices import Weights, given_weights
-from meanfield.simulation.weights.slabs import BLOCK_NUMBERS
 
 Gradients = dict[str, Gradient]
 
@@ -37,7 +38,7 @@ class Pieces:
 
     Attributes:
         together: nets in a piece at most, which lie side by side in the vectors of a tile.
-        samples: samples in a piece at most.
+        samples: samples in a piece at most, where a batch may be cut.
     """
 
     def __init__(self, net: Net, nets: int, arrays: Arrays) -> None:
@@ -50,7 +51,7 @@ class Pieces:
         # Whatever the number of nets, so that none of them sums over other pieces for its company.
         most = max(LAYER_BYTES // (most_together * channels * net.sites * itemsize), FEWEST_SAMPLES)
         self.samples = power_of_two(most)
-        _keep_freed_memory()
+        self._whole_batch = any(operation_of(part).whole_batch for unit in net.all_units for part in unit.maps)
 
     @staticmethod
     def serve(net: Net, arrays: Arrays) -> bool:
@@ -58,15 +59,15 @@ class Pieces:
         linear = [spec for unit in net.units for spec in unit.maps if isinstance(spec, Linear)]
         return arrays.convolution is not None and bool(linear) and all(spec.is_one_stencil for spec in linear)
 
-    def sweep(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
+    def sweep(
+        self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool, masks: Masks | None = None
+    ) -> tuple[Any, Gradients]:
         """Outputs (D, M, B, T) of all nets on a batch, and their gradients by name, as of the whole at once."""
-        nets = len(next(iter(weights.values())))
-        groups = [
-            self._of_group(
-                {name: weight[group] for name, weight in weights.items()}, batch.of_nets(group), loss, curved
-            )
-            for group in cuts(nets, self.together)
-        ]
+        nets, groups = len(next(iter(weights.values()))), []
+        for group in cuts(nets, self.together):
+            own = {name: weight[group] for name, weight in weights.items()}
+            own_masks = None if masks is None else masks.of_nets(group)
+            groups.append(self._of_group(own, batch.of_nets(group), loss, curved, own_masks))
         outputs, parts = zip(*groups, strict=True)
         slopes = {name: _stacked([part[name].slope for part in parts]) for name in parts[0]}
         if not curved:
@@ -74,7 +75,9 @@ class Pieces:
         curvatures = {name: _stacked([part[name].curvature for part in parts]) for name in parts[0]}
         return np.concatenate(outputs), {name: Gradient(slopes[name], curvatures[name]) for name in slopes}
 
-    def _of_group(self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool) -> tuple[Any, Gradients]:
+    def _of_group(
+        self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool, masks: Masks | None
+    ) -> tuple[Any, Gradients]:
         """As `sweep`, of nets that lie side by side."""
         nets = len(next(iter(weights.values())))
         # Matrix products, as a readout's, would take another road for several nets than for one, and round differently.
@@ -85,19 +88,20 @@ class Pieces:
         matrices = given_weights(self._net, laid_out)
         outputs: list[Any] = []
         total: Gradients = {}
-        for samples in cuts(batch.samples, self.samples):
-            output, own = self._of_piece(matrices, nets, batch.part(samples), loss, curved, batch.samples)
+        for samples in [slice(0, batch.samples)] if self._whole_batch else cuts(batch.samples, self.samples):
+            share = (samples.stop - samples.start) / batch.samples
+            output, own = self._of_piece(matrices, nets, batch.part(samples), loss, curved, share, masks)
             outputs.append(output)
             total = own if not total else {name: _sum(gradient, own[name]) for name, gradient in total.items()}
         return np.concatenate(outputs, axis=2), total
 
     def _of_piece(
-        self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, batch_size: int
+        self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, share: float, masks: Masks | None
     ) -> tuple[Any, Gradients]:
         """As `sweep`, of some samples of a batch; what the passes keep is let go before the next piece."""
         inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
-        state = forward(self._net, matrices, inputs, self._arrays)
-        return state.output, loss_gradients(state, loss, part.targets, curved, part.samples / batch_size)
+        state = forward(self._net, matrices, inputs, self._arrays, masks)
+        return state.output, loss_gradients(state, loss, part.targets, curved, share)
 
 
 def power_of_two(most: int) -> int:
@@ -136,8 +140,3 @@ def _stacked(groups: Sequence[Any]) -> Direction:
         return Factored(*(np.concatenate([getattr(group, side) for group in groups]) for side in ("left", "right")))
     stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
     return np.concatenate(groups, out=stack)
-
-
-def _keep_freed_memory() -> None:
-    """Make the C library of Linux keep freed memory for the next array: it does once so large a block was freed."""
-    np.empty(BLOCK_NUMBERS)

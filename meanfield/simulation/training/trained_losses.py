@@ -26,6 +26,8 @@ from meanfield.simulation.weights.matrices import checked_weights
 MOST_TOGETHER, OPERATIONS_TOGETHER = 8, 1e9
 # Arrays of the size of all weights that a net in training holds: weights, moments, gradients and directions.
 WEIGHT_ARRAYS = 6
+# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
+FEWEST_NORMALISED = 3
 # Files hold seeds as whole numbers of 64 bits.
 LARGEST_SEED = 2**63 - 1
 
@@ -77,6 +79,7 @@ class TrainedLosses(Measure):
         require_choice("precision", self.precision, PRECISIONS)
         if not isinstance(self.optimizer, Optimizer):
             raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
+        _require_coupled(net, self.batch_size, self.optimizer)
         data = given_data(net, self.inputs, self.targets, LOSSES[self.loss])
         require_count("batch_size", self.batch_size, maximum=data.samples, why="samples of a batch, of those there are")
         return replace(
@@ -128,7 +131,17 @@ class TrainedLosses(Measure):
         weights = {name: np.concatenate([own[seed][name] for seed in seeds]) for name in net.weights}
         settings = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
         batches = Batches(data.samples, self.batch_size, seeds)
-        return Training(net, weights, data, loss, self.optimizer, lambda _: settings, batches=batches, arrays=arrays)
+        return Training(
+            net,
+            weights,
+            data,
+            loss,
+            self.optimizer,
+            lambda _: settings,
+            batches=batches,
+            mask_seeds=seeds,
+            arrays=arrays,
+        )
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         kept = {name: value for name, value in attrs.items() if name not in ("seed", "draws")}
@@ -141,6 +154,22 @@ class TrainedLosses(Measure):
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:
+    """Raise ValueError where batch normalisation leaves signs alone, or the curvature of one sample means nothing."""
+    if not net.couples_samples:
+        return
+    if (values := batch_size * net.sites) < FEWEST_NORMALISED:
+        raise ValueError(
+            f"batch normalisation over {values} value(s) of a channel, batch_size {batch_size} times {net.sites} "
+            f"site(s), leaves signs at most, which no step moves; give {FEWEST_NORMALISED} or more"
+        )
+    if optimizer.curved:
+        raise ValueError(
+            f"{optimizer!r} adds up curvatures sample by sample, and under batch normalisation samples depend on each "
+            "other; take an optimizer that needs none, such as AdamW"
+        )
 
 
 def _rates(given: Any) -> tuple[float, ...]:

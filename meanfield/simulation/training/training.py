@@ -1,6 +1,6 @@
 """Training of several nets side by side: steps of one optimizer on all weights of a net."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.data import Batches, Data
 from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import Loss
+from meanfield.simulation.training.masks import Masks
 from meanfield.simulation.training.pieces import Pieces
 from meanfield.simulation.weights.matrices import given_weights
 
@@ -38,6 +39,7 @@ class Training:
         data: all samples.
         optimizer: of matrices, and of biases too if it is elementwise; others leave biases to ``for_biases``.
         batches: the samples that a step takes; all of them if left out.
+        mask_seeds: of the masks of dropout, one for every net; if left out, nothing is dropped.
         gone: which nets have left the range of floats, or had no step to make, (D,); their weights are nan from the
             next step on.
     """
@@ -50,6 +52,7 @@ class Training:
     hyperparameters: Hyperparameters
     for_biases: Optimizer = field(default_factory=AdamW)
     batches: Batches | None = None
+    mask_seeds: Sequence[int] | None = None
     arrays: Arrays = NUMPY
     taken: int = 0
     states: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +71,7 @@ class Training:
     def look(self) -> Forward:
         """The forward pass of the nets as they are on the samples of the next step, made once."""
         if self._seen is None:
-            self._seen = forward(self.net, self._matrices, self.batch.inputs, self.arrays)
+            self._seen = forward(self.net, self._matrices, self.batch.inputs, self.arrays, self._masks())
         return self._seen
 
     @property
@@ -86,13 +89,23 @@ class Training:
         return np.where(np.isfinite(losses) & ~self.gone, losses, np.inf)
 
     def losses_on_all(self, most: int) -> Any:
-        """The loss of every net on all samples of the data, (D,), taken at most so many at a time; as `losses`."""
-        total = np.zeros(self.nets)
-        for first in range(0, self.data.samples, most):
-            part = self.data.part(slice(first, first + most))
+        """The loss of every net on all samples of the data, (D,), taken at most so many at a time; as `losses`.
+
+        Nothing is dropped. Nets that couple samples take the mini-batches of one more epoch.
+        """
+        total, seen = np.zeros(self.nets), 0
+        for part in self._parts(most):
             output = forward(self.net, self._matrices, part.inputs, self.arrays).output
             total += part.samples * self.arrays.fetched(self.loss.value(output, part.targets, self.arrays))
-        return np.where(np.isfinite(total) & ~self.gone, total / self.data.samples, np.inf)
+            seen += part.samples
+        return np.where(np.isfinite(total) & ~self.gone, total / seen, np.inf)
+
+    def _parts(self, most: int) -> Iterator[Data]:
+        if self.net.couples_samples and self.batches is not None:
+            yield from (self.data.taken(numbers, self.arrays) for numbers in self.batches.next_epoch(self.taken))
+        else:
+            step = self.data.samples if self.net.couples_samples else most
+            yield from (self.data.part(slice(first, first + step)) for first in range(0, self.data.samples, step))
 
     def slope(self) -> Any:
         """dL/dout of the samples of the next step, (D, M, B, T)."""
@@ -123,8 +136,11 @@ class Training:
     def _sweep(self, pieces: Pieces) -> tuple[Any, dict[str, Gradient]]:
         """Outputs on the samples of the next step, and its gradients, made at once."""
         if self._swept is None:
-            self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved)
+            self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved, self._masks())
         return self._swept
+
+    def _masks(self) -> Masks | None:
+        return None if self.mask_seeds is None else Masks(self.mask_seeds, self.taken)
 
     def _leave_out(self, gradients: Mapping[str, Gradient]) -> None:
         """Mark the nets whose gradients, or their squares, are not finite."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,34 +13,32 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.closure import GATES
 from meanfield.theory.exact.plain import overlap_energies
 from meanfield.theory.finite_channels.every_pair import first_order_of_pairs
-from meanfield.theory.finite_channels.linear_closure import exact_overlap_energies
+from meanfield.theory.finite_channels.linear_closure import exact_terms_of_pairs
+from meanfield.theory.finite_channels.linear_waves import exact_terms_of_waves
 from meanfield.theory.finite_channels.recursion import first_order
 from meanfield.theory.mean_field.profiles import mean_field_profiles
+from meanfield.theory.outputs.label_term import label_profiles
 
 QUANTITIES = ("label_term", "overlap_energy")
 # Points (samples and sites) whose pairs are followed one by one: seconds a layer.
 MOST_POINTS = 36
-# Points of linear nets that are followed exactly: some 25 ms a layer.
-MOST_EXACT_POINTS = 20
-# Other linear nets have at most so many sites over channels times taps, and layers over channels.
-MOST_SITES, MOST_LAYERS = 1 / 20, 1 / 4
+# Different waves of linear nets on circular grids, sites / 2 + 1 along each axis: 64 x 64 sites take 0.1 s a layer.
+MOST_WAVES = 1200
 
 
 def finite_channel_factor(net: Sequential, inputs: ArrayLike | None = None, quantity: str = QUANTITIES[0]) -> Array:
     """E B_l or E F_l over its leading order in 1/channels, for layers 1 .. L: (L,).
 
-    With a_l the relative correction of first order in 1/channels, i_l the part of it that the Gram matrix of the drawn
-    input makes, o_l that of one site, and f_l the exact factor of one site with as many units, it is taken as
+    Linear nets are exact at any number of channels and layers, as their second moments close; on circular grids with
+    drawn inputs up to 64 x 64 sites or 2048 on a line.
+
+    For ReLU, with a_l the relative correction of first order in 1/channels, i_l the part of it that the Gram matrix of
+    the drawn input makes, o_l that of one site, and f_l the exact factor of one site with as many units, it is taken as
 
         (1 + i_l) f_l^((a_l - i_l) / o_l).
 
     So first order is complete; higher orders are those of one site, scaled. One site is exact at any width, and so is
     layer 1. At L/C = 1/4, draws of ReLU nets agree within their errors: 1 % on a line of 4 sites, 4 % on 8 x 8.
-
-    Linear nets of 2 to 20 points (samples and sites) on circular grids with white inputs are exact, as their second
-    moments close. Larger ones take the formula only where stencils mix sites fast: one sample, two taps or more along
-    every axis, sites/(channels taps) <= 1/20 and L/C <= 1/4. There its error is below 1 % (0.9 % on a line of 20 sites
-    with 2 taps). With sites/(channels taps) = 1/10 it is 2 %; with one tap on 16 sites and L/C = 1/4 it is 56 %.
 
     Args:
         net: plain, of "relu" or "linear" units; it may have any head, weight variance and samples.
@@ -55,10 +55,19 @@ def finite_channel_factor(net: Sequential, inputs: ArrayLike | None = None, quan
     """
     if why := finite_channel_refusal(net, inputs, quantity):
         raise ValueError(why)
-    if _closes(net, inputs):
-        by_fan_in = net.replace(weight_variance=None)
-        return np.asarray(exact_overlap_energies(by_fan_in) / mean_field_profiles(by_fan_in)[0])
+    if net.activation == "linear" and net.inputs * net.sites > 1:
+        return _exact(net.replace(weight_variance=None), inputs, quantity)
     return resummed(net, inputs, quantity)
+
+
+def _exact(net: Sequential, inputs: ArrayLike | None, quantity: str) -> Array:
+    """Of a linear net by the fan-in rule: (L,)."""
+    terms = exact_terms_of_waves(net) if _alike(net, inputs) else exact_terms_of_pairs(net, inputs)
+    if quantity == "overlap_energy":
+        leading = mean_field_profiles(net, inputs)[0]
+    else:
+        leading = label_profiles(net, inputs).mean(axis=1)
+    return np.asarray(terms[QUANTITIES.index(quantity)] / leading)
 
 
 def resummed(net: Sequential, inputs: ArrayLike | None = None, quantity: str = QUANTITIES[0]) -> Array:
@@ -89,22 +98,6 @@ def _alike(net: Sequential, inputs: ArrayLike | None) -> bool:
     return inputs is None and net.covers_evenly
 
 
-def _closes(net: Sequential, inputs: ArrayLike | None) -> bool:
-    """Whether this is a linear net of few enough points for the exact road."""
-    few = 1 < net.inputs * net.sites <= MOST_EXACT_POINTS
-    return net.activation == "linear" and few and _alike(net, inputs) and net.input_law == "white"
-
-
-def _mixes(net: Sequential, inputs: ArrayLike | None) -> bool:
-    """Whether higher orders of this net are known to be those of one site: ReLU nets, and linear ones as tested."""
-    channels = min(net.channels_by_layer[inputs is not None :])
-    if net.activation != "linear" or net.inputs * net.sites == 1:
-        return True
-    lone = any(sites > 1 and taps == 1 for sites, taps in zip(net.grid, net.kernel, strict=True))
-    fast = net.sites <= MOST_SITES * channels * net.taps and net.depth <= MOST_LAYERS * channels
-    return net.inputs == 1 and not lone and fast
-
-
 def _one_site(net: Sequential) -> Sequential:
     """The net of as many channels with one input of one site, by the fan-in rule."""
     shape = dict.fromkeys(("grid", "kernel"), (1,)) if net.grid else {}
@@ -118,13 +111,12 @@ def finite_channel_refusal(net: Sequential, inputs: ArrayLike | None = None, qua
     reasons = {
         "has skip connections": net.has_skips,
         f"has {net.activation!r} units": net.activation not in GATES,
-        "has a pooled readout, whose label term has other corrections": net.is_pooled and quantity == "label_term",
+        "has a pooled readout, where the label term's corrections are known for 'linear' units alone": net.is_pooled
+        and quantity == "label_term"
+        and net.activation != "linear",
         "draws several normalised inputs": inputs is None and net.input_law == "normalised" and net.inputs > 1,
-        f"has linear units and {points} points, where higher orders are known for up to {MOST_EXACT_POINTS} points "
-        "that are alike (circular grid, white inputs), or else for one sample, two taps or more along every axis, "
-        f"sites/(channels taps) <= {MOST_SITES:g} and layers/channels <= {MOST_LAYERS:g}": not (
-            _closes(net, inputs) or _mixes(net, inputs)
-        ),
+        f"has linear units on a grid of {net.grid} sites, larger than the 64 x 64 sites, or 2048 on a line, that are "
+        "followed exactly": net.activation == "linear" and prod(length // 2 + 1 for length in net.grid) > MOST_WAVES,
         f"has {points} points, more than the {MOST_POINTS} whose pairs are followed where edges or given inputs make "
         "them differ": points > MOST_POINTS and not _alike(net, inputs),
     }

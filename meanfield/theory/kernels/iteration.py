@@ -2,33 +2,35 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from meanfield.common.arrays import Array
 
 
-@njit(cache=True)
-def iterate(matrices, which, start, rows):
+def iterate(matrices: Array, which: NDArray[np.int64], start: Array, rows: NDArray[np.int64]) -> Array:
     """Logs of the chosen rows of state_1, state_2, ...: (len(which) + 1, len(rows)).
 
     state_{l+1} = matrices[which[l]] state_l. The state is divided by its largest entry after every step and the
     logarithm of that entry summed, so that growth like exp(3 l / n) never leaves the range of a float. Recursions are
     sparse: only the non-zero coefficients of each matrix are listed and visited.
     """
-    size = start.size
-    count = np.zeros((matrices.shape[0], size), np.int64)
-    place = np.zeros(matrices.shape, np.int64)
-    value = np.zeros(matrices.shape)
-    for m in range(matrices.shape[0]):
-        for i in range(size):
-            for j in range(size):
-                if matrices[m, i, j] != 0.0:
-                    place[m, i, count[m, i]] = j
-                    value[m, i, count[m, i]] = matrices[m, i, j]
-                    count[m, i] += 1
-    state = start.copy()
-    moved = np.empty(size)
-    logs = np.empty((which.size + 1, rows.size))
+    place = np.argsort(matrices == 0.0, axis=2, kind="stable")
+    value = np.take_along_axis(matrices, place, axis=2)
+    logs = np.empty((len(which) + 1, len(rows)))
+    _iterate(place, value, np.count_nonzero(matrices, axis=2), which, start.copy(), rows, logs)
+    return logs
+
+
+@njit(cache=True)
+def _iterate(place, value, count, which, state, rows, logs):
+    """Fill ``logs``; row i of a matrix has ``count`` coefficients ``value``, in the columns ``place``."""
+    size = state.size
+    moved = np.empty_like(state)
     log_scale = 0.0
     for step in range(which.size + 1):
-        largest = np.max(np.abs(state))
+        largest = 0.0
+        for i in range(size):
+            largest = max(largest, abs(state[i]))
         log_scale += np.log(largest)
         for i in range(size):
             state[i] /= largest
@@ -42,4 +44,3 @@ def iterate(matrices, which, start, rows):
                     total += value[m, i, k] * state[place[m, i, k]]
                 moved[i] = total
             state, moved = moved, state
-    return logs

@@ -20,7 +20,7 @@ from meanfield.theory.mean_field.inputs import white_product
 from meanfield.theory.mean_field.layers import gate_energies
 from meanfield.theory.mean_field.profiles import mean_field_profiles
 from meanfield.theory.outputs.label_term import label_profiles
-from meanfield.theory.transformers.mean_field import refusal, stream_moments
+from meanfield.theory.transformers.terms import label_refusal, token_terms
 
 # The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
 POWER = -1.5
@@ -120,7 +120,8 @@ def _shares_depths(net: Sequential) -> bool:
 def _label_term(net: Sequential | TokenStream) -> Array:
     """B_1 .. B_L in mean field, under either readout."""
     if isinstance(net, TokenStream):
-        if why := refusal(net):
-            raise ValueError(f"the label term of this {type(net).__name__} has no theory: {why}")
-        return stream_moments(net).label_term
+        label = None if label_refusal(net) else token_terms(net).label_term
+        if label is None:
+            raise ValueError(f"the label term of this {type(net).__name__} has no theory: {label_refusal(net)}")
+        return label
     return (label_profiles(net) if net.is_pooled else mean_field_profiles(net)[1]).mean(axis=1)

@@ -18,6 +18,7 @@ from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.mean_field.profiles import mean_field_profiles, require_floats
 from meanfield.theory.outputs.batch_terms import batch_output_term, label_covariance, output_error
 from meanfield.theory.outputs.label_term import correlated_term, label_term_refusal
+from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.outputs.whole_update import Terms, finite_channels_warning, mean_field_terms, whole_update
 
 
@@ -43,14 +44,26 @@ class MeanFieldLevel(NetLevel):
             if "output_term" in values:
                 logs = (np.log(values[name])[:, None] for name in ("overlap_energy", "label_term", "output_term"))
                 _warn(finite_channels_warning(net, Terms(*logs)))
+            refusal = output_term_refusal(net, options.inputs, batch.input_correlation, options.loss)
             attrs = {"batch": json.dumps(batch.describe()), "loss": options.loss}
-            return self.dataset(net, options, values, attrs)
+            return self.dataset(net, options, values, attrs | _left_out(values, output_term=refusal))
         terms = mean_field_terms(net, options.inputs)
         thin = thin_input_warning(net) if options.inputs is None else ""
         _warn(thin, finite_channels_warning(net, terms))
         label = None if terms.label is None else log_mean(terms.label)
         values = with_label_term(terms.overlap, label) | whole_update(terms)
-        return self.dataset(net, options, values | (_by_site(terms) if options.by_site else {}))
+        if options.by_site:
+            values |= _by_site(terms)
+        refusals = {"label_term": label_term_refusal(net, options.inputs)} if net.is_pooled else {}
+        why = _left_out(values, **refusals, output_term=output_term_refusal(net, options.inputs))
+        return self.dataset(net, options, values, why)
+
+
+def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
+    """The attribute ``left_out``: why terms are not among the values, from their refusals; none if all are."""
+    held = "no float holds it, or no memory of this machine what it takes"
+    why = "; ".join(f"{name}: {refusal or held}" for name, refusal in refusals.items() if name not in values)
+    return {"left_out": why} if why else {}
 
 
 def _by_site(terms: Terms) -> dict[str, Array]:

@@ -11,12 +11,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.levels.base import Level, Options, log_mean, with_logarithms
-from meanfield.theory.transformers.mean_field import (
-    given_statistics,
-    refusal,
-    refusal_of_all_roads,
-    stream_moments,
-)
+from meanfield.theory.outputs.whole_update import Terms, whole_update
+from meanfield.theory.transformers.terms import TokenTerms, token_terms
 
 PLAIN_ALONE = (
     "batch, loss, pairs, spread, correlations and by_site are for nets of layers or loops; this is a {kind}: leave "
@@ -25,10 +21,9 @@ PLAIN_ALONE = (
 
 
 class TokenStreamMeanFieldLevel(Level):
-    """Two covariances and two kernels, of one token and of two, and second moments by the pattern of four tokens.
+    """Second moments of the stream and of its changes, of exchangeable tokens or of all pairs of tokens.
 
-    Where the recursion does not serve (`refusal`, or given inputs), only variance and correlation of tokens; the
-    attribute ``left_out`` says why.
+    The attribute ``left_out`` says why a quantity is left out.
     """
 
     name = "mean_field"
@@ -45,20 +40,18 @@ class TokenStreamMeanFieldLevel(Level):
         return {"inputs"}
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
-        why = refusal(net) if options.inputs is None else "inputs are given, and their tokens are not exchangeable"
-        if never := refusal_of_all_roads(net):
-            raise ValueError(never)
-        if why:
-            variance, correlation = given_statistics(net, options.inputs)
-            return self.dataset(net, options, _of_tokens(net, variance, correlation), {"left_out": why})
-        moments = stream_moments(net)
-        logs = {"overlap_energy": np.log(moments.overlap_energy), "label_term": np.log(moments.label_term)}
+        terms = token_terms(net, options.inputs)
+        values = _energies(terms) | {"stream_variance": terms.variance}
+        if net.tokens > 1:  # one token has no other to be correlated with
+            values["token_correlation"] = terms.correlation
+        return self.dataset(net, options, values, {"left_out": terms.left_out} if terms.left_out else None)
+
+
+def _energies(terms: TokenTerms) -> dict[str, Array]:
+    """Those that are known, with their logarithms."""
+    known = {"overlap_energy": terms.overlap_energy, "label_term": terms.label_term}
+    logs = {name: np.log(values) for name, values in known.items() if values is not None}
+    if terms.label_term is not None:
         logs["label_learning_rate_scale"] = -0.5 * log_mean(logs["label_term"])
-        values = with_logarithms(logs) | _of_tokens(net, moments.variance, moments.correlation)
-        return self.dataset(net, options, values)
-
-
-def _of_tokens(net: TokenStream, variance: Array, correlation: Array) -> dict[str, Array]:
-    """The stream's statistics; one token has no other to be correlated with."""
-    values = {"stream_variance": variance}
-    return values | {"token_correlation": correlation} if net.tokens > 1 else values
+    by_site = [None if values is None else np.log(values)[:, None] for values in (terms.label_term, terms.output_term)]
+    return with_logarithms(logs) | whole_update(Terms(np.empty(0), *by_site))

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import (
+    Attention,
+    BatchNormalisation,
+    Bias,
+    Dropout,
+    Gate,
+    Linear,
+    Normalisation,
+    Pointwise,
+    Pooling,
+)
 from meanfield.theory.maps.base import Kinds
+from meanfield.theory.maps.batches import not_through
 from meanfield.theory.maps.linear import through_bias, through_linear
 from meanfield.theory.maps.mixing import through_attention, through_normalisation, through_pooling
 from meanfield.theory.maps.pointwise import through_gate, through_pointwise
@@ -20,4 +31,6 @@ TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
     Normalisation: through_normalisation,
     Attention: through_attention,
     Pooling: through_pooling,
+    BatchNormalisation: not_through,
+    Dropout: not_through,
 }

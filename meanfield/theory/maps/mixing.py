@@ -20,12 +20,18 @@ def through_normalisation(normalisation: Normalisation, below: Kinds, grid: tupl
     takes out of a channel's tangent, its mean over channels and its part along the values y, is a share of order
     1/channels of t.
     """
+    mean, deviation = mean_and_deviation(normalisation, below)
+    return tuple(_divided(kind, mean, deviation) for kind in below)
+
+
+def mean_and_deviation(normalisation: Normalisation, below: Kinds) -> tuple[Array, Array]:
+    """m and s of every sample and site, (B, S) each."""
     channels = count(below)
     mean = total(below, "mean") / channels * (normalisation.kind == "layer")
     square = np.einsum("bpbp->bp", total(below, "covariance")) / channels - mean**2 + normalisation.epsilon
     if not np.all(square > 0):
         raise NoTransport("its input vanishes at some site, which has no size to divide by; give epsilon > 0")
-    return tuple(_divided(kind, mean, np.sqrt(square)) for kind in below)
+    return mean, np.sqrt(square)
 
 
 def _divided(kind: Kind, mean: Array, deviation: Array) -> Kind:
@@ -59,10 +65,14 @@ def through_attention(attention: Attention, below: Kinds, grid: tuple[int, ...])
         if len(queries) + len(keys) > 2 or any(kind.given is not None for kind in values):
             raise NoTransport("queries, keys or values differ from head to head; let one linear map make them")
         return through_softmax(attention, queries[0], keys[0], values)
-    sites = below[0].mean.shape[1]
-    allowed = np.tri(sites) if attention.causal else np.ones((sites, sites))
-    shares = allowed / allowed.sum(axis=1, keepdims=True)
+    shares = even_shares(attention, below[0].mean.shape[1])
     return tuple(averaged(kind, shares) for kind in values)
+
+
+def even_shares(attention: Attention, sites: int) -> Array:
+    """The rows of a softmax of logits that vanish, (S, S)."""
+    allowed = np.tri(sites) if attention.causal else np.ones((sites, sites))
+    return np.asarray(allowed / allowed.sum(axis=1, keepdims=True))
 
 
 def through_pooling(pooling: Pooling, below: Kinds, grid: tuple[int, ...]) -> Kinds:

@@ -65,10 +65,10 @@ def _averaged(attention: Attention, values: Kind, flat: dict[str, Array], shape:
     covariance, kernel = (pairs.reshape(points, points) for pairs in (values.covariance, values.kernel))
     sums = np.zeros((4, points, points))
     shares_sum = np.zeros((points, points))
-    for shares in _shares(attention, flat["c_q"], flat["c_k"], shape):
+    for shares, _ in drawn_shares(attention, flat["c_q"], flat["c_k"], shape):
         turned = shares.swapaxes(1, 2)
         means = [shares @ pairs @ turned for pairs in (covariance, kernel)]
-        responses = [_response(shares, covariance, flat[name]) for name in ("c_k", "t_k")]
+        responses = [response(shares, covariance, flat[name]) for name in ("c_k", "t_k")]
         sums += [part.sum(axis=0) for part in (*means, *responses)]
         shares_sum += shares.sum(axis=0)
     above, carried, by_queries, by_keys = sums / POINTS
@@ -79,18 +79,22 @@ def _averaged(attention: Attention, values: Kind, flat: dict[str, Array], shape:
     )
 
 
-def _shares(attention: Attention, queries: Array, keys: Array, shape: tuple[int, ...]) -> Iterator[Array]:
-    """Rows of softmaxes (points, B S, B S), 0 between samples and where a site would look ahead."""
+def drawn_shares(
+    attention: Attention, queries: Array, keys: Array, shape: tuple[int, ...], others: int = 0, points: int = POINTS
+) -> Iterator[tuple[Array, Array]]:
+    """So many ``points`` in all: rows of softmaxes (TOGETHER, B S, B S), 0 between samples and where a site would look
+    ahead, and with each of them so many ``others``, standard normals (TOGETHER, others)."""
     samples, sites = shape[:2]
     allowed = np.kron(np.eye(samples), np.tri(sites) if attention.causal else np.ones((sites, sites))) > 0
-    roots = [_root(covariance) for covariance in (queries, keys)]
-    normals = even_normals(allowed.size)
-    for _ in range(POINTS // TOGETHER):
-        drawn = normals.random(TOGETHER).reshape(TOGETHER, *allowed.shape)
-        yield softmax(np.where(allowed, roots[0] @ drawn @ roots[1].T, -np.inf), axis=2)
+    roots = [root(covariance) for covariance in (queries, keys)]
+    normals = even_normals(allowed.size + others)
+    for _ in range(points // TOGETHER):
+        logits, rest = np.split(normals.random(TOGETHER), [allowed.size], axis=1)
+        drawn = roots[0] @ logits.reshape(TOGETHER, *allowed.shape) @ roots[1].T
+        yield softmax(np.where(allowed, drawn, -np.inf), axis=2), rest
 
 
-def _response(shares: Array, values: Array, logits: Array) -> Array:
+def response(shares: Array, values: Array, logits: Array) -> Array:
     """sum_rs [D_i c D_j]_rs m_rs of every two rows i, j, for c the ``values`` and m the ``logits``."""
     turned = shares.swapaxes(1, 2)
     seen, weighed = shares @ values, shares @ logits
@@ -99,7 +103,7 @@ def _response(shares: Array, values: Array, logits: Array) -> Array:
     return shares @ (values * logits) @ turned - cross - cross.swapaxes(1, 2) + both
 
 
-def _root(covariance: Array) -> Array:
+def root(covariance: Array) -> Array:
     """R with R R' = c."""
     sizes, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(sizes, 0.0))

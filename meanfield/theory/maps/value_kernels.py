@@ -42,6 +42,18 @@ class ValueKernels:
     kernel: Array
 
 
+@dataclass(frozen=True)
+class Trail:
+    """What stands below and behind every map of a unit, in their order.
+
+    ``branch`` begins with the value that enters the branch, ``after`` with what the join makes; its last is the value
+    of the unit.
+    """
+
+    branch: list[Kinds]
+    after: list[Kinds]
+
+
 def value_kernels(net: Net, inputs: ArrayLike | None = None) -> Iterator[ValueKernels]:
     """Yield those of values 1 .. D, and of the outputs of the readout, where there is one.
 
@@ -53,27 +65,34 @@ def value_kernels(net: Net, inputs: ArrayLike | None = None) -> Iterator[ValueKe
         ValueError: inputs of another shape, or whose law is known for nets of layers alone.
         MemoryError: more pairs than the machine has room for.
     """
+    return (_mean_over_channels(trail.after[-1]) for trail in trails(net, inputs))
+
+
+def trails(net: Net, inputs: ArrayLike | None = None) -> Iterator[Trail]:
+    """Yield those of the units and of the readout, where there is one; the rest as `value_kernels`."""
     _require_untied(net)
     pairs = (net.inputs * net.sites) ** 2
     require_bytes(SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs, "the kernels of all pairs of sites", "grid or samples")
     return _walk(net, _input_law(net) if inputs is None else _given_inputs(net, inputs))
 
 
-def _walk(net: Net, start: Kinds) -> Iterator[ValueKernels]:
+def _walk(net: Net, start: Kinds) -> Iterator[Trail]:
     last_use = {unit.skip: number for number, unit in enumerate(net.units) if unit.skip is not None}
     value, streams = start, {}
     for number, unit in enumerate(net.units):
         if number in last_use:
             streams[number] = value
-        value = _through(unit, f"unit {number + 1}", value, streams, net.grid)
+        trail = _through(unit, f"unit {number + 1}", value, streams, net.grid)
+        value = trail.after[-1]
         streams = {place: stream for place, stream in streams.items() if last_use[place] > number}
-        yield _mean_over_channels(value)
+        yield trail
     if net.readout_unit is not None:
-        yield _mean_over_channels(_through(net.readout_unit, "the readout", value, {}, net.grid))
+        yield _through(net.readout_unit, "the readout", value, {}, net.grid)
 
 
-def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], grid: tuple[int, ...]) -> Kinds:
-    branch = tuple(_scaled(kind, unit.multiplier) for kind in _along(unit.branch, name, below, grid))
+def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], grid: tuple[int, ...]) -> Trail:
+    branch = _along(unit.branch, name, below, grid)
+    joined = tuple(_scaled(kind, unit.multiplier) for kind in branch[-1])
     if unit.skip is not None:
         if not any(isinstance(member, Linear) for member in unit.branch):
             raise NoTransport(
@@ -81,17 +100,18 @@ def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], gri
                 "channel by channel; put one into the branch",
                 name,
             )
-        branch = tuple(_joined(*pair) for pair in abreast(streams[unit.skip], branch))
-    return _along(unit.after, name, branch, grid)
+        joined = tuple(_joined(*pair) for pair in abreast(streams[unit.skip], joined))
+    return Trail(branch, _along(unit.after, name, joined, grid))
 
 
-def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> Kinds:
+def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> list[Kinds]:
+    passed = [kinds]
     for member in maps:
         try:
-            kinds = TRANSPORTS[type(member)](member, kinds, grid)
+            passed.append(TRANSPORTS[type(member)](member, passed[-1], grid))
         except NoTransport as refusal:
             raise NoTransport(refusal.reason, name, member) from refusal
-    return kinds
+    return passed
 
 
 def _joined(stream: Kind, branch: Kind) -> Kind:

@@ -12,7 +12,7 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.token_stream import TokenStream
-from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.units import Unit
 from meanfield.theory.kernels.sample_scan import between_samples
 from meanfield.theory.kernels.token_scan import labels_down, scan
@@ -118,11 +118,12 @@ def given_statistics(net: TokenStream, inputs: Array | None) -> tuple[Array, Arr
     if _attention(net).scale == "inverse_sqrt":
         require_room(net.inputs * net.tokens)
     values = islice(value_kernels(net, inputs), len(net.units))
-    variances, correlations = zip(*(_statistics(value.covariance) for value in values), strict=True)
+    variances, correlations = zip(*(pair_statistics(value.covariance) for value in values), strict=True)
     return np.array(variances), np.array(correlations)
 
 
-def _statistics(covariance: Array) -> tuple[float, float]:
+def pair_statistics(covariance: Array) -> tuple[float, float]:
+    """Variance of a token and mean correlation of two of a sample, from the covariance (B, T, B, T) of a value."""
     within = np.einsum("bpbq->bpq", covariance)
     squares = np.einsum("bpp->bp", within)
     tokens = squares.shape[1]
@@ -164,9 +165,21 @@ def _gain(matrix: Linear) -> float:
 
 def _top(net: TokenStream) -> Array:
     """Covariance of the errors behind the readout's weights, per channel: over one token, and over pairs of two."""
+    weight, shares = _readout(net)
+    return weight.variance / weight.shape[0] * shares
+
+
+def _readout(net: TokenStream) -> tuple[Weight, Array]:
+    """Its weight, and the shares of one token and of two among the pairs of tokens that it takes."""
     readout = net.readout_unit
     assert readout is not None
     pooling = next(part for part in readout.branch if isinstance(part, Pooling))
     shares = [1 / net.tokens, 1 - 1 / net.tokens] if pooling.kind == "mean" else [1.0, 0.0]
-    weight = readout.branch[-1].weights[0]
-    return weight.variance / weight.shape[0] * np.array(shares)
+    return readout.branch[-1].weights[0], np.array(shares)
+
+
+def output_variance(net: TokenStream, moments: StreamMoments) -> float:
+    """E z_out^2 of an output: s_h n times the mean covariance of the tokens that the readout takes."""
+    weight, shares = _readout(net)
+    size = 1.0 if isinstance(net.block[0].branch[0], Normalisation) else moments.variance[-1]
+    return float(weight.variance * weight.fan_in * size * (shares @ [1.0, moments.correlation[-1]]))

@@ -28,6 +28,7 @@ NETS = {
     "residual": mf.ResidualConvNet(depth=2, channels=3, grid=(3,), kernel=(3,), outputs=2, readout="convolution"),
     "tied transformer": mf.Transformer(depth=1, width=4, heads=2, tokens=3, ffn=1, tied=True, outputs=3),
     "tied_loop": mf.TiedLoop(depth=3, width=5, alpha=0.5, activation="gelu"),
+    "batch normalisation": mf.with_batch_normalisation(mf.MLP(depth=2, width=(6, 5), outputs=3)),
 }
 
 

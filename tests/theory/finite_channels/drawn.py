@@ -4,7 +4,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from meanfield.nets.lattice import neighbours
+from meanfield.nets.lattice import OUTSIDE, neighbours
 
 
 class Nodes:
@@ -40,13 +40,14 @@ def overlap_energies(net, draws, rng):
     for below, above in pairwise(net.channels_by_layer):
         gate = (z > 0) if net.activation == "relu" else np.ones_like(z)
         energy = energy + below * net.taps * net.sigma.gain
-        x = (gate * z).reshape(draws, below, size)[:, :, table]  # (draws, below, taps, S)
+        x = (gate * z).reshape(draws, below, size)[:, :, table] * (table != OUTSIDE)  # (draws, below, taps, S)
         own = np.einsum("dikp,dikr->dpr", x, x)
         scale = (net.sigma.gain * below * net.taps) ** -0.5
         weights = scale * rng.standard_normal((draws, above, below, net.taps))
         jacobian = np.zeros((draws, above, size, below, size))
         for tap, places in enumerate(table):
-            jacobian[:, :, np.arange(size), :, places] += weights[:, :, :, tap]
+            inside = np.flatnonzero(places != OUTSIDE)
+            jacobian[:, :, inside, :, places[inside]] += weights[:, :, :, tap]
         jacobian = jacobian.reshape(draws, above * size, below * size)
         z = np.einsum("dab,db->da", jacobian, gate * z)
         jacobian *= gate[:, None]

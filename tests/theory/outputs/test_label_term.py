@@ -197,6 +197,15 @@ def test_predict_gives_it(net):
         np.testing.assert_allclose(law.label_term[law.anchor_layer - 1], terms[law.anchor_layer - 1].mean())
 
 
+def test_pooling_one_site_is_reading_it_and_the_exact_level_of_wide_nets():
+    options = {"depth": 6, "outputs": 2, "head": "mup"}
+    one, three = (mf.ConvNet(channels=10**6, grid=(1,), kernel=(1,), inputs=n, **options) for n in (1, 3))
+    exact = mf.predict(mf.MLP(width=10**6, **options), level="exact")["label_term"]
+    np.testing.assert_allclose(_label_term(one), exact, rtol=1e-4)
+    read = mf.predict(three.replace(readout="convolution"), level="mean_field")["label_term"]
+    np.testing.assert_allclose(_label_term(three), read, rtol=1e-12)
+
+
 @pytest.mark.parametrize("activation", ["gelu", "tanh"])
 def test_three_smooth_gates(activation):
     """Averages over three of four alike sites against drawn ones; sums over all of them written out."""

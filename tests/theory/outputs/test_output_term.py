@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.theory.outputs.batch_terms import _output_variances
+from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.output_term import output_profiles, output_term
 from tests.statistics import consistent
 from tests.theory.outputs.naive import single_site_terms, written_out
@@ -85,7 +87,7 @@ SECOND_ORDER = 0.01
 DRAWN = {
     "1d": {"grid": (4,), "readout": "convolution"},
     "2d, two samples": {"grid": (3, 2), "kernel": (2, 2), "inputs": 2, "readout": "convolution"},
-    "1d zero": {"grid": (5,), "padding": "zero", "head": "fan_in", "readout": "convolution"},
+    "2d zero": {"grid": (2, 3), "kernel": (2, 3), "padding": "zero", "head": "fan_in", "readout": "convolution"},
     "1d pooled": {"grid": (4,)},
     "2d pooled, two samples": {"grid": (3, 2), "kernel": (2, 2), "inputs": 2, "head": "mup"},
     "linear zero pooled": {"grid": (4,), "kernel": (2,), "padding": "zero", "activation": "linear"},
@@ -114,3 +116,6 @@ def test_draws_meet_it_as_one_over_channels(options):
         for control in ({"along": 0}, {"own": 0}, {"late": 1}):
             wrong = written_out(net, **control).mean(axis=1)
             assert not consistent(value - wrong, stderr, DRAWS[2], 0.2 * wrong)
+    elif net.inputs == 1:
+        as_labels = label_profiles(net).mean(axis=1) * _output_variances(net, None, 0.0).mean()
+        assert not consistent(value - as_labels, stderr, DRAWS[2], 0.2 * as_labels)

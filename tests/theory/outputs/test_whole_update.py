@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import meanfield as mf
 from meanfield.common import machine_memory
 from meanfield.theory.outputs.label_term import label_profiles
-from meanfield.theory.outputs.output_term import output_profiles, output_term
+from meanfield.theory.outputs.output_term import output_profiles, output_term, output_term_refusal
 from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
 from tests.statistics import consistent
 
@@ -32,6 +33,30 @@ def test_the_update_is_both_terms(net):
     np.testing.assert_allclose(predicted.mean_update_energy, update.mean(), rtol=1e-12)
     np.testing.assert_allclose(predicted.learning_rate_scale, float(update.mean()) ** -0.5, rtol=1e-12)
     np.testing.assert_allclose(predicted.log_update_energy, np.log(update), rtol=1e-12)
+    assert "left_out" not in predicted.attrs
+
+
+GRIDS = {"1d": {"grid": (4,), "kernel": (2,)}, "2d": {"grid": (3, 2), "kernel": (2, 2)}}
+
+
+@pytest.mark.parametrize("readout", ["convolution", "pooled"])
+@pytest.mark.parametrize("padding", ["circular", "zero"])
+@pytest.mark.parametrize("grid", GRIDS)
+def test_where_the_whole_update_is_predicted(grid, padding, readout):
+    """Any head and samples: of linear nets everywhere, of ReLU not with edges under pooling, of smooth gates never."""
+    for activation, samples, head in product(("relu", "linear", "gelu"), (1, 2), ("he", "fan_in", "mup")):
+        options = {"activation": activation, "inputs": samples, "head": head, "padding": padding, "readout": readout}
+        predicted = mf.predict(mf.ConvNet(depth=2, channels=10**4, **GRIDS[grid], **options), level="mean_field")
+        open_case = activation == "gelu" or (activation, padding, readout) == ("relu", "zero", "pooled")
+        assert (
+            open_case
+            == ("learning_rate_scale" not in predicted)
+            == ("output_term: " in predicted.attrs.get("left_out", ""))
+        )
+        smooth_edges = (activation, padding, readout) == ("gelu", "zero", "pooled")
+        assert (
+            smooth_edges == ("label_term" not in predicted) == ("label_term: " in predicted.attrs.get("left_out", ""))
+        )
 
 
 def test_by_site():
@@ -62,6 +87,7 @@ def test_what_does_not_close_is_refused_and_left_out(net, why):
         output_term(net)
     predicted = mf.predict(net, level="mean_field")
     assert "overlap_energy" in predicted
+    assert f"output_term: {output_term_refusal(net)}" in predicted.attrs["left_out"]
     assert not {"output_term", "update_energy", "learning_rate_scale"} & set(predicted.data_vars)
 
 
@@ -71,7 +97,9 @@ def test_what_no_memory_holds_is_left_out(monkeypatch):
     monkeypatch.setattr(machine_memory.os, "sysconf", lambda name: 40 * pairs if name == "SC_PHYS_PAGES" else 1)
     with pytest.raises(MemoryError, match="label and output term over all pairs of sites"):
         output_term(net)
-    assert "output_term" not in mf.predict(net, level="mean_field")
+    predicted = mf.predict(net, level="mean_field")
+    assert "output_term" not in predicted
+    assert "no memory" in predicted.attrs["left_out"]
 
 
 def test_for_one_site_the_error_of_finite_channels_is_known():

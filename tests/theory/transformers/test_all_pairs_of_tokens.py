@@ -45,11 +45,9 @@ def test_exchangeable_tokens_by_both_roads(options):
 
 
 @pytest.mark.parametrize("options", [{"causal": True}, {"inputs": 2, "activation": "gelu"}])
-def test_what_no_pattern_serves_has_variance_and_correlation(options):
+def test_what_no_pattern_serves_has_the_statistics_of_its_tokens(options):
     net = mf.Transformer(depth=1, width=64, heads=8, tokens=4, **options)
     predicted = mf.predict(net, level="mean_field")
-    assert set(predicted) == {"stream_variance", "token_correlation"}
-    assert predicted.attrs["left_out"]
     measured = mf.simulate(net, draws=60, seed=1, measure=mf.TokenStatistics())
     apart = (measured.token_correlation - predicted.token_correlation) / measured.token_correlation_stderr
     assert np.abs(apart).max() < 5
