@@ -20,6 +20,7 @@ COMMANDS = {
     "cross_entropy": "what cross-entropy changes against the squared loss",
     "activation_drift": "how activation and weight variance bend the depth law",
     "learning_rate_scale": "eta*(L) of every family in theory; --transfer carries a rate to a depth",
+    "learning_rate_search": "whether the rate that trains best follows the one-step scale over depth",
     "spectral_condition": "the spectral conditions of Zheng et al. 2026, in width and depth",
     "update_orders": "the change of a stream by orders of a block's own updates",
     "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",

@@ -25,7 +25,7 @@ from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
 
 # Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
-CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 4
+CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 8
 # Where an optimizer other than gradient descent begins to be searched.
 USUAL_RATE = 1e-2
 # The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
@@ -62,6 +62,11 @@ class Tuning:
             require_positive("guess", self.guess, why="it is a learning rate")
         if len(self.run(self.rates or [1.0]).measure.seeds) < 2:
             raise ValueError("seeds is one; give two or more, as one has no standard error")
+
+    def describe(self) -> dict[str, Any]:
+        """All that its numbers depend on, as plain values."""
+        how = {name: getattr(self, name) for name in ("guess", "spacing", "most_rates")} | {"rates": self.rates}
+        return {"net": self.net.describe(), **self.run(self.rates or [1.0]).measure.describe(), **how}
 
     @property
     def rates(self) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
 )
 from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
+from meanfield.verification.zhang_2026.training import tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import coordinate_checks, spectral_products, training_assumptions
 
@@ -28,6 +29,7 @@ _OTHER_NETS = (
     tangent_propagation,
     loop_growth,
     loop_updates,
+    tuned_rates,
 )
 _SPECTRAL = (spectral_products, coordinate_checks, training_assumptions)
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]

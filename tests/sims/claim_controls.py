@@ -272,6 +272,36 @@ def activations_collapse(runs):
     return {run: dataset.assign({name: collapsed})}
 
 
+def _tuned(claim):
+    """Rates of every family that a claim is about fall exactly as it says, from many seeds."""
+    families = [check.judge.keywords["family"] for check in CLAIMS[claim].checks]
+
+    def exact(runs):
+        dataset = runs["learning_rate_search"]
+        chosen = dataset["family"].isin(families)
+        depth = dataset["depth"]
+        law = ((depth + 1) * (depth**2 + depth + 1)) ** -0.5 + 0 * dataset["one_step_scale"]
+        changed = {
+            "tuned_rate_log10": np.log10(law if claim == "A21b" else dataset["one_step_scale"]),
+            "tuned_rate_log10_stderr": 0 * dataset["one_step_scale"] + ERROR**2,
+            "located": 0 * dataset["located"] + 64,
+        }
+        put = {name: values.where(chosen, dataset[name]) for name, values in changed.items()}
+        return {"learning_rate_search": dataset.assign(put)}
+
+    return exact
+
+
+def stable_rates_are_best(runs):
+    dataset = runs["learning_rate_search"]
+    exact = {"tuned_rate_log10": np.log10(dataset["stable_rate"])}
+    errors = {
+        "stable_rate_stderr": ERROR * dataset["stable_rate"],
+        "tuned_rate_log10_stderr": 0 * dataset["stable_rate"] + ERROR,
+    }
+    return {"learning_rate_search": dataset.assign(exact | errors).assign_attrs(dataset.attrs | {"draws": 64})}
+
+
 CONTROLS = {
     "A1": overlaps_conserved,
     "A2": prefactor_as_printed,
@@ -294,6 +324,7 @@ CONTROLS = {
     "A20b": pre_norm_as_printed,
     "A20c": pre_norm_as_printed,
     "A20d": tangents_as_assumed,
+    "A21b": _tuned("A21b"),
     "A22": path_sum_is_right,
     "L1": tied_growth_as_printed,
     "L2": stacks_grow_as_loops,
@@ -307,4 +338,6 @@ CONTROLS = {
     "S5": _runs_off("S5", "feature_norm", "feature_update_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
+    **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
+    "T7": stable_rates_are_best,
 }

@@ -1,0 +1,125 @@
+"""The printed report on tuned rates: slopes beside theory and papers, rates beside the stable rate, advice."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification import Finding, tuned_rates
+from sims.common.cells import fitted, label
+from sims.common.report import Report, answer, folded
+from sims.common.table import number, signed, table
+
+WORDS = {
+    "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
+    "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
+    "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream.",
+    "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
+    "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 8 nets.",
+    "weighted": "the papers' fit, weights inversely proportional to the variances over seeds.",
+    "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
+    "k=2: init, with two layers in a branch.",
+}
+HEADING = (
+    "Trained on {data}: {samples} samples, batch {batch}, {epochs} epoch(s), optimizer {optimizer}; {draws} seeds at "
+    "every depth;\n{channels} channels of convolutional nets and Transformers, width {width} of the others"
+)
+# A slope this many standard errors from theory's is called another one.
+APART = 3.0
+
+
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+    followed = [finding for finding in findings if "as the one-step scale" in finding.claim] or list(findings)
+    off = _apart(dataset)
+    where = f"{', '.join(off)}: slopes more than {APART:g} s.e. from it" if off else ""
+    return answer(followed, where or f"all slopes lie within {APART:g} s.e. of it")
+
+
+def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
+    return {str(family): tuned_rates.family_at(dataset, family) for family in dataset["family"].values}
+
+
+def _distance(at: xr.Dataset) -> float:
+    """Standard errors between the tuned slope and the one-step slope."""
+    law = tuned_rates.tuned_slope(at)
+    return (law.exponent - tuned_rates.scale_slope(at, "one_step_scale")) / law.stderr
+
+
+def _apart(dataset: xr.Dataset) -> list[str]:
+    return [family for family, at in _families(dataset).items() if abs(_distance(at)) > APART]
+
+
+def _slope_table(dataset: xr.Dataset) -> str:
+    rows = []
+    for family, at in _families(dataset).items():
+        law, weighted = tuned_rates.tuned_slope(at), tuned_rates.weighted_slope(at)
+        one_step, stable = (tuned_rates.scale_slope(at, name) for name in ("one_step_scale", "stable_rate"))
+        printed = float(at["printed_slope"])
+        equal = tuned_rates.law_slope(at) if family in tuned_rates.PLAIN else np.nan
+        others = [number(value) for value in (equal, stable, printed)]
+        rows.append([family, fitted(law), number(one_step), signed(_distance(at)), fitted(weighted), *others])
+    header = ["family", "tuned rate", "one step", "s.e.", "weighted", "law", "stable", "papers"]
+    first, *_, last = dataset["depth"].values
+    return table(header, rows, f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)")
+
+
+def _local_table(dataset: xr.Dataset) -> str:
+    """Slopes from every depth to the next with standard errors, beside those of the one-step scale."""
+    steps = list(pairwise(dataset["depth"].values))
+    rows = []
+    for family in dataset["family"].values:
+        pairs = [tuned_rates.family_at(dataset.sel(depth=list(step)), family) for step in steps]
+        cells = [
+            [fitted(tuned_rates.tuned_slope(at)), number(tuned_rates.scale_slope(at, "one_step_scale"))] for at in pairs
+        ]
+        rows.append([str(family), *(cell for pair in cells for cell in pair)])
+    header = ["family", *([f"{low} .. {high}", "one step"] for low, high in steps)]
+    return table(header, rows, "Local slopes of the tuned rate")
+
+
+def _rate_table(dataset: xr.Dataset) -> str:
+    rows = []
+    for family in dataset["family"].values:
+        for depth in dataset["depth"].values:
+            at = dataset.sel(family=family, depth=depth)
+            tuned, error, stable = (
+                float(at[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate")
+            )
+            curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw")
+            seeds = f"{int(at['located'])} of {at.sizes['draw']}"
+            rates = [number(10.0**tuned), f"{error:.2f}", number(stable), number(10.0**tuned / stable)]
+            rows.append([f"{family} {label(depth)}", *rates, number(float(curve.min())), seeds])
+    header = ["net", "tuned rate", "+- decades", "stable", "tuned/stable", "least mean loss", "seeds"]
+    return table(header, rows, "Rates in absolute terms")
+
+
+def _advice(dataset: xr.Dataset) -> str:
+    """What an engineer may do, in the numbers of this run."""
+    ratio, _ = tuned_rates.log_ratio(dataset)
+    off = _apart(dataset)
+    one_step = "In all of them it does." if not off else f"It does not for: {', '.join(off)}."
+    words = [
+        "In practice: tune at one depth, and carry the rate by the one-step law of the family"
+        f" (mf.transfer_learning_rate) where its slope here is within {APART:g} s.e. of the tuned one. {one_step}",
+        f"With nothing tuned: the tuned rate is {10 ** ratio.min():.2g} to {10 ** ratio.max():.2g} times 2 / lambda_max"
+        f" (mf.stable_rate) over all nets of this run, in the median {10 ** np.median(ratio):.2g} times.",
+        "A tuned rate from one seed is uncertain by "
+        f"{_spread(dataset):.2f} decades: losses are rugged where training is barely stable.",
+    ]
+    return folded(" ".join(words), "", 0)
+
+
+def _spread(dataset: xr.Dataset) -> float:
+    """Median over nets of the standard deviation of single seeds."""
+    return float(dataset["seed_tuned_rate_log10"].std("draw", ddof=1).median())
+
+
+text = Report(
+    question="Does the learning rate that trains best follow the one-step scale eta*(L) over depth?",
+    answer=_answer,
+    heading=HEADING,
+    parts=[_slope_table, _local_table, _rate_table, _advice],
+    findings=tuned_rates.findings,
+    words=WORDS,
+).text

@@ -1,0 +1,153 @@
+"""The command that searches for tuned rates: its numbers, its verdicts on made-up rates, report, figure, refusals."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from figures import learning_rate_search as figure
+from meanfield.common import derived_seed
+from meanfield.theory import scales_at
+from meanfield.verification import tuned_rates
+from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth_slope
+from sims.common.data.trained_families import trained_net
+from sims.common.data.training_data import training_data
+from sims.learning_rate_search import report
+from sims.learning_rate_search.__main__ import COMMAND as simulation
+from tests.sims.commands import assert_refused, finished_run
+
+FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
+SMALL = ["--depths", "2", "4", "--channels", "4", "--width", "16", "--draws", "2", "--samples", "64", "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    pytest.importorskip("sklearn")
+    path = tmp_path_factory.mktemp("search") / "run.nc"
+    return finished_run(simulation, [*SMALL, "--families", *FAMILIES], path)
+
+
+@pytest.fixture
+def made_up(finished):
+    """Five depths, 64 seeds, and rates that follow the one-step scale but for errors of 0.005 decades."""
+    scale = finished["one_step_scale"].interp(depth=[2, 2.5, 3, 3.5, 4], method="linear")
+    noise = np.random.default_rng(0).normal(scale=0.005, size=scale.shape)
+    rates = np.log10(scale) + noise
+    changed = {"one_step_scale": scale, "tuned_rate_log10": rates, "tuned_rate_log10_stderr": 0 * rates + 0.005}
+    changed |= {"stable_rate": 10**rates, "stable_rate_stderr": 0.005 * 10**rates, "located": 0 * rates + 64}
+    kept = finished[["printed_slope"]].assign(changed)
+    return kept.assign_attrs(finished.attrs | {"draws": 64})
+
+
+def test_losses_are_those_of_training(finished):
+    at = finished.sel(family="mlp", depth=4)
+    rates = at["rate"].values[at["final_loss"].notnull().all("draw").values]
+    net = trained_net("mlp", 4, 16, "digits")
+    data = training_data("digits", net, samples=64)
+    first = int(np.argmin(at["final_loss"].sel(rate=rates).values[:, 0]))
+    assert 0 < first < len(rates) - 1
+    tuned = mf.tuned_rate(net, data, seeds=seeds_of("mlp", 4), epochs=1, batch_size=16, precision="float32")
+    np.testing.assert_array_equal(tuned["final_loss"], at["final_loss"].sel(rate=tuned["rate"].values))
+    np.testing.assert_allclose(tuned["tuned_rate_log10"], at["tuned_rate_log10"])
+    np.testing.assert_allclose(tuned["stable_rate_quantile"].sel(quantile=0.5), at["stable_rate"])
+
+
+def seeds_of(family, depth):
+    first = derived_seed(0, f"{family} {depth}") % 2**62
+    return range(first, first + 2)
+
+
+def test_one_step_scales_are_those_of_each_net(finished):
+    """A Transformer of depth 4 has two blocks."""
+    scale = finished["one_step_scale"]
+    predicted = mf.predict(trained_net("mlp", 4, 16, "digits"), level="mean_field")["label_learning_rate_scale"]
+    np.testing.assert_allclose(scale.sel(family="mlp", depth=4), predicted)
+    blocks = scales_at(trained_net("transformer post", 1, 4, "digits"), [1, 2])
+    np.testing.assert_allclose(scale.sel(family="transformer post"), blocks)
+
+
+def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
+    """Shuffled labels of depth give slope 0, and rates without a slope refute the law wherever it has one."""
+    for family in FAMILIES:
+        assert tuned_rates.judge_one_step(made_up, family).verdict is Verdict.CONFIRMED
+    order = np.random.default_rng(1)
+    slopes = []
+    for _ in range(200):
+        names = ("tuned_rate_log10", "tuned_rate_log10_stderr", "located")
+        place = order.permutation(made_up.sizes["depth"])
+        shuffled = made_up.assign({name: (made_up[name].dims, made_up[name].values[:, place]) for name in names})
+        slopes.append(tuned_rates.tuned_slope(tuned_rates.family_at(shuffled, "mlp")).exponent)
+    assert abs(np.mean(slopes)) < 4 * np.std(slopes) / np.sqrt(200)
+    assert tuned_rates.judge_stable_rate(made_up).verdict is Verdict.CONFIRMED
+    off = made_up.assign(stable_rate=made_up["stable_rate"] * 6)
+    assert tuned_rates.judge_stable_rate(off).verdict is Verdict.REFUTED
+    flat = made_up.assign(tuned_rate_log10=0 * made_up["tuned_rate_log10"])
+    assert tuned_rates.judge_one_step(flat, "mlp").verdict is Verdict.REFUTED
+    assert tuned_rates.judge_one_step(flat, "loop linear").verdict is not Verdict.REFUTED
+
+
+def test_slopes_and_errors_are_those_of_least_squares(made_up):
+    """Errors by 2,000 draws of the rates; degrees of freedom between those of one depth and of all."""
+    at = tuned_rates.family_at(made_up, "cnn")
+    law = tuned_rates.tuned_slope(at)
+    logs = np.log10(at["depth"].values)
+    np.testing.assert_allclose(law.exponent, np.polyfit(logs, at["tuned_rate_log10"].values, 1)[0])
+    rng = np.random.default_rng(2)
+    drawn = [np.polyfit(logs, rng.normal(scale=0.005, size=len(logs)), 1)[0] for _ in range(2000)]
+    np.testing.assert_allclose(law.stderr, np.std(drawn), rtol=0.1)
+    assert 63 <= tuned_rates.freedom(at) <= 63 * len(logs)
+    # The papers' weights are the same where all errors are.
+    np.testing.assert_allclose(tuned_rates.weighted_slope(at).exponent, law.exponent)
+
+
+def test_the_law_of_plain_nets(made_up):
+    """As the recursion has it; rates that follow it are no -3/2."""
+    depths = np.array([2, 4, 8, 16, 32])
+    law = ((depths + 1) * (depths**2 + depths + 1.0)) ** -0.5
+    rates = made_up.isel(family=[0]).assign_coords(depth=depths)
+    assert np.isclose(tuned_rates.law_slope(rates), finite_depth_slope(depths))
+    followed = rates.assign(tuned_rate_log10=(("family", "depth"), np.log10(law)[None]))
+    assert tuned_rates.judge_finite_depth(followed, "mlp").verdict is Verdict.CONFIRMED
+    steeper = followed.assign(tuned_rate_log10=(("family", "depth"), -1.5 * np.log10(depths)[None]))
+    assert tuned_rates.judge_finite_depth(steeper, "mlp").verdict is Verdict.REFUTED
+
+
+def test_depths_without_a_minimum_are_left_out(made_up):
+    lost = made_up["tuned_rate_log10_stderr"].copy()
+    lost.loc[{"family": "mlp", "depth": 3}] = np.nan
+    partly = made_up.assign(tuned_rate_log10_stderr=lost)
+    assert tuned_rates.family_at(partly, "mlp").sizes["depth"] == 4
+    none = made_up.assign(tuned_rate_log10_stderr=np.nan * lost, tuned_rate_log10=np.nan * lost)
+    assert np.isnan(tuned_rates.tuned_slope(tuned_rates.family_at(none, "mlp")).exponent)
+    assert tuned_rates.judge_one_step(none, "mlp").verdict is Verdict.INCONCLUSIVE
+
+
+def test_report_and_figure(finished):
+    printed = report.text(finished)
+    assert max(map(len, printed.splitlines())) <= 100
+    assert printed.startswith("Question: ")
+    assert all(family in printed for family in FAMILIES)
+    assert "In practice" in printed
+    panels = figure.draw(finished).axes
+    tuned = 10 ** finished["tuned_rate_log10"].sel(family="mlp").values
+    np.testing.assert_allclose(panels[0].lines[0].get_ydata(), tuned)
+    curves = panels[3].lines
+    assert len(curves) == 2
+    np.testing.assert_array_less(0, curves[0].get_ydata())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--families", "lstm"], "lstm"),
+        (["--depths", "4"], "a slope needs two"),
+        (["--depths", "2", "3", "--families", "transformer pre"], "even depths"),
+        (["--samples", "5000"], "1797"),
+        (["--samples", "8"], "batch_size is 16"),
+        (["--grid", "2"], "grid is 2"),
+        (["--optimizer", "newton"], "newton"),
+        (["--data", "nowhere.npz"], "nowhere.npz"),
+    ],
+)
+def test_refusals(arguments, message, tmp_path, capsys):
+    assert_refused(simulation, [*SMALL, "--families", "mlp", *arguments], message, tmp_path, capsys)
