@@ -14,6 +14,7 @@ PAPERS = {
     "A": "Depth and the learning rate (Zhang et al. 2026, and Zhang et al. 2025 where it says the same)",
     "L": "Networks that apply one layer over and over (Wang et al. 2026)",
     "S": "Hyperparameters over width and depth (Zheng et al. 2026)",
+    "T": "Training at tuned and at carried learning rates",
 }
 
 HEAD = """\

@@ -272,6 +272,20 @@ def activations_collapse(runs):
     return {run: dataset.assign({name: collapsed})}
 
 
+def _carried_worse(rule):
+    """Every net loses a little more at the carried rate than at the unchanged one."""
+
+    def control(runs):
+        dataset = runs["learning_rate_transfer"]
+        unchanged = 0.5 * dataset["loss"].sel(rule="unchanged").fillna(0.0).clip(max=1.0)
+        losses = dataset["loss"].copy()
+        losses.loc[{"rule": "unchanged"}] = unchanged
+        losses.loc[{"rule": rule}] = unchanged + 0.1
+        return {"learning_rate_transfer": dataset.assign(loss=losses)}
+
+    return control
+
+
 CONTROLS = {
     "A1": overlaps_conserved,
     "A2": prefactor_as_printed,
@@ -307,4 +321,7 @@ CONTROLS = {
     "S5": _runs_off("S5", "feature_norm", "feature_update_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
+    "T6a": _carried_worse("three_halves"),
+    "T6b": _carried_worse("finite_depth"),
+    "T6c": _carried_worse("stable_ratio"),
 }
