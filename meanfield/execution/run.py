@@ -25,7 +25,7 @@ from meanfield.execution.team import Workers
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.weights.slabs import give_back
 
-# Seconds that a process takes to begin, with what it imports: work that ends before is not shared out.
+# Seconds of a processor that a process takes to begin, with what it imports: work that ends before is not shared out.
 BEGINNING = 2.0
 
 
@@ -112,9 +112,9 @@ def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -
 def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Generator[tuple[int, Pieces]]:
     """Yield (index, numbers) of every task as it is finished."""
     rest = deque(tasks)
-    alone_until = time.monotonic() + _seconds_alone(tasks, workers)
+    alone_until = time.process_time() + _seconds_alone(tasks, workers)
     with threadpool_limits(1):
-        while rest and workers.scheduler is None and (len(rest) == 1 or time.monotonic() < alone_until):
+        while rest and workers.scheduler is None and (len(rest) == 1 or time.process_time() < alone_until):
             index, chunk = rest.popleft()
             yield index, chunks.compute_chunk(chunk)
     if not rest:

@@ -145,7 +145,7 @@ def needing(needed: float, made: float) -> str:
 def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
     """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
     if bands.alarm <= WIDEST_BAND and lacking <= 0:
-        return f"{_band(bands)}; the rival lies within the allowance"
+        return f"{_band(bands)}; the rival lies within the allowance, where no draws decide"
     return f"{_band(bands)}; too few draws{needing(needed, made)}"
 
 

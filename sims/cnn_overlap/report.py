@@ -123,9 +123,14 @@ def _growth(dataset: xr.Dataset, name: str) -> str:
     said = f"No power law, {why}" if (why := claims.no_power_law(dataset)) else _said(finding)
     return (
         f"{said}{which}: exponent {_exponent_words(limit)} at infinitely many channels (mean field {expected:.2f}).\n"
-        f"Over these layers it is {_exponent_words(finite)} at {claims.net_of(dataset).channels} channels; the papers' "
-        f"sum of minima has {minima:.2f}."
+        f"That is over layers {_layers(deepest)}. At {claims.net_of(dataset).channels} channels it is "
+        f"{_exponent_words(finite)}; the papers' minima have {minima:.2f}."
     )
+
+
+def _layers(deepest: xr.Dataset) -> str:
+    """Those over which exponents are fitted."""
+    return f"{claims.first_deep_layer(deepest.sizes['layer'])} .. {deepest.sizes['layer']}"
 
 
 def _exponent_words(law: Any) -> str:
@@ -194,8 +199,7 @@ def _exponent_table(deepest: xr.Dataset) -> str:
             number(_exponent(deepest, f"{name}_{level}")) for level in ("finite_channels", "mean_field", "law")
         )
         lines.append([name.replace("_", " "), fitted(law), theory, limit, mean_field, minima])
-    layers = deepest.sizes["layer"]
-    title = f"Exponent of growth with the layer, l = {claims.first_deep_layer(layers)} .. {layers}"
+    title = f"Exponent of growth with the layer, l = {_layers(deepest)}"
     return table(["exponent of", "drawn", "theory", "C = inf", "mean field", "minima"], lines, title)
 
 
@@ -210,7 +214,7 @@ def _scale_table(dataset: xr.Dataset) -> str:
     slopes = ["slope", *_slopes(dataset, SCALE), *_slopes(dataset, LABEL_SCALE), *_limit_slopes(dataset)]
     lines = [*rows(dataset, ["depth"], cells), slopes]
     header = ["depth", ["eta*", "theory", "s.e."], ["eta* of B alone", "theory", "s.e."]]
-    title = "Learning-rate scale, one independent set of nets per depth (papers: slope -1.5, of minima in deep nets)"
+    title = "Learning-rate scale, independent nets at each depth (papers: slope -1.5, of minima in deep nets)"
     return table([*header, ["C = inf", "mean field", "s.e.", "minima"]], lines, title)
 
 
