@@ -43,13 +43,12 @@ def finite_channel_factor(net: Sequential, inputs: ArrayLike | None = None, quan
     Args:
         net: plain, of "relu" or "linear" units; it may have any head, weight variance and samples.
         inputs: given inputs; drawn by the net's law if not given. With these, and under zero padding, every pair of
-            points is followed by itself, of up to 36 points, by averages good to 1 % of the correction.
-        quantity: "label_term" under a convolutional readout, or "overlap_energy". On a circular grid with drawn inputs
-            both have the same factor.
+            points is followed by itself, of up to 36 points, for ReLU by averages good to 1 % of the correction.
+        quantity: "label_term", for ReLU under a convolutional readout alone, or "overlap_energy". On a circular grid
+            with drawn inputs and a convolutional readout both have the same factor.
 
     Raises:
-        ValueError: another net, too many points, a linear net beyond the bounds above, another quantity, or inputs that
-            leave a site without features.
+        ValueError: another net, too many points, another quantity, or inputs that leave a site without features.
 
     Source: docs/theory.md section 20.
     """
@@ -116,7 +115,9 @@ def finite_channel_refusal(net: Sequential, inputs: ArrayLike | None = None, qua
         and net.activation != "linear",
         "draws several normalised inputs": inputs is None and net.input_law == "normalised" and net.inputs > 1,
         f"has linear units on a grid of {net.grid} sites, larger than the 64 x 64 sites, or 2048 on a line, that are "
-        "followed exactly": net.activation == "linear" and prod(length // 2 + 1 for length in net.grid) > MOST_WAVES,
+        "followed exactly": net.activation == "linear"
+        and _alike(net, inputs)
+        and prod(length // 2 + 1 for length in net.grid) > MOST_WAVES,
         f"has {points} points, more than the {MOST_POINTS} whose pairs are followed where edges or given inputs make "
         "them differ": points > MOST_POINTS and not _alike(net, inputs),
     }
