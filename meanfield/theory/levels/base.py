@@ -127,4 +127,6 @@ def with_logarithms(logs: Mapping[str, Any]) -> dict[str, Array]:
 
 def log_mean(logs: Array) -> Array:
     """ln of the mean over the last axis of what has these logarithms."""
+    if logs.shape[-1] == 1:
+        return logs[..., 0]
     return np.asarray(logsumexp(logs, axis=-1) - np.log(logs.shape[-1]))

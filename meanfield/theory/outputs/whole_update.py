@@ -59,11 +59,12 @@ def mean_field_terms(net: Sequential, inputs: Array | None = None) -> Terms:
 
 def whole_update(terms: Terms) -> dict[str, Array]:
     """A_l, S_l = A_l + B_l, Sbar and eta* with their logarithms; nothing where a term is not predicted."""
-    if terms.both is None:
+    both = terms.both
+    if both is None:
         return {}
-    update = np.logaddexp(*terms.both)
+    update = np.logaddexp(*both)
     mean = log_mean(update)
-    logs = {"output_term": terms.both[1], "update_energy": update, "mean_update_energy": mean}
+    logs = {"output_term": both[1], "update_energy": update, "mean_update_energy": mean}
     return with_logarithms(logs | {"learning_rate_scale": -0.5 * mean})
 
 
@@ -92,7 +93,8 @@ def log_channel_error(net: Sequential, terms: Terms) -> float:
     Output and label term of every layer are multiplied by what finite width makes of them in the fully-connected net
     of the same channels, outputs and head, whose exact expectations are known (docs/theory.md sections 4, 18).
     """
-    if terms.both is None or net.sigma.triple is None:
+    both = terms.both
+    if both is None or net.sigma.triple is None:
         return 0.0
     changes: dict[str, Any] = {"inputs": 1, "weight_variance": None}
     if net.grid:
@@ -102,7 +104,7 @@ def log_channel_error(net: Sequential, terms: Terms) -> float:
     if limit is None:
         return 0.0
     ratios = np.array([exact.label_term, exact.output_term]) - limit
-    leading = np.array(terms.both)
+    leading = np.array(both)
     return float(0.5 * (log_mean(np.logaddexp(*(leading + ratios))) - log_mean(np.logaddexp(*leading))))
 
 
