@@ -55,8 +55,7 @@ def predict(
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
             the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (Zhang et al. 2026,
             eqs. 22, 23).
-            Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size), for white tokens
-            (docs/theory.md section 19).
+            Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
@@ -88,10 +87,14 @@ def predict(
         last two with theirs.
 
         Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
-        ``label_learning_rate_scale`` with their logarithms, ``stream_variance`` and, of two tokens or more,
-        ``token_correlation``. Only these two where inputs are given, under a causal mask, or of several samples with
-        smooth or gated activations; the attribute ``left_out`` says why. Tied blocks are refused, and rotary positions
-        at attention scale "inverse_sqrt".
+        ``label_learning_rate_scale``, for one sample or given inputs ``output_term``, ``update_energy``,
+        ``mean_update_energy`` and ``learning_rate_scale``, all with their logarithms, ``stream_variance`` and, of two
+        tokens or more, ``token_correlation``. The output term is that of few outputs, with a `PremiseWarning` where
+        they are many; of any number of them under a readout of one token, and at attention scale "inverse" where pairs
+        of tokens are followed (docs/theory.md section 19): those of given inputs, under a causal mask, or of several
+        samples with smooth or gated activations, up to 143 tokens, without ``overlap_energy``. The attribute
+        ``left_out`` says why a quantity is left out. Tied blocks are refused, and rotary positions at attention scale
+        "inverse_sqrt".
 
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and

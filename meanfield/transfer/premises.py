@@ -8,6 +8,7 @@ from meanfield.nets.families.token_stream import TokenStream
 from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.outputs.whole_update import LARGEST
+from meanfield.theory.transformers.terms import many_outputs_warning
 from meanfield.transfer.corrections import log_channel_correction, log_output_correction
 from meanfield.transfer.rules import Net
 
@@ -19,7 +20,7 @@ PREMISES = (
 )
 OF_TOKEN_STREAMS = (
     *PREMISES[:2],
-    "tokens of white Gaussian inputs, which are exchangeable; no dropout; weights Gaussian, of the spec's variance",
+    "tokens of white Gaussian inputs; few outputs; no dropout; weights Gaussian, of the variance that the spec says",
     PREMISES[3],
 )
 OF_LOOPS = (
@@ -53,7 +54,10 @@ def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
         return ()
     share = max(depth_over_width(net) for net in (start, end))
     if isinstance(start, TokenStream) or isinstance(end, TokenStream):
-        return (_deep_stream(share),) if share > LARGEST_DEPTH_OVER_WIDTH else ()
+        deep = _deep_stream(share) if share > LARGEST_DEPTH_OVER_WIDTH else ""
+        streams = [net for net in (start, end) if isinstance(net, TokenStream)]
+        many = [many_outputs_warning(net) for net in streams] if rule == "whole_update" else []
+        return tuple(dict.fromkeys(filter(None, [deep, *many])))
     sentences = [thin_input_warning(net) for net in (start, end)]
     if rule in ("finite_depth", "power_law"):
         sentences += [_many_layers(share, end), _output_term(start, end)]
