@@ -9,6 +9,7 @@ from .ladder_slopes import LadderRow as LadderRow
 
 # What the papers print and claim.
 from .published import PAPERS as PAPERS, PAPERS_EXPONENT as PAPERS_EXPONENT, COMMON_SWEEP as COMMON_SWEEP
+from .published import RESNET_BATCH_NORM_SLOPE as RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE as RESNET_DROPOUT_SLOPE
 from .published import TABLE_1 as TABLE_1, MeasuredSlope as MeasuredSlope, measured_slopes as measured_slopes
 from .published import judged_slopes as judged_slopes, printed_exponents as printed_exponents
 from .published import printed_residual_exponents as printed_residual_exponents

@@ -36,6 +36,8 @@ TABLE_1 = {"CNN": (-1.339, -1.392, -1.329), "ResNet": (-1.435, -1.355, -1.567), 
 # Table 3, CNN on CIFAR-10 by activation; and appendix F, the gain per layer of GELU at weights of variance 2/fan_in.
 RELU_SLOPE, GELU_SLOPE = -1.339, -1.379
 HE_GAIN = 0.912
+# Table 3, ResNet on CIFAR-10.
+RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE = -1.701, -1.568
 
 COMMON_SWEEP = tuple(range(3, 31))
 

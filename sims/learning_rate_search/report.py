@@ -33,7 +33,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     followed = [finding for finding in findings if "as the one-step scale" in finding.claim] or list(findings)
     off = _apart(dataset)
     where = f"{', '.join(off)}: slopes more than {APART:g} s.e. from it" if off else ""
-    return answer(followed, where or f"all slopes lie within {APART:g} s.e. of it")
+    return answer(followed, where or f"all slopes that theory gives lie within {APART:g} s.e. of it")
 
 
 def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -41,7 +41,7 @@ def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
 
 
 def _distance(at: xr.Dataset) -> float:
-    """Standard errors between the tuned slope and the one-step slope."""
+    """Standard errors between the tuned slope and the one-step slope; NaN where theory has none."""
     law = tuned_rates.tuned_slope(at)
     return (law.exponent - tuned_rates.scale_slope(at, "one_step_scale")) / law.stderr
 
@@ -98,7 +98,7 @@ def _advice(dataset: xr.Dataset) -> str:
     """What an engineer may do, in the numbers of this run."""
     ratio, _ = tuned_rates.log_ratio(dataset)
     off = _apart(dataset)
-    one_step = "In all of them it does." if not off else f"It does not for: {', '.join(off)}."
+    one_step = "In all that theory serves it does." if not off else f"It does not for: {', '.join(off)}."
     words = [
         "In practice: tune at one depth, and carry the rate by the one-step law of the family"
         f" (mf.transfer_learning_rate) where its slope here is within {APART:g} s.e. of the tuned one. {one_step}",

@@ -42,7 +42,7 @@ class Ladder:
         """log10 of the rate that a rule gives for one net from what every seed found on the others: (seed,).
 
         Raises:
-            ValueError: the rule does not serve these nets.
+            TypeError, ValueError: the rule does not serve these nets.
         """
         first = self.seeds_tuned(0)
         if rule == "stable_rate":

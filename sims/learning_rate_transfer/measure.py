@@ -109,7 +109,7 @@ def _carried(rungs: Ladder, rule: str, place: int) -> dict[str, float]:
     own = rungs.seeds_tuned(place)
     try:
         carried = own if rule == TUNED else rungs.carried(rule, place)
-    except ValueError:
+    except (TypeError, ValueError):
         carried = np.full(len(own), np.nan)
     missed = carried - own
     known = np.isfinite(missed)
@@ -127,7 +127,7 @@ def _refusals(ladders: dict[str, Ladder]) -> dict[str, dict[str, str]]:
         for rule in RULES[rungs.across]:
             try:
                 rungs.carried(rule, len(rungs.nets) - 1)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 refusals[family][rule] = str(error)
     return refusals
 

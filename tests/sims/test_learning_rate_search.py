@@ -6,13 +6,14 @@ import pytest
 import meanfield as mf
 from figures import learning_rate_search as figure
 from meanfield.common import derived_seed
+from meanfield.nets.maps import BatchNormalisation, Dropout
 from meanfield.theory import scales_at
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth_slope
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
-from sims.learning_rate_search import report
+from sims.learning_rate_search import measure, report
 from sims.learning_rate_search.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
@@ -151,3 +152,21 @@ def test_report_and_figure(finished):
 )
 def test_refusals(arguments, message, tmp_path, capsys):
     assert_refused(simulation, [*SMALL, "--families", "mlp", *arguments], message, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "printed"),
+    [
+        ("cnn batch norm", BatchNormalisation, np.nan),
+        ("cnn dropout", Dropout, np.nan),
+        ("residual cnn init batch norm", BatchNormalisation, -1.701),
+        ("residual cnn init dropout", Dropout, -1.568),
+    ],
+)
+def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
+    options = simulation.parse([*SMALL, "--families", family])
+    plan = measure.planned(options)
+    for tuning in plan["tunings"]:
+        assert any(isinstance(part, kind) for unit in tuning.net.units for part in unit.maps)
+    assert np.isnan(list(measure._one_step(plan["tunings"], [family], plan["depths"]))).tolist() == [True, True]
+    np.testing.assert_equal(measure._printed(family), printed)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from meanfield import with_batch_normalisation, with_dropout
 from meanfield.common import require_choice
 from meanfield.nets import MLP, ConvNet, Net, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
 from sims.common.data.labelled import CHARACTERS, TEXT
@@ -12,6 +13,8 @@ from sims.common.data.labelled import CHARACTERS, TEXT
 SIDES = {"digits": 4, "mnist": 7}
 TOKENS = 16
 CLASSES = 10
+# The share of values that families with dropout drop; Zhang et al. 2026, table 3, do not say theirs.
+DROPPED = 0.1
 
 
 def _mlp(depth: int, width: int, sides: int, outputs: int, **options: Any) -> MLP:
@@ -44,6 +47,15 @@ def _loop(depth: int, width: int, sides: int, outputs: int, alpha: str) -> TiedL
 
 Builder = Callable[..., Net]
 
+
+def _normalised(build: Builder) -> Builder:
+    return lambda *sizes: with_batch_normalisation(build(*sizes))
+
+
+def _dropped(build: Builder) -> Builder:
+    return lambda *sizes: with_dropout(build(*sizes), DROPPED)
+
+
 # Depth counts layers, blocks of residual nets and Transformers, steps of loops. "init": branches of variance 1/K;
 # "multiplier": branches times K^(-1/2), for blocks of one layer, or "k=2", of two layers under "init".
 FAMILIES: dict[str, Builder] = {
@@ -60,6 +72,10 @@ FAMILIES: dict[str, Builder] = {
     "residual cnn init": _residual_conv,
     "residual cnn multiplier": partial(_residual_conv, scaling="multiplier_sqrt"),
     "residual cnn k=2": partial(_residual_conv, block_depth=2),
+    "cnn batch norm": _normalised(_conv),
+    "cnn dropout": _dropped(_conv),
+    "residual cnn init batch norm": _normalised(_residual_conv),
+    "residual cnn init dropout": _dropped(_residual_conv),
     "transformer pre": partial(_transformer, norm="pre"),
     "transformer post": partial(_transformer, norm="post"),
     "loop linear": partial(_loop, alpha="linear"),
