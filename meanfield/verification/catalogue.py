@@ -14,7 +14,7 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
 )
 from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
-from meanfield.verification.zhang_2026.training import tuned_rates
+from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import coordinate_checks, spectral_products, training_assumptions
 
@@ -27,6 +27,7 @@ _OTHER_NETS = (
     slopes,
     depth_exponents,
     tangent_propagation,
+    carried_rates,
     loop_growth,
     loop_updates,
     tuned_rates,
