@@ -4,5 +4,6 @@ from .premises import depth_over_width as depth_over_width
 from .rivals import GivenPower as GivenPower
 from .rivals import StableRate as StableRate
 from .rules import RULES as RULES
+from .rules import Rule as Rule
 from .tuning import Tuning as Tuning
 from .tuning import tune_all as tune_all

@@ -4,6 +4,7 @@ import re
 
 from meanfield.verification.claims import Claim
 from meanfield.verification.wang_2026 import loop_growth, loop_updates
+from meanfield.verification.zhang_2026 import carried_rates
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
@@ -27,6 +28,7 @@ _OTHER_NETS = (
     slopes,
     depth_exponents,
     tangent_propagation,
+    carried_rates,
     loop_growth,
     loop_updates,
     tuned_rates,

@@ -302,6 +302,20 @@ def stable_rates_are_best(runs):
     return {"learning_rate_search": dataset.assign(exact | errors).assign_attrs(dataset.attrs | {"draws": 64})}
 
 
+def _carried_worse(rule):
+    """Every net loses a little more at the carried rate than at the unchanged one."""
+
+    def control(runs):
+        dataset = runs["learning_rate_transfer"]
+        unchanged = 0.5 * dataset["loss"].sel(rule="unchanged").fillna(0.0).clip(max=1.0)
+        losses = dataset["loss"].copy()
+        losses.loc[{"rule": "unchanged"}] = unchanged
+        losses.loc[{"rule": rule}] = unchanged + 0.1
+        return {"learning_rate_transfer": dataset.assign(loss=losses)}
+
+    return control
+
+
 CONTROLS = {
     "A1": overlaps_conserved,
     "A2": prefactor_as_printed,
@@ -340,4 +354,7 @@ CONTROLS = {
     "S7": activations_collapse,
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
     "T7": stable_rates_are_best,
+    "T6a": _carried_worse("three_halves"),
+    "T6b": _carried_worse("finite_depth"),
+    "T6c": _carried_worse("stable_ratio"),
 }

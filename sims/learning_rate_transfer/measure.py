@@ -1,0 +1,157 @@
+"""Rates tuned at every size, carried to all but the first by each rule, and the losses of nets trained at them."""
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common import MOST_LAYERS, derived_seed, require_count
+from meanfield.execution import training_run
+from meanfield.nets import Net
+from meanfield.transfer import Tuning, tune_all
+from sims.common.data.labelled import require_installed
+from sims.common.data.trained_families import trained_net
+from sims.common.data.training_data import training_data
+from sims.common.datasets import ladder, over
+from sims.common.results import Results
+from sims.learning_rate_transfer.ladders import RULES, Ladder
+
+TUNED = "tuned"
+# What a dataset says of the run.
+NAMES = ("across", "depths", "widths", "depth", "width", "segment", "data", "samples", "tuning_seeds", "spacing")
+Data = tuple[Any, Any]
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """Nets and data of every family over the sizes, and how they are trained."""
+    require_installed(options.data)
+    option, most = f"--{options.across}s", MOST_LAYERS if options.across == "depth" else None
+    given = options.depths if options.across == "depth" else options.widths
+    options.sizes = ladder(option, given, 2, "carrying a rate", maximum=most)
+    require_count("--segment", options.segment, minimum=3, why="two anchors and a net to carry to")
+    require_count("--tuning-seeds", options.tuning_seeds, minimum=2, why="one seed has no standard error")
+    options.families = list(dict.fromkeys(options.families))
+    nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
+    data = {family: [_data(options, net) for net in of_family] for family, of_family in nets.items()}
+    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "precision")}
+    for family, of_family in nets.items():
+        for net, pair in zip(of_family, data[family], strict=True):
+            _tuning(options, family, net, pair, training)
+    described = {name: getattr(options, name) for name in NAMES}
+    return {"nets": nets, "data": data, "training": training, "described": described}
+
+
+def _net(options: argparse.Namespace, family: str, size: int) -> Net:
+    sizes = {"depth": options.depth, "width": options.width} | {options.across: size}
+    return trained_net(family, sizes["depth"], sizes["width"], options.data)
+
+
+def _data(options: argparse.Namespace, net: Net) -> Data:
+    return training_data(options.data, net, samples=options.samples, seed=options.seed)
+
+
+def _tuning(options: argparse.Namespace, family: str, net: Net, data: Data, training: dict[str, Any]) -> Tuning:
+    """The search for the best rate of one net; nets of a family share their seeds, and so the mini-batches."""
+    seeds = _seeds(options, f"tuned {family}", options.tuning_seeds)
+    return Tuning(net=net, data=data, training=training, seeds=seeds, spacing=options.spacing)
+
+
+def _seeds(options: argparse.Namespace, label: str, count: int) -> list[int]:
+    return [derived_seed(options.seed, f"{label} {number}") for number in range(count)]
+
+
+def measure(
+    options: argparse.Namespace,
+    results: Results,
+    nets: dict[str, list[Net]],
+    data: dict[str, list[Data]],
+    training: dict[str, Any],
+    described: dict[str, Any],
+) -> xr.Dataset:
+    """Tuned and carried rates by family and size, and losses at them by draw."""
+    pairs = [(family, net, pair) for family in nets for net, pair in zip(nets[family], data[family], strict=True)]
+    searches = [_tuning(options, family, net, pair, training) for family, net, pair in pairs]
+    tuned = iter(tune_all(searches, workers=options.workers, store=results.pieces))
+    shared = options.across, options.segment
+    ladders = {
+        family: Ladder(of_family, [next(tuned) for _ in of_family], *shared) for family, of_family in nets.items()
+    }
+    rates = xr.merge([_tuned_rates(options, ladders), _carried_rates(options, ladders)])
+    losses = _losses(options, results, rates["rate_log10"], nets, data, training)
+    said = {name: str(value) for name, value in (described | training).items()} | {
+        "refusals": json.dumps(_refusals(ladders))
+    }
+    classes = next(iter(nets.values()))[0].output_shape[1]
+    numbers = {"samples": len(pairs[0][2][1]), "chance_loss": float(np.log(classes))}
+    return rates.assign(loss=losses).assign_attrs(said | numbers)
+
+
+def _tuned_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> xr.Dataset:
+    """Tuned rates and stable rates with their errors."""
+    names = ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate", "stable_rate_stderr")
+    rows = [{name: float(tuned[name]) for name in names} for rungs in ladders.values() for tuned in rungs.tuned]
+    return over({"family": list(ladders), "size": options.sizes}, rows)
+
+
+def _carried_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> xr.Dataset:
+    """log10 of carried rates, and by how much they miss the tuned one; NaN where a rule does not serve."""
+    rows, rules = [], [TUNED, *RULES[options.across]]
+    for rungs in ladders.values():
+        for rule in rules:
+            for place in range(len(options.sizes)):
+                rows.append(_carried(rungs, rule, place))
+    return over({"family": list(ladders), "rule": rules, "size": options.sizes}, rows)
+
+
+def _carried(rungs: Ladder, rule: str, place: int) -> dict[str, float]:
+    own = rungs.seeds_tuned(place)
+    try:
+        carried = own if rule == TUNED else rungs.carried(rule, place)
+    except ValueError:
+        carried = np.full(len(own), np.nan)
+    missed = carried - own
+    known = np.isfinite(missed)
+    if known.sum() < 2 or (place == 0 and rule not in (TUNED, "stable_rate")):
+        return {"rate_log10": np.nan, "decades_off": np.nan, "decades_off_stderr": np.nan}
+    error = np.hypot(missed[known].std(ddof=1) / known.sum() ** 0.5, rungs.carried_error(rule, place))
+    values = {"rate_log10": carried[np.isfinite(carried)].mean(), "decades_off": missed[known].mean()}
+    return values | {"decades_off_stderr": error}
+
+
+def _refusals(ladders: dict[str, Ladder]) -> dict[str, dict[str, str]]:
+    """Why a rule does not serve the last net of a family."""
+    refusals: dict[str, dict[str, str]] = {family: {} for family in ladders}
+    for family, rungs in ladders.items():
+        for rule in RULES[rungs.across]:
+            try:
+                rungs.carried(rule, len(rungs.nets) - 1)
+            except ValueError as error:
+                refusals[family][rule] = str(error)
+    return refusals
+
+
+def _losses(
+    options: argparse.Namespace,
+    results: Results,
+    rates_log10: xr.DataArray,
+    nets: dict[str, list[Net]],
+    data: dict[str, list[Data]],
+    training: dict[str, Any],
+) -> xr.DataArray:
+    """Final losses by family, rule, size and draw: every net under all its rates, from weights nothing was tuned on."""
+    places = [(family, place) for family in nets for place in range(1, len(options.sizes))]
+    runs, columns = [], []
+    for family, place in places:
+        wanted = rates_log10.sel(family=family).isel(size=place).values
+        rates, of_rule = np.unique(wanted[np.isfinite(wanted)], return_inverse=True)
+        seeds = _seeds(options, f"trained {family} {options.sizes[place]}", options.draws)
+        net, pair = nets[family][place], data[family][place]
+        runs.append(training_run(net, pair, rates=list(10.0**rates), seeds=seeds, **training))
+        columns.append((np.flatnonzero(np.isfinite(wanted)), of_rule))
+    losses = xr.full_like(rates_log10.expand_dims(draw=options.draws, axis=-1), np.nan).copy()
+    for (family, place), (rules, of_rule), run in zip(places, columns, results.draw(runs), strict=True):
+        index = {"family": list(nets).index(family), "size": place, "rule": rules}
+        losses[index] = run["final_loss"].values[of_rule]
+    return losses

@@ -1,0 +1,210 @@
+"""The command on carried rates: how rules carry, what they cost, verdicts with their control, files, refusals."""
+
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import meanfield as mf
+from figures import learning_rate_transfer as figure
+from meanfield.transfer import StableRate
+from meanfield.verification import Verdict
+from meanfield.verification.zhang_2026 import carried_rates as claims
+from sims.common.data.trained_families import FAMILIES, trained_net
+from sims.common.data.training_data import training_data
+from sims.learning_rate_transfer.__main__ import COMMAND as simulation
+from sims.learning_rate_transfer.ladders import RULES, Ladder
+from tests.sims.commands import assert_refused, finished_run
+
+SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
+SIZES = ["--families", "mlp", "--depths", "1", "2", "4", "--draws", "2"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return finished_run(simulation, [*SIZES, *SMALL], tmp_path_factory.mktemp("transfer") / "run.nc")
+
+
+def _tuned(logs, stable):
+    """As `mf.tuned_rate` gives it, for two seeds."""
+    values = {
+        "seed_tuned_rate_log10": ("seed", np.array(logs)),
+        "stable_rate": stable,
+        "stable_rate_stderr": 0.1 * stable,
+    }
+    return xr.Dataset(values)
+
+
+def _ladder(across="depth"):
+    nets = [mf.MLP(**{"depth": 4, "width": 16, across: size}) for size in (4, 8, 16)]
+    tuned = [_tuned([-1.0, -1.2], 0.4), _tuned([-1.3, -1.7], 0.2), _tuned([np.nan, -2.0], 0.05)]
+    return Ladder(nets, tuned, across, 4)
+
+
+@pytest.mark.parametrize(
+    ("rule", "logs"),
+    [
+        ("unchanged", [-1.0, -1.2]),
+        ("three_halves", [-1.0 - 1.5 * np.log10(4), -1.2 - 1.5 * np.log10(4)]),
+        ("wrong_sign", [-1.0 + 1.5 * np.log10(4), -1.2 + 1.5 * np.log10(4)]),
+        ("two_anchors", [-1.6, -2.2]),
+        ("stable_ratio", [-1.0 - np.log10(8), -1.2 - np.log10(8)]),
+        ("stable_rate", [np.log10(0.05)] * 2),
+    ],
+)
+def test_rules_carry_what_each_seed_found(rule, logs):
+    """From depth 4 to 16: two steps of the anchors' line, an eighth of the stable rate."""
+    np.testing.assert_allclose(_ladder().carried(rule, 2), logs)
+
+
+def test_over_widths_the_control_and_the_anchors_follow_the_width():
+    ladder = _ladder("width")
+    np.testing.assert_allclose(ladder.carried("wrong_sign", 2), np.array([-1.0, -1.2]) + np.log10(2))
+    np.testing.assert_allclose(ladder.carried("two_anchors", 2), [-1.6, -2.2])
+    assert "three_halves" not in RULES["width"]
+
+
+def test_anchors_are_tuned_and_seeds_without_a_minimum_carry_nothing():
+    with pytest.raises(ValueError, match="at an anchor"):
+        _ladder().carried("two_anchors", 1)
+    ladder = _ladder()
+    blind = Ladder(ladder.nets, [_tuned([np.nan, -1.2], 0.4), *ladder.tuned[1:]], "depth", 4)
+    assert np.isnan(blind.carried("two_anchors", 2)).tolist() == [True, False]
+
+
+def test_carried_rates_are_those_of_the_library(finished):
+    """From depth 1: the geometric mean of the seeds' rates by each rule; the stable ratio by the same draws."""
+    nets = [trained_net("mlp", depth, 16, "digits") for depth in (1, 4)]
+    at = finished.sel(family="mlp", size=4)
+    tuned = 10.0 ** float(finished["tuned_rate_log10"].sel(family="mlp", size=1))
+    for rule in ("finite_depth", "power_law", "path_sum"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mf.PremiseWarning)
+            rate = mf.transfer_learning_rate(tuned, *nets, rule=rule)
+        assert float(at["rate_log10"].sel(rule=rule)) == pytest.approx(np.log10(rate))
+    data = training_data("digits", nets[0], samples=96)
+    ratio = mf.transfer_learning_rate(tuned, *nets, rule=StableRate(data, draws=64))
+    assert abs(float(at["rate_log10"].sel(rule="stable_ratio")) - np.log10(ratio)) < 0.4
+
+
+def test_losses_are_those_of_training_at_the_carried_rate(finished):
+    """One net trained by `mf.train`, from the seeds of the run; no rate depends on those beside it."""
+    from meanfield.common.seeds import derived_seed
+
+    net = trained_net("mlp", 2, 16, "digits")
+    seeds = [derived_seed(0, f"trained mlp 2 {number}") for number in range(2)]
+    rate = 10.0 ** float(finished["rate_log10"].sel(family="mlp", size=2, rule="three_halves"))
+    data = training_data("digits", net, samples=96)
+    trained = mf.train(net, data, rates=rate, seeds=seeds, epochs=1, batch_size=32, precision="float32")
+    losses = finished["loss"].sel(family="mlp", size=2, rule="three_halves").values
+    np.testing.assert_array_equal(losses, trained["final_loss"].values[0])
+
+
+def made_up(saved, families=("mlp", "cnn"), draws=40):
+    """Losses of a run in which L^(-3/2) saves so much in each family, the control loses, and all others save."""
+    rng = np.random.default_rng(0)
+    rules, sizes = ["tuned", *RULES["depth"]], [3, 6, 12]
+    shape = {"family": list(families), "rule": rules, "size": sizes}
+    rates = xr.DataArray(np.zeros((len(families), len(rules), 3)), shape) - 1.0
+    rates.loc[{"rule": "unchanged"}] = 0.0
+    rates.loc[{"rule": "wrong_sign"}] = 1.0
+    loss = rates.expand_dims(draw=draws, axis=-1) * 0.0 + 1.0 + 0.05 * rng.normal(size=(*rates.shape, draws))
+    loss.loc[{"rule": "unchanged"}] += 0.3
+    loss.loc[{"rule": "wrong_sign"}] += 0.6
+    loss.loc[{"rule": "three_halves"}] += 0.3 - xr.DataArray(list(saved), {"family": list(families)})
+    attrs = {"chance_loss": 2.3, "across": "depth", "draws": draws}
+    return xr.Dataset({"rate_log10": rates, "loss": loss}, attrs=attrs)
+
+
+@pytest.mark.parametrize(
+    ("saved", "verdict"),
+    [
+        ((0.3, 0.2), Verdict.CONFIRMED),
+        ((0.3, -0.2), Verdict.REFUTED),
+        ((0.3, 0.0), Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_rule_must_save_in_every_family(saved, verdict):
+    assert claims.judge_three_halves(made_up(saved)).verdict is verdict
+
+
+def test_an_average_over_families_may_hide_one_that_loses():
+    names = {"three_halves": "finite_depth", "finite_depth": "three_halves"}
+    dataset = made_up((0.5, -0.1))
+    order = [names.get(str(name), str(name)) for name in dataset["rule"].values]
+    swapped = dataset.sel(rule=order).assign_coords(rule=dataset["rule"])
+    assert claims.judge_finite_depth(swapped).verdict is Verdict.CONFIRMED
+    assert "cnn: saves -0.1" in claims.judge_finite_depth(swapped).evidence
+    assert claims.judge_three_halves(dataset).verdict is Verdict.REFUTED
+
+
+def test_the_wrong_sign_loses_and_would_not_pass_for_the_right_one():
+    dataset = made_up((0.3, 0.3))
+    assert claims.judge_wrong_sign(dataset).verdict is Verdict.CONFIRMED
+    names = {"three_halves": "wrong_sign", "wrong_sign": "three_halves"}
+    order = [names.get(str(name), str(name)) for name in dataset["rule"].values]
+    swapped = dataset.sel(rule=order).assign_coords(rule=dataset["rule"])
+    assert claims.judge_three_halves(swapped).verdict is Verdict.REFUTED
+
+
+def test_rates_that_hardly_differ_decide_nothing():
+    dataset = made_up((0.3, 0.3))
+    rates = dataset["rate_log10"].copy()
+    rates.loc[{"rule": "three_halves"}] = rates.sel(rule="unchanged") - 0.1
+    finding = claims.judge_three_halves(dataset.assign(rate_log10=rates))
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "differ in no family" in finding.evidence
+
+
+def test_losses_above_chance_count_as_chance():
+    dataset = made_up((0.3, 0.3))
+    wild = dataset.assign(loss=dataset["loss"].where(dataset["rule"] != "wrong_sign", np.inf))
+    costs = claims.loss_costs(wild).sel(rule="wrong_sign")
+    tuned = wild["loss"].sel(rule="tuned")
+    np.testing.assert_allclose(costs, 2.3 - tuned)
+
+
+def test_figure_shows_the_numbers(finished):
+    axes = figure.draw(finished).axes
+    lines = [container.lines[0].get_ydata() for container in axes[0].containers]
+    shown = finished["decades_off"].sel(family="mlp", size=[2, 4])
+    np.testing.assert_allclose(lines[0], shown.sel(rule="unchanged"))
+    cost = claims.loss_costs(finished).mean("draw").sel(family="mlp", size=[2, 4], rule="wrong_sign")
+    np.testing.assert_allclose(axes[1].containers[1].lines[0].get_ydata(), cost)
+
+
+def test_printed_report_over_widths(tmp_path, capsys):
+    sizes = ["--families", "mlp", "--across", "width", "--widths", "8", "16", "--depth", "2", "--draws", "2"]
+    assert simulation.main([*sizes, *SMALL, "--out", str(tmp_path / "run.nc")]) == 0
+    printed = capsys.readouterr().out
+    for words in ("Question: Does a learning rate", "loss raw", "wrong sign (control)", "width", "run.png"):
+        assert words in printed
+    assert "three_halves" not in printed
+
+
+def test_every_family_is_built_and_takes_its_data():
+    for name in FAMILIES:
+        net = trained_net(name, 2, 16, "mnist")
+        assert net.output_shape[1] >= 10
+    with pytest.raises(ValueError, match="which Transformers take; 'mlp' takes images"):
+        trained_net("mlp", 2, 16, "text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--families", "cnn", "vgg"], "'residual cnn init'"),
+        (["--depths", "3"], "carrying a rate needs two or more"),
+        (["--depths", "0", "3"], "--depths is 0"),
+        (["--segment", "2"], "--segment is 2"),
+        (["--tuning-seeds", "1"], "--tuning-seeds is 1"),
+        (["--optimizer", "adam"], "'adamw'"),
+        (["--spacing", "0.3"], "0.25"),
+        (["--batch-size", "5000"], "batch_size is 5000"),
+        (["--data", "cifar"], "neither a source"),
+        (["--epochs", "0"], "epochs is 0"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
