@@ -4,7 +4,6 @@ import re
 
 from meanfield.verification.claims import Claim
 from meanfield.verification.wang_2026 import loop_growth, loop_updates
-from meanfield.verification.zhang_2026 import carried_rates
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
@@ -15,7 +14,7 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
 )
 from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
-from meanfield.verification.zhang_2026.training import tuned_rates
+from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import coordinate_checks, spectral_products, training_assumptions
 

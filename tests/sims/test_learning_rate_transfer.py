@@ -10,7 +10,7 @@ import meanfield as mf
 from figures import learning_rate_transfer as figure
 from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
-from meanfield.verification.zhang_2026 import carried_rates as claims
+from meanfield.verification.zhang_2026.training import carried_rates as claims
 from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_transfer.__main__ import COMMAND as simulation
