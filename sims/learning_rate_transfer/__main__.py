@@ -23,7 +23,7 @@ PRESETS: Presets = {
         "draws": 8,
     },
     "default": {
-        "families": ["mlp", "cnn", "residual mlp init", "residual mlp multiplier", "transformer post"],
+        "families": ["mlp", "cnn", "residual mlp init", "residual mlp multiplier"],
         "depths": [3, 5, 8, 12],
         "widths": [16, 32, 64],
         "data": "digits",
