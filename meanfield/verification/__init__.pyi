@@ -41,9 +41,8 @@ from .zhang_2026.identities.label_average import label_average as label_average
 from .zhang_2026.identities.label_average import judge_split as judge_split, judge_prefactor as judge_prefactor
 from .zhang_2026.batches import batch_sizes as batch_sizes, cross_entropies as cross_entropies
 from .zhang_2026.residual_nets import family_laws as family_laws, overlaps as overlaps, slopes as slopes
-from .zhang_2026.training import carried_rates as carried_rates
+from .zhang_2026.training import carried_rates as carried_rates, tuned_rates as tuned_rates
 from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent_propagation as tangent_propagation
-from .zhang_2026.training import tuned_rates as tuned_rates
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
 from .zheng_2026 import training_assumptions as training_assumptions, update_orders as update_orders
 from .zheng_2026.hyperparameter_tables import compare_table as compare_table
