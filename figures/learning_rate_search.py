@@ -71,7 +71,7 @@ def _curves(axes: Axes, at: xr.Dataset) -> None:
     axes.set_ylabel("training loss")
     axes.set_title(str(at["family"].values), fontsize=8)
     if untrained:
-        axes.set_ylim(top=1.1 * max(untrained))
+        axes.set_ylim(0.0, 1.1 * max(untrained))
 
 
 if __name__ == "__main__":

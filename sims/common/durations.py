@@ -15,7 +15,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
     "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
     "learning_rate_scale": {"smoke": "6 s", "default": "10 s", "paper": "30 s"},
-    "learning_rate_search": {"smoke": "15 s", "default": "8 min", "paper": "20 h"},
+    "learning_rate_search": {"smoke": "15 s", "default": "10 min", "paper": "20 h"},
     "learning_rate_transfer": {"smoke": "6 s", "default": "2 min", "paper": "20 h"},
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
     "looped_update": {"smoke": "3 s", "default": "20 s", "paper": "80 s"},

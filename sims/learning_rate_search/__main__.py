@@ -12,13 +12,20 @@ from sims.common.experiment import Experiment
 PLAIN = ["mlp", "cnn"]
 RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 OTHERS = ["transformer pre", "transformer post", "loop linear", "loop sqrt"]
-EDGES = ["cnn zero"]
-ABLATIONS = ["cnn gelu", "cnn 4x4", "cnn 5x5", "residual cnn init", "residual cnn multiplier", "residual cnn k=2"]
-ALL = [*PLAIN, *EDGES, *RESIDUAL, *OTHERS]
+ABLATIONS = [
+    "cnn zero",
+    "cnn gelu",
+    "cnn 4x4",
+    "cnn 5x5",
+    "residual cnn init",
+    "residual cnn multiplier",
+    "residual cnn k=2",
+]
+ALL = [*PLAIN, *RESIDUAL, *OTHERS]
 PRESETS: Presets = {
     "smoke": {"families": ALL, "depths": [2, 4], "channels": 4, "width": 16, "draws": 2, "samples": 96},
     "default": {"families": ALL, "depths": [2, 4, 8, 16], "channels": 16, "width": 64, "draws": 12, "samples": 1792},
-    "paper": {"families": [*ALL, *ABLATIONS], "depths": [3, 4, 6, 8, 12, 16, 24, 32], "channels": 32, "width": 128}
+    "paper": {"families": [*ALL, *ABLATIONS], "depths": [2, 4, 6, 8, 12, 16, 24, 32], "channels": 32, "width": 128}
     | {"draws": 32, "samples": 1792},
 }
 

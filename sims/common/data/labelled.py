@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,21 @@ def labelled_images(source: str) -> tuple[Array, NDArray[np.int64]]:
         ModuleNotFoundError: the package is not installed.
     """
     require_installed(source)
-    _, package, file, grid = IMAGE_SETS[source]
+    table = _table(source)
+    return table[:, :-1].reshape(-1, 1, *IMAGE_SETS[source][3]), table[:, -1].astype(np.int64)
+
+
+@lru_cache
+def _table(source: str) -> Array:
+    """The file of a set of images, read once; nobody may write to it."""
+    _, package, file, _ = IMAGE_SETS[source]
     spec = find_spec(package)
     assert spec is not None
     assert spec.origin is not None
     with gzip.open(Path(spec.origin).parent / file, "rt") as rows:
         table = np.loadtxt(rows, delimiter=",")
-    return table[:, :-1].reshape(-1, 1, *grid), table[:, -1].astype(np.int64)
+    table.setflags(write=False)
+    return table
 
 
 def text_windows(length: int, samples: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
