@@ -124,7 +124,7 @@ def _growth(dataset: xr.Dataset, name: str) -> str:
     return (
         f"{said}{which}: exponent {_exponent_words(limit)} at infinitely many channels (mean field {expected:.2f}).\n"
         f"That is over layers {_layers(deepest)}. At {claims.net_of(dataset).channels} channels it is "
-        f"{_exponent_words(finite)}; the papers' minima have {minima:.2f}."
+        f"{_exponent_words(finite)}; the papers' minima: {minima:.2f}."
     )
 
 

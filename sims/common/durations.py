@@ -36,7 +36,7 @@ COMPILING: dict[str, str] = {
     "batch_size": "60 s",
     "claims": "45 s",
     "cnn_finite_channels": "55 s",
-    "cnn_overlap": "15 s",
+    "cnn_overlap": "4 s",
     "cnn_padding": "50 s",
     "cross_entropy": "15 s",
     "identities": "0.5 s",
