@@ -20,7 +20,7 @@ NETS = (
     mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),
     mf.ResidualMLP(depth=2, width=4, activation="linear"),
     mf.TiedLoop(depth=2, width=4),
-    mf.Transformer(depth=1, width=4, tokens=2),
+    mf.Transformer(depth=1, width=4, tokens=2, outputs=1),
 )
 EXTRAS = (
     {},
