@@ -38,6 +38,8 @@ def _output_share(net: Sequential | TokenStream) -> float:
     elif net.has_skips:
         return nan
     elif output_term_refusal(net):
+        if any(taps > sites for taps, sites in zip(net.kernel, net.grid, strict=True)):
+            return nan  # no circular grid takes such a kernel
         changes: dict[str, Any] = {"padding": "circular"} if net.padding != "circular" else {}
         changes |= {"activation": "relu", "weight_variance": None} if net.sigma.triple is None else {}
         net = replace(net, **changes)  # type: ignore[type-var]

@@ -307,3 +307,11 @@ def test_nets_that_a_rule_does_not_serve_are_refused():
     chains = [mf.BlockNet(width=8, depth=depth) for depth in (2, 4)]
     with pytest.raises(TypeError, match=r"a net is 'BlockNet'; .* draw both ends"):
         mf.transfer_learning_rate(0.1, *chains)
+
+
+def test_a_kernel_wider_than_its_grid_is_carried():
+    """No circular net of this kernel stands in for the size of the output term."""
+    size = {"channels": 64, "grid": (4,), "kernel": (5,), "padding": "zero"}
+    transfer = mf.explain_transfer(0.1, mf.ConvNet(depth=3, **size), mf.ConvNet(depth=6, **size))
+    assert transfer.rule == "finite_depth"
+    assert not any("output term" in warning for warning in transfer.warnings)
