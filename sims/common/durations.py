@@ -41,6 +41,8 @@ COMPILING: dict[str, str] = {
     "cross_entropy": "15 s",
     "identities": "0.5 s",
     "learning_rate_scale": "2 s",
+    "learning_rate_search": "12 s",
+    "learning_rate_transfer": "6 s",
     "looped_energy": "35 s",
     "looped_update": "45 s",
     "mlp_depth": "40 s",

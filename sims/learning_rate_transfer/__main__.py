@@ -8,7 +8,6 @@ decades each rule misses the tuned rate, and what that costs in training loss. W
 """
 
 from sims.common.command import CommandParser, Presets
-from sims.common.data.trained_families import WHAT
 from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
@@ -56,7 +55,7 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add = parser.add_argument_group("nets").add_argument
-    add("--families", nargs="+", metavar="NAME", help=f"{WHAT}; quote names of two words")
+    add("--families", nargs="+", metavar="NAME", help="families of nets (quote names of several words)")
     add("--across", choices=("depth", "width"), default="depth", help="what grows (default: depth)")
     add("--depths", nargs="+", type=int, metavar="L", help="depths; the rate is carried from the first of them")
     add("--widths", nargs="+", type=int, metavar="N", help="widths or channels, with --across width")

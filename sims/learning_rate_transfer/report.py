@@ -149,7 +149,7 @@ def _advice(dataset: xr.Dataset) -> str:
 
 
 text = Report(
-    question="Does a learning rate that is carried to other nets train them better than the same rate unchanged?",
+    question="Does a carried learning rate train other nets better than the same rate unchanged?",
     answer=_answer,
     heading="{data}, {samples} samples, {epochs} epoch(s) of batches of {batch_size}, {optimizer}; sizes: {across}; "
     "rates tuned on {tuning_seeds} nets of each size and carried from the first; losses of {draws} other nets; "

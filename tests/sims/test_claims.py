@@ -77,7 +77,7 @@ def test_forms_agree(folder):
         assert f'id="{name}"' in page.read_text()
         assert verdict in page.read_text()
     assert page.read_text().count("data:image/png;base64,") == len(list(folder.glob("*.nc")))
-    assert "http" not in page.read_text()
+    assert "://" not in page.read_text()
 
 
 def test_workers_change_no_verdict(folder, tmp_path):

@@ -81,7 +81,6 @@ FAMILIES: dict[str, Builder] = {
     "loop linear": partial(_loop, alpha="linear"),
     "loop sqrt": partial(_loop, alpha="sqrt"),
 }
-WHAT = f"of {', '.join(FAMILIES)}"
 
 
 def trained_net(family: str, depth: int, width: int, source: str) -> Net:

@@ -73,7 +73,7 @@ def test_the_bias_shrinks_as_one_over_the_width():
     widths, draws = np.array([8, 16, 32]), 800
     excess, errors = [], []
     for width in widths:
-        net = _net(width, attention_scale="inverse", norm="post")
+        net = _net(width, attention_scale="inverse", norm="post").replace(outputs=1)
         drawn = mf.simulate(net, draws=draws, seed=22, measure=mf.Energies(weights="dense"))
         predicted = mf.predict(net, level="mean_field").overlap_energy
         excess.append(drawn.overlap_energy / predicted - 1)
