@@ -37,9 +37,9 @@ WORDS = {
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     costs = {rule: cost for rule, (_, cost, _) in _by_rule(dataset).items()}
-    shown = {"unchanged": "unchanged", "three_halves": "by L^(-3/2)", "finite_depth": "by the finite-depth rule"}
+    shown = {"unchanged": "unchanged", "three_halves": "by L^(-3/2)", "finite_depth": "by finite depth"}
     parts = [f"{costs[rule]:.2f} {words}" for rule, words in shown.items() if rule in costs]
-    return answer(findings[:1], f"mean cost {', '.join(parts)}")
+    return answer(findings[:1], f"costs {', '.join(parts)}")
 
 
 def _rules(dataset: xr.Dataset) -> list[str]:
