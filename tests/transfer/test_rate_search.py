@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.execution import chunks
 from meanfield.execution.chunks import PieceStore
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
 from meanfield.transfer.tuning import Tuning, tune_all
@@ -179,6 +180,10 @@ def test_a_net_that_has_died_has_no_tuned_rate_there(data):
         ({"guess": -1.0}, "guess"),
         ({"grid": 2}, "grid is 2"),
         ({"grid": [0.1, -1.0, 2.0]}, "positive"),
+        ({"grid": []}, r"grid has 0 rate\(s\)"),
+        ({"grid": [0.1, 0.2, 0.2]}, r"grid has 2 rate\(s\)"),
+        ({"seeds": [3, 4, 3]}, "seeds has 3 twice"),
+        ({"guess": 1e-300}, "between 1e-15 and 1e15"),
         ({"most_rates": 3}, "most_rates is 3"),
         ({"optimizer": "newton"}, "newton"),
         ({"steps": 3}, "give one of them"),
@@ -187,3 +192,15 @@ def test_a_net_that_has_died_has_no_tuned_rate_there(data):
 def test_refusals(data, changed, message):
     with pytest.raises((ValueError, TypeError), match=message):
         mf.tuned_rate(NET, data, **(HOW | changed))
+
+
+def test_a_loss_that_outputs_of_0_do_not_have_is_refused(data):
+    net = mf.MLP(depth=2, width=(8, 8), outputs=1, head="fan_in")
+    with pytest.raises(ValueError, match="two classes or more"):
+        mf.tuned_rate(net, (data[0], 0 * data[1]), **HOW)
+
+
+def test_training_that_memory_does_not_hold_is_refused_before_curvatures_are_drawn(data, monkeypatch):
+    monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: pytest.fail("work begins"))
+    with pytest.raises(MemoryError):
+        mf.tuned_rate(NET, data, steps=10**12, batch_size=10)
