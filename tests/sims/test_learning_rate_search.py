@@ -123,6 +123,30 @@ def test_depths_without_a_minimum_are_left_out(made_up):
     assert tuned_rates.judge_one_step(none, "mlp").verdict is Verdict.INCONCLUSIVE
 
 
+def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
+    """Not where a net has no minimum, nor where the error is that of stable rates, of which few nets are drawn."""
+    lost = made_up["tuned_rate_log10"].where((made_up["family"] != "cnn") | (made_up["depth"] != 3))
+    finding = tuned_rates.judge_stable_rate(made_up.assign(tuned_rate_log10=lost))
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "1 of 20 nets have no minimum" in finding.evidence
+    errors = {"tuned_rate_log10_stderr": 0.001, "stable_rate_stderr": 0.02}
+    swapped = made_up.assign({name: 0 * made_up["stable_rate"] + error for name, error in errors.items()})
+    few = swapped.assign(stable_rate=10 ** made_up["tuned_rate_log10"])
+    assert tuned_rates.judge_stable_rate(few).verdict is Verdict.INCONCLUSIVE
+    many = few.assign(stable_rate_stderr=1e-4 * few["stable_rate"])
+    assert tuned_rates.judge_stable_rate(many).verdict is Verdict.CONFIRMED
+
+
+def test_a_run_without_a_minimum_is_reported(finished):
+    none = {name: np.nan * finished[name] for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
+    blind = finished.assign(none | {"seed_tuned_rate_log10": np.nan * finished["seed_tuned_rate_log10"]})
+    assert tuned_rates.judge_stable_rate(blind).verdict is Verdict.INCONCLUSIVE
+    printed = report.text(blind)
+    assert "no slope was met in mlp, cnn, loop linear, transformer post" in " ".join(printed.split())
+    assert "nan" not in printed
+    figure.draw(blind)
+
+
 def test_report_and_figure(finished):
     printed = report.text(finished)
     assert max(map(len, printed.splitlines())) <= 100
