@@ -17,6 +17,7 @@ WORDS = {
     "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 8 nets.",
+    "least mean loss": "over the seeds, of the rates at which none of them has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
     "k=2: init, with two layers in a branch.",
@@ -97,7 +98,7 @@ def _rate_table(dataset: xr.Dataset) -> str:
             tuned, error, stable = (
                 float(at[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate")
             )
-            curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw")
+            curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
             seeds = f"{int(at['located'])} of {at.sizes['draw']}"
             rates = [
                 number(10.0**tuned),

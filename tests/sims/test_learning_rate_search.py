@@ -147,6 +147,16 @@ def test_a_run_without_a_minimum_is_reported(finished):
     figure.draw(blind)
 
 
+def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
+    losses = finished["final_loss"].copy()
+    place = {"family": "mlp", "depth": 4}
+    every = np.isfinite(losses.sel(place).values).all(axis=1)
+    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report._rate_table(finished)
+    alone = int(np.flatnonzero(every)[-1])
+    losses[{"family": 0, "depth": 1, "rate": alone}] = [0.0123, np.inf]
+    assert "0.0123" not in report._rate_table(finished.assign(final_loss=losses))
+
+
 def test_report_and_figure(finished):
     printed = report.text(finished)
     assert max(map(len, printed.splitlines())) <= 100

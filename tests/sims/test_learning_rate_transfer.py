@@ -11,6 +11,7 @@ from figures import learning_rate_transfer as figure
 from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
 from meanfield.verification.zhang_2026.training import carried_rates as claims
+from sims.common.data import labelled
 from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_transfer.__main__ import COMMAND as simulation
@@ -189,6 +190,12 @@ def test_every_family_is_built_and_takes_its_data():
         assert net.output_shape[1] >= 10
     with pytest.raises(ValueError, match="which Transformers take; 'mlp' takes images"):
         trained_net("mlp", 2, 16, "text")
+
+
+def test_a_missing_package_is_told_before_a_run_of_claims(monkeypatch):
+    monkeypatch.setattr(labelled, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="install it with"):
+        simulation.require_installed()
 
 
 @pytest.mark.parametrize(

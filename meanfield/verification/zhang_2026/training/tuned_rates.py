@@ -156,6 +156,7 @@ def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
     off = np.abs(ratio) - np.log10(FACTOR)
     beyond = float((off / error).max())
     evidence = f"tuned over stable {10 ** ratio.min():.2g} .. {10 ** ratio.max():.2g}, worst {beyond:.1f} s.e. beyond"
+    evidence += f", where {alarms.min():.3g} or more count"
     if lost := nets - len(ratio):
         evidence += f"; {lost} of {nets} nets have no minimum"
     if (off > alarms * error).any():
