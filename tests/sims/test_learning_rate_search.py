@@ -137,6 +137,11 @@ def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
     assert tuned_rates.judge_stable_rate(many).verdict is Verdict.CONFIRMED
 
 
+def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates():
+    (tuning, *_) = measure.planned(simulation.parse([*SMALL, "--families", "mlp"]))["tunings"]
+    assert tuning.curvature().draws == tuned_rates.CURVATURE_DRAWS
+
+
 def test_a_run_without_a_minimum_is_reported(finished):
     none = {name: np.nan * finished[name] for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
     blind = finished.assign(none | {"seed_tuned_rate_log10": np.nan * finished["seed_tuned_rate_log10"]})
