@@ -59,6 +59,12 @@ def test_rules_carry_what_each_seed_found(rule, logs):
     np.testing.assert_allclose(_ladder().carried(rule, 2), logs)
 
 
+@pytest.mark.parametrize(("rule", "nets"), [("unchanged", 0), ("stable_rate", 1), ("stable_ratio", 2)])
+def test_errors_of_stable_rates_are_those_of_carried_ones(rule, nets):
+    """A share of 0.1 of each net's, in decades."""
+    np.testing.assert_allclose(_ladder().carried_error(rule, 2), 0.1 * nets**0.5 / np.log(10))
+
+
 def test_over_widths_the_control_and_the_anchors_follow_the_width():
     ladder = _ladder("width")
     np.testing.assert_allclose(ladder.carried("wrong_sign", 2), np.array([-1.0, -1.2]) + np.log10(2))
@@ -138,6 +144,16 @@ def test_an_average_over_families_may_hide_one_that_loses():
     assert claims.judge_finite_depth(swapped).verdict is Verdict.CONFIRMED
     assert "cnn: saves -0.1" in claims.judge_finite_depth(swapped).evidence
     assert claims.judge_three_halves(dataset).verdict is Verdict.REFUTED
+
+
+def test_the_error_of_an_average_is_that_of_independent_families():
+    """That of each draw's mean over families and sizes, which for 4,000 draws has the same error to a few percent."""
+    dataset = made_up((0.3, 0.3), draws=4000)
+    made = claims._costs_less(dataset, "finite_depth", on_average=True)
+    loss = dataset["loss"]
+    saved = (loss.sel(rule="unchanged") - loss.sel(rule="finite_depth")).mean(["family", "size"])
+    np.testing.assert_allclose(made.rival.difference, saved.mean())
+    np.testing.assert_allclose(made.rival.stderr, saved.std(ddof=1) / 4000**0.5, rtol=0.1)
 
 
 def test_the_wrong_sign_loses_and_would_not_pass_for_the_right_one():
