@@ -22,7 +22,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD
 from meanfield.quantities.datasets import measured_dataset, plain_dataset
 from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
+from meanfield.transfer.rate_search import FARTHEST, LATTICE, RateSearch, minima, rate_of, searched
 
 # Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
 CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 8
@@ -30,6 +30,7 @@ CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 8
 USUAL_RATE = 1e-2
 # The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
 GRID_ENDS = (1e-4, 1e1)
+FEWEST_RATES, BOTH_SIDES = 3, "a minimum needs rates on both sides"
 SPACINGS = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 # A net whose units have all died has the loss of outputs 0, to rounding.
 ROUNDING = 1e-6
@@ -57,11 +58,27 @@ class Tuning:
 
     def __post_init__(self) -> None:
         require_choice("spacing", self.spacing, SPACINGS)  # type: ignore[arg-type]
-        require_count("most_rates", self.most_rates, minimum=8, why="a minimum needs rates on both sides")
+        require_count("most_rates", self.most_rates, minimum=8, why=BOTH_SIDES)
         if self.guess is not None:
-            require_positive("guess", self.guess, why="it is a learning rate")
-        if len(self.run(self.rates or [1.0]).measure.seeds) < 2:
+            self._require_guess(self.guess)
+        seeds = self.run(self.rates or [1.0]).measure.seeds
+        if len(seeds) < 2:
             raise ValueError("seeds is one; give two or more, as one has no standard error")
+        if repeated := [seed for seed in set(seeds) if seeds.count(seed) > 1]:
+            raise ValueError(
+                f"seeds has {repeated[0]} twice; the standard error takes each as independent: give others"
+            )
+        if self.silent_loss() == 0:
+            raise ValueError(
+                "outputs of 0 have no loss here, so that there is nothing to minimise; give a net of two classes or "
+                "more, or targets that are not all 0"
+            )
+
+    @staticmethod
+    def _require_guess(guess: float) -> None:
+        require_positive("guess", guess, why="it is a learning rate")
+        if not abs(log10(guess)) <= FARTHEST / LATTICE:
+            raise ValueError(f"guess is {guess}; rates are searched for between 1e-15 and 1e15, so give one of these")
 
     def describe(self) -> dict[str, Any]:
         """All that its numbers depend on, as plain values."""
@@ -74,9 +91,12 @@ class Tuning:
         if self.grid is None:
             return ()
         if np.ndim(self.grid) == 0:
-            count = require_count("grid", self.grid, minimum=3, why="a minimum needs rates on both sides")
+            count = require_count("grid", self.grid, minimum=FEWEST_RATES, why=BOTH_SIDES)
             return tuple(np.geomspace(*GRID_ENDS, count).tolist())
-        return tuple(sorted(set(map(float, self.grid))))  # type: ignore[arg-type]
+        rates = tuple(sorted(set(map(float, self.grid))))  # type: ignore[arg-type]
+        if len(rates) < FEWEST_RATES:
+            raise ValueError(f"grid has {len(rates)} rate(s); give {FEWEST_RATES} or more, as {BOTH_SIDES}")
+        return rates
 
     @property
     def descends(self) -> bool:
@@ -148,12 +168,14 @@ def tuned_rate(
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged;
         ``seed_tuned_rate_log10``, the minimum of a parabola of ln(loss) over log10(rate) within half a decade of
         it, NaN where no minimum lies inside; their mean over seeds ``tuned_rate_log10`` with NAME_stderr, and
-        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, drawn on 256 samples, with its error.
+        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of eight nets drawn on the first 256
+        samples (shuffle data that are in order of their classes), with its error.
         A net whose units have all died counts as diverged. Attributes: ``complete``, and ``located``, the seeds that
         have a minimum. Losses are dimensionless, and so are rates.
 
     Raises:
-        TypeError, ValueError, MemoryError: as `train`; fewer than two seeds, an unknown spacing, too few rates.
+        TypeError, ValueError, MemoryError: as `train`; fewer than two seeds or one twice, an unknown spacing, too few
+            rates, outputs of 0 that have no loss.
 
     Source: Zhang et al. 2026, sections 4.1 and 4.2.
     """
@@ -174,6 +196,9 @@ def tune_all(
         tunings: what to search.
         workers, store: as for `simulate_all`.
     """
+    workers = Workers.of(workers)
+    for tuning in tunings:
+        tuning.run(tuning.rates or [1.0]).require_memory(workers.here)
     how: dict[str, Any] = {"workers": workers, "store": store}
     stable = simulate_all([tuning.curvature() for tuning in tunings], **how)
     searches = [_begun(tuning, of_net) for tuning, of_net in zip(tunings, stable, strict=True)]

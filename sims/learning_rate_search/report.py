@@ -9,7 +9,7 @@ import xarray as xr
 from meanfield.verification import Finding, tuned_rates
 from sims.common.cells import fitted, label
 from sims.common.report import Report, answer, folded
-from sims.common.table import number, signed, table
+from sims.common.table import MISSING, number, signed, table
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
@@ -17,6 +17,7 @@ WORDS = {
     "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 8 nets.",
+    "least mean loss": "over the seeds, of the rates at which none of them has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
     "k=2: init, with two layers in a branch.",
@@ -31,9 +32,15 @@ APART = 3.0
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     followed = [finding for finding in findings if "as the one-step scale" in finding.claim] or list(findings)
-    off = _apart(dataset)
-    where = f"{', '.join(off)}: slopes more than {APART:g} s.e. from it" if off else ""
-    return answer(followed, where or f"all slopes that theory gives lie within {APART:g} s.e. of it")
+    return answer(followed, _where(dataset))
+
+
+def _where(dataset: xr.Dataset) -> str:
+    """The families whose slopes are not the one-step scale's, and those that have none."""
+    off, none = _apart(dataset), _unmet(dataset)
+    parts = [f"{', '.join(off)}: slopes more than {APART:g} s.e. from it"] if off else []
+    parts += [f"no slope was met in {', '.join(none)}"] if none else []
+    return "; ".join(parts) or f"all slopes that theory gives lie within {APART:g} s.e. of it"
 
 
 def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -48,6 +55,11 @@ def _distance(at: xr.Dataset) -> float:
 
 def _apart(dataset: xr.Dataset) -> list[str]:
     return [family for family, at in _families(dataset).items() if abs(_distance(at)) > APART]
+
+
+def _unmet(dataset: xr.Dataset) -> list[str]:
+    """Families in which fewer than two depths have a tuned rate."""
+    return [family for family, at in _families(dataset).items() if at.sizes["depth"] < 2]
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
@@ -86,9 +98,14 @@ def _rate_table(dataset: xr.Dataset) -> str:
             tuned, error, stable = (
                 float(at[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate")
             )
-            curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw")
+            curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
             seeds = f"{int(at['located'])} of {at.sizes['draw']}"
-            rates = [number(10.0**tuned), f"{error:.2f}", number(stable), number(10.0**tuned / stable)]
+            rates = [
+                number(10.0**tuned),
+                MISSING if np.isnan(error) else f"{error:.2f}",
+                number(stable),
+                number(10.0**tuned / stable),
+            ]
             rows.append([f"{family} {label(depth)}", *rates, number(float(curve.min())), seeds])
     header = ["net", "tuned rate", "+- decades", "stable", "tuned/stable", "least mean loss", "seeds"]
     return table(header, rows, "Rates in absolute terms")
@@ -97,13 +114,16 @@ def _rate_table(dataset: xr.Dataset) -> str:
 def _advice(dataset: xr.Dataset) -> str:
     """What an engineer may do, in the numbers of this run."""
     ratio, _ = tuned_rates.log_ratio(dataset)
-    off = _apart(dataset)
-    one_step = "In all that theory serves it does." if not off else f"It does not for: {', '.join(off)}."
+    if not ratio.size:
+        least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
+        return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
     words = [
         "In practice: tune at one depth, and carry the rate by the one-step law of the family"
-        f" (mf.transfer_learning_rate) where its slope here is within {APART:g} s.e. of the tuned one. {one_step}",
+        f" (mf.transfer_learning_rate) where its slope here is within {APART:g} s.e. of the tuned one. Here:"
+        f" {_where(dataset)}.",
         f"With nothing tuned: the tuned rate is {10 ** ratio.min():.2g} to {10 ** ratio.max():.2g} times 2 / lambda_max"
-        f" (mf.stable_rate) over all nets of this run, in the median {10 ** np.median(ratio):.2g} times.",
+        " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
+        f" {10 ** np.median(ratio):.2g} times.",
         "A tuned rate from one seed is uncertain by "
         f"{_spread(dataset):.2f} decades: losses are rugged where training is barely stable.",
     ]

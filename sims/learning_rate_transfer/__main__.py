@@ -74,7 +74,14 @@ def add_options(parser: CommandParser) -> None:
     add("--precision", choices=("float32", "float64"), default="float32", help="of weights (default: float32)")
 
 
-COMMAND = Experiment("learning_rate_transfer", __doc__, add_options, PRESETS)
+def require_installed() -> None:
+    """Raise ModuleNotFoundError, with what to install, where the images of a run without --data are missing."""
+    from sims.common.data import labelled
+
+    labelled.require_installed("digits")
+
+
+COMMAND = Experiment("learning_rate_transfer", __doc__, add_options, PRESETS, require_installed=require_installed)
 
 if __name__ == "__main__":
     raise SystemExit(COMMAND.main())

@@ -123,6 +123,45 @@ def test_depths_without_a_minimum_are_left_out(made_up):
     assert tuned_rates.judge_one_step(none, "mlp").verdict is Verdict.INCONCLUSIVE
 
 
+def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
+    """Not where a net has no minimum, nor where the error is that of stable rates, of which few nets are drawn."""
+    lost = made_up["tuned_rate_log10"].where((made_up["family"] != "cnn") | (made_up["depth"] != 3))
+    finding = tuned_rates.judge_stable_rate(made_up.assign(tuned_rate_log10=lost))
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "1 of 20 nets have no minimum" in finding.evidence
+    errors = {"tuned_rate_log10_stderr": 0.001, "stable_rate_stderr": 0.02}
+    swapped = made_up.assign({name: 0 * made_up["stable_rate"] + error for name, error in errors.items()})
+    few = swapped.assign(stable_rate=10 ** made_up["tuned_rate_log10"])
+    assert tuned_rates.judge_stable_rate(few).verdict is Verdict.INCONCLUSIVE
+    many = few.assign(stable_rate_stderr=1e-4 * few["stable_rate"])
+    assert tuned_rates.judge_stable_rate(many).verdict is Verdict.CONFIRMED
+
+
+def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates():
+    (tuning, *_) = measure.planned(simulation.parse([*SMALL, "--families", "mlp"]))["tunings"]
+    assert tuning.curvature().draws == tuned_rates.CURVATURE_DRAWS
+
+
+def test_a_run_without_a_minimum_is_reported(finished):
+    none = {name: np.nan * finished[name] for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
+    blind = finished.assign(none | {"seed_tuned_rate_log10": np.nan * finished["seed_tuned_rate_log10"]})
+    assert tuned_rates.judge_stable_rate(blind).verdict is Verdict.INCONCLUSIVE
+    printed = report.text(blind)
+    assert "no slope was met in mlp, cnn, loop linear, transformer post" in " ".join(printed.split())
+    assert "nan" not in printed
+    figure.draw(blind)
+
+
+def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
+    losses = finished["final_loss"].copy()
+    place = {"family": "mlp", "depth": 4}
+    every = np.isfinite(losses.sel(place).values).all(axis=1)
+    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report._rate_table(finished)
+    alone = int(np.flatnonzero(every)[-1])
+    losses[{"family": 0, "depth": 1, "rate": alone}] = [0.0123, np.inf]
+    assert "0.0123" not in report._rate_table(finished.assign(final_loss=losses))
+
+
 def test_report_and_figure(finished):
     printed = report.text(finished)
     assert max(map(len, printed.splitlines())) <= 100

@@ -11,6 +11,7 @@ from figures import learning_rate_transfer as figure
 from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
 from meanfield.verification.zhang_2026.training import carried_rates as claims
+from sims.common.data import labelled
 from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_transfer.__main__ import COMMAND as simulation
@@ -56,6 +57,12 @@ def _ladder(across="depth"):
 def test_rules_carry_what_each_seed_found(rule, logs):
     """From depth 4 to 16: two steps of the anchors' line, an eighth of the stable rate."""
     np.testing.assert_allclose(_ladder().carried(rule, 2), logs)
+
+
+@pytest.mark.parametrize(("rule", "nets"), [("unchanged", 0), ("stable_rate", 1), ("stable_ratio", 2)])
+def test_errors_of_stable_rates_are_those_of_carried_ones(rule, nets):
+    """A share of 0.1 of each net's, in decades."""
+    np.testing.assert_allclose(_ladder().carried_error(rule, 2), 0.1 * nets**0.5 / np.log(10))
 
 
 def test_over_widths_the_control_and_the_anchors_follow_the_width():
@@ -139,6 +146,16 @@ def test_an_average_over_families_may_hide_one_that_loses():
     assert claims.judge_three_halves(dataset).verdict is Verdict.REFUTED
 
 
+def test_the_error_of_an_average_is_that_of_independent_families():
+    """That of each draw's mean over families and sizes, which for 4,000 draws has the same error to a few percent."""
+    dataset = made_up((0.3, 0.3), draws=4000)
+    made = claims._costs_less(dataset, "finite_depth", on_average=True)
+    loss = dataset["loss"]
+    saved = (loss.sel(rule="unchanged") - loss.sel(rule="finite_depth")).mean(["family", "size"])
+    np.testing.assert_allclose(made.rival.difference, saved.mean())
+    np.testing.assert_allclose(made.rival.stderr, saved.std(ddof=1) / 4000**0.5, rtol=0.1)
+
+
 def test_the_wrong_sign_loses_and_would_not_pass_for_the_right_one():
     dataset = made_up((0.3, 0.3))
     assert claims.judge_wrong_sign(dataset).verdict is Verdict.CONFIRMED
@@ -189,6 +206,12 @@ def test_every_family_is_built_and_takes_its_data():
         assert net.output_shape[1] >= 10
     with pytest.raises(ValueError, match="which Transformers take; 'mlp' takes images"):
         trained_net("mlp", 2, 16, "text")
+
+
+def test_a_missing_package_is_told_before_a_run_of_claims(monkeypatch):
+    monkeypatch.setattr(labelled, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="install it with"):
+        simulation.require_installed()
 
 
 @pytest.mark.parametrize(

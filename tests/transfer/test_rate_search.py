@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
+from meanfield.execution import chunks
 from meanfield.execution.chunks import PieceStore
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
-from meanfield.transfer.tuning import Tuning, tune_all
+from meanfield.transfer.tuning import Tuning, _dataset, tune_all
 
 EIGHTH = LATTICE // 8
 
@@ -131,6 +133,9 @@ def test_losses_are_those_of_training(tuned, data):
     assert tuned.attrs["located"] == 12
     np.testing.assert_allclose(tuned.tuned_rate_log10, tuned.seed_tuned_rate_log10.mean())
     assert 0.2 < float(tuned.tuned_rate / tuned.stable_rate) < 20
+    # The search begins at the stable rate, with three half decades below it.
+    middle = float(tuned.stable_rate_quantile.sel(quantile=0.5))
+    assert middle / 100 < rates[0] < middle < rates[-1]
 
 
 def test_a_grid_and_other_seeds_agree_within_errors(tuned, data):
@@ -171,6 +176,17 @@ def test_a_net_that_has_died_has_no_tuned_rate_there(data):
     assert squared.searched_losses(np.array([np.mean(values**2) / 2, 0.9])).tolist() == [np.inf, 0.9]
 
 
+def test_a_minimum_lies_at_rates_where_the_net_lives(data):
+    """Losses that stay above log 3, and are log 3 where the net has died, at the largest rates."""
+    logs = np.arange(-16, 5) / 8
+    losses = np.where(logs > 0, np.log(3), 1.15 * np.exp(0.7 * (logs + 1) ** 2))
+    tuning = Tuning(net=NET, data=data, training=HOW, seeds=2, grid=tuple(10.0**logs))
+    finals = {rate: np.full(2, loss) for rate, loss in zip(tuning.rates, losses, strict=True)}
+    made = _dataset(tuning, RateSearch(0, EIGHTH, 0), finals, xr.Dataset())
+    np.testing.assert_allclose(made["seed_tuned_rate_log10"], -1.0, atol=1e-9)
+    np.testing.assert_array_equal(made["final_loss"][-1], np.log(3))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -179,6 +195,10 @@ def test_a_net_that_has_died_has_no_tuned_rate_there(data):
         ({"guess": -1.0}, "guess"),
         ({"grid": 2}, "grid is 2"),
         ({"grid": [0.1, -1.0, 2.0]}, "positive"),
+        ({"grid": []}, r"grid has 0 rate\(s\)"),
+        ({"grid": [0.1, 0.2, 0.2]}, r"grid has 2 rate\(s\)"),
+        ({"seeds": [3, 4, 3]}, "seeds has 3 twice"),
+        ({"guess": 1e-300}, "between 1e-15 and 1e15"),
         ({"most_rates": 3}, "most_rates is 3"),
         ({"optimizer": "newton"}, "newton"),
         ({"steps": 3}, "give one of them"),
@@ -187,3 +207,15 @@ def test_a_net_that_has_died_has_no_tuned_rate_there(data):
 def test_refusals(data, changed, message):
     with pytest.raises((ValueError, TypeError), match=message):
         mf.tuned_rate(NET, data, **(HOW | changed))
+
+
+def test_a_loss_that_outputs_of_0_do_not_have_is_refused(data):
+    net = mf.MLP(depth=2, width=(8, 8), outputs=1, head="fan_in")
+    with pytest.raises(ValueError, match="two classes or more"):
+        mf.tuned_rate(net, (data[0], 0 * data[1]), **HOW)
+
+
+def test_training_that_memory_does_not_hold_is_refused_before_curvatures_are_drawn(data, monkeypatch):
+    monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: pytest.fail("work begins"))
+    with pytest.raises(MemoryError):
+        mf.tuned_rate(NET, data, steps=10**12, batch_size=10)

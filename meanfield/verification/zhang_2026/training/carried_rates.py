@@ -1,7 +1,9 @@
 """Zhang et al. 2026, appendix E.4: a carried rate trains better than an unchanged one, and how much worse than a tuned.
 
 The judges read `sims.learning_rate_transfer`. Losses above that of a net that gives all classes the same probability
-count as that one: nobody keeps a net that is worse, and no draw that diverges decides a mean.
+count as that one: nobody keeps a net that is worse, and no draw that diverges decides a mean. Errors are those over the
+nets that are trained at the carried rates: verdicts hold for the rate that was tuned on a few others, whose own error
+is no part of them.
 """
 
 import numpy as np
@@ -79,7 +81,7 @@ def _in_words(by_family: xr.Dataset) -> str:
 def judge_three_halves(dataset: xr.Dataset) -> Contest:
     """A rate carried by L^(-3/2) costs less training loss than the unchanged rate in every family; rival: in some
     family it costs as much or more; source: appendix E.4, table 5; measured: means over the sizes at which the two
-    rates differ by a factor of 1.6 and more, each family by itself."""
+    rates differ by a factor of 1.6 and more, each family by itself, given the rate that was tuned."""
     return _costs_less(dataset, "three_halves")
 
 
@@ -114,23 +116,25 @@ CLAIMS = (
     Claim(
         id="T6a",
         source="Zhang et al. 2026, appendix E.4, table 5",
-        statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every family",
+        statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every "
+        "family, given the rate that was tuned",
         checks=checks("learning_rate_transfer", judge_three_halves),
         replaced_by="each family has a law of its own: where branches are multiplied by K^(-1/2), the tuned rate keeps "
-        "its size, and L^(-3/2) costs 0.06 to 0.6 of the loss over 5 to 12 blocks",
+        "its size, and L^(-3/2) adds 0.06 to 0.6 to the loss over 5 to 12 blocks",
         premise="one exponent is taken for all families, and a multiplier for a factor in the initialisation",
     ),
     Claim(
         id="T6b",
         source="docs/theory.md section 15",
-        statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average",
+        statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average, "
+        "given the rate that was tuned",
         checks=checks("learning_rate_transfer", judge_finite_depth),
     ),
     Claim(
         id="T6c",
         source="docs/theory.md section 21",
         statement="a rate carried by the ratio of 2 / lambda_max costs less training loss than an unchanged one, on "
-        "average",
+        "average, given the rate that was tuned",
         checks=checks("learning_rate_transfer", judge_stable_ratio, judge_wrong_sign),
     ),
 )

@@ -6,6 +6,7 @@ equal weights: weights by the spreads of a few seeds, as the paper has them, are
 that of the same line through the same depths. Tied loops are Wang et al. 2026's.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -39,6 +40,8 @@ RIVALS = {
 PLAIN = ("mlp", "cnn")
 # 2 / lambda_max names a rate if it is right to this factor.
 FACTOR = 4.0
+# Nets whose curvatures `sims.learning_rate_search` draws: errors of stable rates rest on so few.
+CURVATURE_DRAWS = 8
 
 
 def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
@@ -92,38 +95,53 @@ def freedom(at: xr.Dataset) -> float:
     return float(shares.sum() ** 2 / max((shares**2 / least).sum(), np.finfo(float).tiny)) if shares.size else 0.0
 
 
-def _contest(at: xr.Dataset, claimed: float, rival: float) -> Contest:
-    law = tuned_slope(at)
-    words = f"slope {shown(law)} over depths {span(at['depth'])}" if at.sizes["depth"] > 1 else "no slope was met"
-    return slope_contest(law, claimed=claimed, rival=rival, shown=words, effective=freedom(at) + 1)
+def _contest(dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], float], rival: float) -> Contest | Ruling:
+    """The slope of a family's tuned rates against that of a theory at the same depths, and against the rival's."""
+    at = family_at(dataset, family)
+    if at.sizes["depth"] < 2:
+        words = {"claimed": slope(dataset.sel(family=family)), "rival": rival}
+        return Ruling(Verdict.INCONCLUSIVE, "no slope was met: fewer than two depths have a tuned rate", words)
+    law, claimed = tuned_slope(at), slope(at)
+    made = slope_contest(law, claimed=claimed, rival=rival, effective=freedom(at) + 1)
+    return made.saying(f"slope {shown(law)} over depths {span(at['depth'])}", claimed=claimed, rival=rival)
 
 
 @JUDGES.decide_each(*({"family": family} for family in RIVALS))
-def judge_one_step(dataset: xr.Dataset, family: str) -> Contest:
+def judge_one_step(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     """{family}: the tuned rate falls over depth as the one-step scale, with slope {claimed:.2f}; rival: with slope
     {rival:g}; measured: the slope of the rates that minimise the training loss."""
-    at, rival = family_at(dataset, family), RIVALS[family]
-    claimed = scale_slope(at, "one_step_scale")
-    made = _contest(at, claimed, rival)
-    return made.saying(made.shown, claimed=claimed, rival=rival)
+    return _contest(dataset, family, lambda at: scale_slope(at, "one_step_scale"), RIVALS[family])
 
 
 @JUDGES.decide_each(*({"family": family} for family in PLAIN))
-def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest:
+def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     """{family}: tuned rates fall as the finite-depth law of equal layers, with slope {claimed:.2f}; rival: as
     L^(-3/2); measured: the slope over the same depths."""
-    at = family_at(dataset, family)
-    claimed = law_slope(at)
-    made = _contest(at, claimed, PAPERS_EXPONENT)
-    return made.saying(made.shown, claimed=claimed)
+    return _contest(dataset, family, law_slope, PAPERS_EXPONENT)
 
 
 def log_ratio(dataset: xr.Dataset) -> tuple[Array, Array]:
     """log10 of tuned over stable rates, of every family and depth that has them, with standard errors."""
-    error = dataset["stable_rate_stderr"] / (dataset["stable_rate"] * np.log(10))
-    ratio = (dataset["tuned_rate_log10"] - np.log10(dataset["stable_rate"])).values
+    ratio, errors = _log_ratios(dataset)
     known = np.isfinite(ratio)
-    return ratio[known], np.hypot(dataset["tuned_rate_log10_stderr"], error).values[known]
+    return ratio[known], np.hypot(*errors)[known]
+
+
+def _log_ratios(dataset: xr.Dataset) -> tuple[Array, tuple[Array, Array]]:
+    """The same of all nets, NaN where no minimum was met, and the errors of tuned and of stable rates apart."""
+    stable = dataset["stable_rate_stderr"] / (dataset["stable_rate"] * np.log(10))
+    ratio = dataset["tuned_rate_log10"] - np.log10(dataset["stable_rate"])
+    return ratio.values, (dataset["tuned_rate_log10_stderr"].values, stable.values)
+
+
+def _ratio_alarms(dataset: xr.Dataset) -> Array:
+    """Standard errors that count, net by net: by Welch and Satterthwaite, as few nets are drawn for the stable rate."""
+    ratio, errors = _log_ratios(dataset)
+    known = np.isfinite(ratio)
+    variances = np.array([error[known] ** 2 for error in errors])
+    samples = np.stack([dataset["located"].values[known] - 1, np.full(known.sum(), CURVATURE_DRAWS - 1)])
+    degrees = variances.sum(axis=0) ** 2 / (variances**2 / samples).sum(axis=0)
+    return np.array([Bands.of(len(JUDGES) * known.sum(), least + 1).alarm for least in degrees])
 
 
 @JUDGES.decide
@@ -131,14 +149,19 @@ def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
     """2 / lambda_max at initialisation names the tuned rate within a factor of {factor:g}, in every family and at every
     depth; rival: it is off by more somewhere; measured: tuned over stable rate, of medians over drawn nets."""
     ratio, error = log_ratio(dataset)
-    bands = Bands.of(len(JUDGES) * len(ratio), float(dataset.attrs["draws"]))
+    nets, words = dataset["stable_rate"].size, {"factor": FACTOR}
+    if not ratio.size:
+        return Ruling(Verdict.INCONCLUSIVE, f"no minimum was met in any of {nets} nets", words)
+    alarms = _ratio_alarms(dataset)
     off = np.abs(ratio) - np.log10(FACTOR)
     beyond = float((off / error).max())
     evidence = f"tuned over stable {10 ** ratio.min():.2g} .. {10 ** ratio.max():.2g}, worst {beyond:.1f} s.e. beyond"
-    words = {"factor": FACTOR}
-    if (off > bands.alarm * error).any():
+    evidence += f", where {alarms.min():.3g} or more count"
+    if lost := nets - len(ratio):
+        evidence += f"; {lost} of {nets} nets have no minimum"
+    if (off > alarms * error).any():
         return Ruling(Verdict.REFUTED, evidence, words)
-    confirmed = (off < -bands.alarm * error).all()
+    confirmed = not lost and (off < -alarms * error).all()
     return Ruling(Verdict.CONFIRMED if confirmed else Verdict.INCONCLUSIVE, evidence, words)
 
 
