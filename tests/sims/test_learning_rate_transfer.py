@@ -195,7 +195,7 @@ def test_printed_report_over_widths(tmp_path, capsys):
     sizes = ["--families", "mlp", "--across", "width", "--widths", "8", "16", "--depth", "2", "--draws", "2"]
     assert simulation.main([*sizes, *SMALL, "--out", str(tmp_path / "run.nc")]) == 0
     printed = capsys.readouterr().out
-    for words in ("Question: Does a learning rate", "loss raw", "wrong sign (control)", "width", "run.png"):
+    for words in ("Question: Does a carried learning rate", "loss raw", "wrong sign (control)", "width", "run.png"):
         assert words in printed
     assert "three_halves" not in printed
 
