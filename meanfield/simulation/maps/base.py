@@ -78,3 +78,10 @@ class Operation(ABC):
     @abstractmethod
     def tangent(self, spec: Any, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         """The first-order change of the output for a change of the input, weights being as they are."""
+
+
+class SymmetricOperation(Operation):
+    """One whose Jacobian is symmetric: errors go back as tangents go up."""
+
+    def backward(self, spec: Any, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+        return self.tangent(spec, values, kept, errors, setting)

@@ -4,10 +4,10 @@ from typing import Any
 
 from meanfield.nets.maps import BatchNormalisation, Dropout
 from meanfield.simulation.arrays.arrays import Arrays
-from meanfield.simulation.maps.base import Operation, Setting
+from meanfield.simulation.maps.base import Setting, SymmetricOperation
 
 
-class BatchNormalisationOperation(Operation):
+class BatchNormalisationOperation(SymmetricOperation):
     """y = (x - m) / s of every channel, m and s^2 - epsilon its mean and variance over samples and sites.
 
     The Jacobian (1 - 1 1' / N - y y' / N) / s over the N values of a channel is symmetric: errors go back as tangents
@@ -26,11 +26,6 @@ class BatchNormalisationOperation(Operation):
         inverse = 1 / xp.sqrt(_mean(centred * centred, setting.arrays) + spec.epsilon)
         normalised = xp.asarray(centred * inverse, order=setting.arrays.order)
         return normalised, (normalised, inverse)
-
-    def backward(
-        self, spec: BatchNormalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
-    ) -> Any:
-        return self.tangent(spec, values, kept, errors, setting)
 
     def tangent(self, spec: BatchNormalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         arrays, (normalised, inverse) = setting.arrays, (side[:, :, None] for side in kept)
@@ -51,7 +46,7 @@ def _mean(values: Any, arrays: Arrays) -> Any:
     return rows.mean(axis=-1)[..., None, None]
 
 
-class DropoutOperation(Operation):
+class DropoutOperation(SymmetricOperation):
     """y = x times a mask of 0 and 1 / (1 - rate) in training, and x itself outside."""
 
     lends = True
@@ -69,9 +64,6 @@ class DropoutOperation(Operation):
         scale = setting.arrays.moved(setting.masks.drawn(spec.rate, values.shape) / (1 - spec.rate))
         scale = setting.arrays.xp.asarray(scale, order=setting.arrays.order)
         return values * scale, scale
-
-    def backward(self, spec: Dropout, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
-        return self.tangent(spec, values, kept, errors, setting)
 
     def tangent(self, spec: Dropout, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         if kept is None:

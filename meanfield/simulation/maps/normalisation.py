@@ -3,13 +3,13 @@
 from typing import Any
 
 from meanfield.nets.maps import Normalisation
-from meanfield.simulation.maps.base import Operation, Setting
+from meanfield.simulation.maps.base import Setting, SymmetricOperation
 
 
-class NormalisationOperation(Operation):
+class NormalisationOperation(SymmetricOperation):
     """y = (x - m) / s ("layer") or x / s ("rms"), with the Jacobian (P - y y' / C) / s (Zhang et al. 2026).
 
-    P takes the mean out ("layer") or nothing ("rms"). The Jacobian is symmetric: errors go back as tangents go up.
+    P takes the mean out ("layer") or nothing ("rms").
     """
 
     lends = True
@@ -33,11 +33,6 @@ class NormalisationOperation(Operation):
         inverse = 1 / xp.sqrt(square)
         normalised = centred * inverse
         return normalised, (normalised, inverse)
-
-    def backward(
-        self, spec: Normalisation, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool
-    ) -> Any:
-        return self.tangent(spec, values, kept, errors, setting)
 
     def tangent(self, spec: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         normalised, inverse = (side[:, :, None] for side in kept)
