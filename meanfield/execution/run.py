@@ -89,8 +89,10 @@ def simulate_all(
     plans = [run.chunks() for run in runs]
     for run in runs:
         run.require_memory(workers.here)
-    pieces = iter(_all_pieces([chunk for plan in plans for chunk in plan], workers, store))
-    give_back()
+    try:
+        pieces = iter(_all_pieces([chunk for plan in plans for chunk in plan], workers, store))
+    finally:
+        give_back()
     return [run.dataset([next(pieces) for _ in plan]) for run, plan in zip(runs, plans, strict=True)]
 
 
