@@ -22,6 +22,9 @@ OF_TOKEN_STREAMS = (
     *PREMISES[:2],
     "tokens of white Gaussian inputs; few outputs; no dropout; weights Gaussian, of the variance that the spec says",
     PREMISES[3],
+    "training follows its first step: in small nets that were trained for one epoch over 2 to 16 units, tuned rates of "
+    "post-norm nets fell as L^(-1.54 +- 0.08), by one step L^(-1.80), and of pre-norm nets as L^(-0.57 +- 0.08), where "
+    "one step says L^(-1.48) (python -m sims.learning_rate_search)",
 )
 OF_LOOPS = (
     "one update of isotropic signs at initialisation, which moves the stream at its last step by the same amount",

@@ -187,6 +187,7 @@ def test_transformers_have_premises_of_their_own():
     assert "the output term changes the rate by a factor of 0.8" in transfer.reason
     assert not any("no normalisation" in premise for premise in transfer.premises)
     assert any("white Gaussian inputs" in premise for premise in transfer.premises)
+    assert any("pre-norm nets as L^(-0.57" in premise for premise in transfer.premises)
     assert any(r"depth over width is 0.12" in warning for warning in transfer.warnings)
     assert not mf.explain_transfer(0.1, *streams(1, 6)).warnings
 
