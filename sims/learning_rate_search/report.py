@@ -14,7 +14,8 @@ from sims.common.table import MISSING, number, signed, table
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
     "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
-    "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream.",
+    "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream. "
+    "It is about plain gradient descent, whatever optimizer trains.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 8 nets.",
     "least mean loss": "over the seeds, of the rates at which none of them has diverged.",

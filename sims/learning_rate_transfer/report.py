@@ -26,6 +26,7 @@ TITLES = {
 # The rule beside the unchanged rate in the papers' table: the first that serves the family.
 CARRIED = ("finite_depth", "power_law", "stable_ratio")
 WORDS = {
+    "carries by": "rules from theory and 2 / lambda_max are about plain gradient descent, whatever optimizer trains.",
     "miss": "log10 of the carried rate less log10 of the tuned one, in decades; mean over the nets that were tuned.",
     "cost": "training loss at the carried rate less that at the rate tuned at this size, of the same nets, which were "
     "not tuned on; losses above chance, that of equal probabilities, count as chance.",
