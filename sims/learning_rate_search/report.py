@@ -24,8 +24,8 @@ WORDS = {
     "k=2: init, with two layers in a branch.",
 }
 HEADING = (
-    "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), optimizer {optimizer}; {draws} seeds at "
-    "every depth;\n{channels} channels of convolutional nets and Transformers, width {width} of the others"
+    "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), {optimizer}; {draws} seeds "
+    "at every depth;\n{channels} channels of convolutional nets and Transformers, width {width} of the others"
 )
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
