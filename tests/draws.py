@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 
+def given_inputs(net, rng, samples=None):
+    """White Gaussian inputs, or random tokens of nets that take them, (samples, channels, *grid)."""
+    shape = (samples or net.inputs, *net.input_shape[1:])
+    if net.input_law != "tokens":
+        return rng.normal(size=shape)
+    return np.eye(shape[1])[rng.integers(shape[1], size=(shape[0], *shape[2:]))].swapaxes(1, 2)
+
+
 def given_draw(net, seed):
     """(weights, inputs, output error) of one small net."""
     rng = np.random.default_rng(seed)
     variances = net.weight_variances
     weights = [rng.normal(scale=np.sqrt(s), size=shape) for shape, s in zip(net.weight_shapes, variances, strict=True)]
-    return weights, rng.normal(size=net.input_shape), rng.normal(size=net.output_shape)
+    return weights, given_inputs(net, rng), rng.normal(size=net.output_shape)
 
 
 def drawn_by(measure):

@@ -18,7 +18,7 @@ class Chain(Net):
         input_channels: channels of the input.
         grid: lengths of the axes, none for one site.
         inputs: samples in the batch.
-        input_law: "white", "normalised" or "sphere" (`meanfield.nets.net.Net`).
+        input_law: "white", "normalised", "sphere" or "tokens" (`meanfield.nets.net.Net`).
 
     Raises:
         TypeError, ValueError: units that do not fit each other, counts that are not whole or below 1, an unknown law.

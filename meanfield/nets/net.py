@@ -14,7 +14,7 @@ from meanfield.common.validation import require_count, settle
 from meanfield.nets.maps import BatchNormalisation, Pooling, Weight
 from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
-INPUT_LAWS = ("white", "normalised", "sphere")
+INPUT_LAWS = ("white", "normalised", "sphere", "tokens")
 
 
 class Net:
@@ -27,7 +27,9 @@ class Net:
         inputs: samples B of a batch.
         grid: lengths of the axes; the empty grid has one site.
         input_law: how inputs are drawn where none are given: "white" Gaussian of unit variance over channels and sites,
-            "normalised" to a first layer of variance 1, or uniform on the "sphere" |x|^2 = channels.
+            "normalised" to a first layer of variance 1, uniform on the "sphere" |x|^2 = channels, or one-hot "tokens",
+            1 in one channel of every site, uniform among all, and 0 in the others.
+        first_layer: the number of the first depth unit in datasets over ``layer``.
     """
 
     units: tuple[Unit, ...]
@@ -36,6 +38,7 @@ class Net:
     inputs: int
     grid: tuple[int, ...]
     input_law: ClassVar[str] = "white"
+    first_layer: ClassVar[int] = 1
 
     @cached_property
     def value_channels(self) -> tuple[int, ...]:

@@ -12,12 +12,15 @@ from meanfield.quantities.registry import QUANTITIES, SHARES
 
 Coordinates = Mapping[str, Sequence[Any]]
 
-# Dims that count from 1: layers and steps.
-COUNTED = ("layer", "layer_other", "step", "step_other")
+# Dims that count: layers from the number of a net's first, steps from 1.
+LAYERS, STEPS = ("layer", "layer_other"), ("step", "step_other")
 
 
 class Spec(Protocol):
-    """What a network is, as plain values."""
+    """What a network is, as plain values, and how its layers are counted."""
+
+    @property
+    def first_layer(self) -> int: ...
 
     def describe(self) -> dict[str, Any]: ...
 
@@ -27,7 +30,7 @@ def predicted_dataset(
 ) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
     variables = {name: _variable(name, value).assign_attrs(attrs) for name, value in values.items()}
-    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)), architecture.first_layer)
 
 
 def plain_dataset(
@@ -35,7 +38,7 @@ def plain_dataset(
 ) -> xr.Dataset:
     """Quantities by registry name as they are, without errors."""
     variables = {name: _variable(name, value) for name, value in values.items()}
-    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)), architecture.first_layer)
 
 
 def measured_dataset(
@@ -62,7 +65,7 @@ def measured_dataset(
             variables[f"{name}_covariance"] = xr.DataArray(
                 estimate.covariance, dims=(*dims, "layer_other"), attrs=label
             )
-    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)))
+    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)), architecture.first_layer)
 
 
 def _spec(architecture: Spec) -> dict[str, str]:
@@ -76,8 +79,11 @@ def _variable(name: str, value: Any) -> xr.DataArray:
     return xr.DataArray(np.asarray(value, dtype=float), dims=quantity.dims, attrs=attrs)
 
 
-def _counted(dataset: xr.Dataset) -> xr.Dataset:
-    coords: dict[str, Any] = {dim: np.arange(1, dataset.sizes[dim] + 1) for dim in COUNTED if dim in dataset.sizes}
+def _counted(dataset: xr.Dataset, first_layer: int) -> xr.Dataset:
+    firsts = dict.fromkeys(LAYERS, first_layer) | dict.fromkeys(STEPS, 1)
+    coords: dict[str, Any] = {
+        dim: np.arange(first, first + dataset.sizes[dim]) for dim, first in firsts.items() if dim in dataset.sizes
+    }
     if "quantile" in dataset.sizes:
         coords["quantile"] = list(SHARES)
     return dataset.assign_coords(coords)

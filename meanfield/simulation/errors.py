@@ -14,7 +14,7 @@ from numpy.random import Generator
 from meanfield.common.arrays import Array
 from meanfield.nets.inputs.batches import Batch
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
-from meanfield.simulation.inputs import Streams
+from meanfield.simulation.inputs import Streams, drawn_classes
 
 
 def output_gradients(
@@ -31,7 +31,8 @@ def output_gradients(
     """
     if loss == "cross_entropy":
         uniform = 1 / output.shape[1]
-        label, own = _classes(output, streams("labels")) - uniform, arrays.softmax(output, axis=1) - uniform
+        classes = drawn_classes(streams("labels"), output.shape[1], output.shape[2:])
+        label, own = classes - uniform, arrays.softmax(output, axis=1) - uniform
         averaged = output.shape[3] * output.shape[2]
     else:
         label, own = drawn_labels(streams, inputs, output, batch), output
@@ -71,10 +72,3 @@ def _taught(inputs: Array, output: Array, generators: list[Generator]) -> Array:
     channels = inputs.shape[1]
     teacher = np.stack([generator.standard_normal((output.shape[1], channels, sites)) for generator in generators])
     return np.einsum("dtcs,dcbs->dtbs", teacher, inputs, optimize=True) / np.sqrt(channels)
-
-
-def _classes(output: Array, generators: list[Generator]) -> Array:
-    """Unit vectors over the channels of classes drawn uniformly for every sample and site."""
-    _, classes, samples, sites = output.shape
-    drawn = np.stack([generator.integers(classes, size=(samples, sites)) for generator in generators])
-    return (drawn[:, None] == np.arange(classes)[:, None, None]).astype(float)

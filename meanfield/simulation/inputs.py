@@ -20,12 +20,14 @@ OCTAVES = 60
 def draw_inputs(
     net: Net, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
 ) -> Array:
-    """Fresh inputs (D, C_0, B, S): white Gaussian, or scaled as the net's law says.
+    """Fresh inputs (D, C_0, B, S): white Gaussian, scaled as the net's law says, or one-hot tokens.
 
     Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share,
     drawn from ``shared``.
     """
     channels, sites = net.first_channels, net.sites
+    if net.input_law == "tokens":
+        return drawn_classes(generators, channels, (net.inputs, sites))
     inputs = np.stack([generator.standard_normal((channels, net.inputs, sites)) for generator in generators])
     if correlation:
         common = np.stack([generator.standard_normal((channels, 1, sites)) for generator in shared])
@@ -38,11 +40,19 @@ def draw_inputs(
 
 
 def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -> Array:
-    """h_0 of every draw, (D, C, B, S): white Gaussian of unit variance, or the given batch."""
+    """What a stream starts from in every draw, (D, C, B, S): the given batch, tokens, or h_0 white Gaussian."""
     if inputs is not None:
         return repeated_inputs(net, inputs, len(generators))
+    if net.input_law == "tokens":
+        return draw_inputs(net, generators)
     shape = (net.first_channels, net.inputs, net.sites)
     return np.stack([generator.standard_normal(shape) for generator in generators])
+
+
+def drawn_classes(generators: list[Generator], classes: int, shape: tuple[int, ...]) -> Array:
+    """Unit vectors (D, classes, *shape) over the channels, of classes drawn uniformly at every place of this shape."""
+    drawn = np.stack([generator.integers(classes, size=shape) for generator in generators])
+    return (drawn[:, None] == np.arange(classes).reshape(-1, *[1] * len(shape))).astype(float)
 
 
 def _normalised(architecture: Sequential, inputs: Array) -> Array:

@@ -10,7 +10,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.validation import require_array
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import INPUT_LAYOUT
-from meanfield.nets.inputs.given import require_spread
+from meanfield.nets.inputs.given import require_allowed
 from meanfield.nets.net import Net
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import Arrays
@@ -121,7 +121,7 @@ def _checked_forward(
     shape = (_samples(architecture, inputs), *architecture.input_shape[1:])
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)
-    require_spread(architecture, batch)
+    require_allowed(architecture, batch)
     return passes.forward(architecture, matrices, arrays.moved(repeated_inputs(architecture, batch, 1)), arrays)
 
 

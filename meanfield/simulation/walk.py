@@ -1,10 +1,11 @@
 """The forward pass of a residual stream, one unit at a time and far beyond the range of floats.
 
-A residual stream is a net without readout whose units all add to the value just below,
+A residual stream is a net whose units all add to the value just below,
 
     h_u = h_{u-1} + a_u r_u,   r_u = branch_u(h_{u-1}),
 
-for D draws at once, (D, C, B, S). Streams may grow beyond the range of floats (|h|^2 ~ 2^u and more where a = 1). They
+for D draws at once, (D, C, B, S). Units below the first that adds, such as an embedding, make h_0 of the inputs; a
+readout is not looked at. Streams may grow beyond the range of floats (|h|^2 ~ 2^u and more where a = 1). They
 are carried as h = 2^k g; every draw has its own k, which is raised when g has grown large. Multiplication by powers of
 two is exact, so nothing else changes.
 """
@@ -17,7 +18,7 @@ from meanfield.nets.units import Unit
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.passes import release
+from meanfield.simulation.passes import release, through
 from meanfield.simulation.weights.matrices import Weights
 
 # Elements of g are brought back to about 1 when the largest exceeds 2^100: squares and sums stay far inside floats.
@@ -44,11 +45,20 @@ class Step(NamedTuple):
     exponent: Any
 
 
+def units_below(net: Net) -> int:
+    """How many units stand below the first that adds to an earlier value: they make h_0."""
+    return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
+
+
 def require_residual_stream(net: Net) -> None:
     """Raise ValueError for a net that is no residual stream."""
-    if net.readout_unit is not None:
-        raise ValueError("this net has a readout; a residual stream ends in its last value: leave the readout out")
-    for number, unit in enumerate(net.units):
+    first = units_below(net)
+    if first == len(net.units):
+        raise ValueError(
+            f"no unit of this {type(net).__name__} adds its branch to the value below it, as those of a residual "
+            "stream do; give a loop, a residual net or a pre-norm Transformer"
+        )
+    for number, unit in enumerate(net.units[first:], start=first):
         if unit.skip != number or unit.after:
             raise ValueError(
                 f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
@@ -56,8 +66,28 @@ def require_residual_stream(net: Net) -> None:
             )
 
 
+def require_stream_alone(net: Net) -> None:
+    """Raise ValueError for a net that is no residual stream from its input to its output."""
+    require_residual_stream(net)
+    parts = [*(["units below its stream"] if units_below(net) else []), *(["a readout"] if net.readout_unit else [])]
+    if parts:
+        raise ValueError(
+            f"this net has {' and '.join(parts)}; a step of the stream alone moves no other weights, under a loss of "
+            "its last value: leave these out, as in a meanfield.Chain of the units that add to the stream"
+        )
+
+
+def stream_start(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Any:
+    """h_0 of inputs (D, C, B, S), by the units below the stream; weights of no later use are popped."""
+    setting, values = Setting(net.grid, inputs.shape[2], weights, arrays), [inputs]
+    for number, unit in enumerate(net.units[: units_below(net)], start=1):
+        values.append(through(unit, values, setting)[0])
+        release(net, number, weights)
+    return values[-1]
+
+
 def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iterator[Step]:
-    """Units 1 .. U from h_0 = ``start``; weights of no later use are popped.
+    """The units of the stream from h_0 = ``start`` (`stream_start`); weights of no later use are popped.
 
     Raises:
         ValueError: a net that is no residual stream.
@@ -66,7 +96,8 @@ def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iter
     setting = Setting(net.grid, start.shape[2], weights, arrays)
     stream, total, carried = start, arrays.xp.zeros_like(start), None
     exponent = arrays.xp.zeros(len(start), dtype="int64")
-    for number, unit in enumerate(net.units):
+    first = units_below(net)
+    for number, unit in enumerate(net.units[first:], start=first):
         shift = _excess(stream, arrays)
         if shift is not None:
             stream, total = _scaled(stream, -shift, arrays), _scaled(total, -shift, arrays)

@@ -77,7 +77,7 @@ def test_memory_is_that_of_the_measure_that_needs_most():
         (NET, {"measure": mf.Energies(), "weights": "lazy"}, TypeError, "no option 'weights' where a measure is given"),
         (NET, {"measure": "energies"}, TypeError, "measure is 'energies'; give measures"),
         (NET, {"weight": "lazy"}, TypeError, "no option 'weight'; Energies has inputs, weights"),
-        (NET, {"measure": mf.ResidualEnergies()}, ValueError, "this net has a readout"),
+        (NET, {"measure": mf.ResidualEnergies()}, ValueError, "no unit of this MLP adds"),
         (LOOP, {"measure": OVERLAPS}, TypeError, "TiedLoop; give an MLP"),
         (LOOP, {"measure": mf.ActivationStatistics()}, TypeError, "TiedLoop; give an MLP"),
     ],

@@ -81,8 +81,50 @@ def test_no_weight_but_the_readout_s_is_of_another_role():
     assert [net.role_of(name) for name in net.weights] == ["hidden"] * 18 + ["output"]
 
 
+def test_a_vocabulary_puts_an_embedding_below_the_blocks():
+    net, plain = _net(vocabulary=6, readout="every"), _net()
+    assert net.weight_shapes == [(8, 6), *plain.weight_shapes]
+    assert net.weight_variances == [1.0, *plain.weight_variances]
+    assert (net.role_of("embedding"), net.role_of("Wq_1"), net.role_of("readout")) == ("input", "hidden", "output")
+    assert [unit.skip for unit in net.units] == [None, 1, 2, 3, 4, 5, 6]
+    assert (net.input_shape, net.output_shape) == ((1, 6, 5), (1, 10, 5))
+    energies = mf.simulate(net, draws=2, seed=0)
+    assert energies["layer"].values.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert energies["label_term_covariance"].dims == ("layer", "layer_other")
+
+
+TOKENS = np.eye(6)[[[0, 5, 5, 1, 2]]].swapaxes(1, 2)
+
+
+@pytest.mark.parametrize("inputs", [2 * TOKENS, np.zeros((1, 6, 5)), TOKENS + TOKENS[:, ::-1], 1 - TOKENS])
+def test_inputs_that_are_no_tokens_are_refused(inputs):
+    net = _net(vocabulary=6, outputs=6)
+    message = r"not one-hot in sample 1 at token 1; .*\(samples, 6, tokens\).*numpy.eye\(6\)"
+    with pytest.raises(ValueError, match=message):
+        mf.train(net, (inputs, [0]), rates=[0.1], steps=1, batch_size=1, seeds=[0])
+    weights = [np.ones(shape) for shape in net.weight_shapes]
+    for refused in (
+        lambda: mf.one_step(net, weights, inputs, np.ones((1, 6))),
+        lambda: mf.simulate(net, draws=2, seed=0, inputs=inputs),
+        lambda: mf.stable_rate(net, (inputs, [0]), draws=2, seed=0),
+    ):
+        with pytest.raises(ValueError, match=r"give others|not one-hot"):
+            refused()
+
+
+def test_what_serves_no_tokens_says_so():
+    net = _net(vocabulary=6, outputs=6)
+    for batch in (mf.Batch(input_correlation=0.5), mf.Batch(labels="teacher")):
+        with pytest.raises(ValueError, match="this net takes one-hot tokens"):
+            mf.simulate(net, draws=2, seed=0, batch=batch)
+    with pytest.raises(ValueError, match=r"embeds tokens of a vocabulary.*take vocabulary=None"):
+        mf.predict(net, level="mean_field")
+    with pytest.raises(ValueError, match=r"outputs at every token.*take readout='pooled' or 'last'"):
+        mf.predict(_net(readout="every"), level="mean_field")
+
+
 def test_a_spec_survives_json():
-    net = _net(activation="swiglu", tied=True, ffn=8 / 3, readout="last")
+    net = _net(activation="swiglu", tied=True, ffn=8 / 3, readout="every", vocabulary=7)
     spec = json.loads(json.dumps(net.describe()))
     assert spec.pop("family") == "Transformer"
     assert mf.Transformer(**spec) == net
@@ -98,6 +140,7 @@ def test_a_spec_survives_json():
         ({"depth": 0}, "depth is 0"),
         ({"depth": 10**6}, "depth is 1000000; it must be at most 500,000"),
         ({"outputs": 0}, "outputs is 0"),
+        ({"vocabulary": 0}, "vocabulary is 0; it must be at least 1"),
         ({"inputs": 0}, "inputs is 0"),
         ({"ffn": 0}, "ffn is 0; it must be positive"),
         ({"ffn": 0.01}, r"ffn is 0.01 at width 8, which leaves the FFN no hidden unit: give at least 0.125"),
@@ -114,7 +157,7 @@ def test_a_spec_survives_json():
         ({"activation": "swish"}, "choose one of 'relu', .*'swiglu'"),
         ({"scaling": "depth"}, "choose one of 'init', 'multiplier_sqrt', 'multiplier_linear', 'none'"),
         ({"head": "lecun"}, "choose one of 'he', 'fan_in', 'mup'"),
-        ({"readout": "cls"}, "readout is 'cls'; choose one of 'pooled', 'last'"),
+        ({"readout": "cls"}, "readout is 'cls'; choose one of 'pooled', 'last', 'every'"),
     ],
 )
 def test_bad_values_are_refused(options, message):
@@ -127,6 +170,7 @@ def test_bad_values_are_refused(options, message):
     [
         ({"heads": 2.0}, "heads is 2.0; it must be a whole number"),
         ({"tokens": "5"}, "tokens is '5'; it must be a whole number"),
+        ({"vocabulary": "abc"}, "vocabulary is 'abc'; it must be a whole number"),
         ({"ffn": "4"}, "ffn is '4'; it must be a positive number"),
         ({"causal": 1}, "causal is 1; it must be True or False"),
         ({"tied": None}, "tied is None"),

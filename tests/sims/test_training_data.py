@@ -76,6 +76,18 @@ def test_text_is_windows_of_characters_and_the_next_one():
     assert len(np.unique(named, axis=0)) == len(vectors) == len(codes) > 30, "one vector for each character"
 
 
+def test_text_of_a_vocabulary_is_one_hot_with_a_label_behind_every_character():
+    windows, following = text_windows(16, 30, 2)
+    net = TOKENS.replace(vocabulary=len(CHARACTERS) + 2)
+    inputs, labels = training_data("text", net, samples=30, seed=2)
+    np.testing.assert_array_equal(inputs.argmax(axis=1), windows)
+    np.testing.assert_array_equal(np.sort(inputs, axis=1)[:, -2:], [[[0.0] * 16, [1.0] * 16]] * 30)
+    np.testing.assert_array_equal(labels, following)
+    for everywhere in (net, TOKENS):
+        _, labels = training_data("text", everywhere.replace(readout="every"), samples=30, seed=2)
+        np.testing.assert_array_equal(labels, np.c_[windows, following][:, 1:])
+
+
 def test_a_file_is_read_as_the_same_set(tmp_path):
     images, labels = labelled_images("digits")
     path = tmp_path / "own.npz"
@@ -105,6 +117,8 @@ def test_a_file_is_read_as_the_same_set(tmp_path):
         ("text", ROW, None, "one axis"),
         ("text", TOKENS.replace(outputs=95), None, "give 96"),
         ("text", TOKENS, 500_000, "asked for"),
+        ("text", TOKENS.replace(vocabulary=95), None, "vocabulary=96"),
+        ("digits", TOKENS.replace(vocabulary=96), None, "no tokens"),
     ],
 )
 def test_what_does_not_fit_is_refused(source, net, samples, message):

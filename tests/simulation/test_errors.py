@@ -44,7 +44,7 @@ def test_columns_are_the_gradient_of_the_loss(net, loss, monkeypatch):
     """Output column less label column is dL/dz_out, by central differences."""
     inputs, output = _drawn(net)
     seen = {}
-    name = "_classes" if loss == "cross_entropy" else "drawn_labels"
+    name = "drawn_classes" if loss == "cross_entropy" else "drawn_labels"
     drawn = getattr(errors, name)
     monkeypatch.setattr(errors, name, lambda *given: seen.setdefault("labels", drawn(*given)))
     columns = errors.output_gradients(_streams(3, 1), inputs, output, mf.Batch(), loss)

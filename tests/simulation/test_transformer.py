@@ -53,6 +53,9 @@ OPTIONS = {
     "tied": {"tied": True},
     "tied, post-norm": {"tied": True, "norm": "post", "activation": "swiglu"},
     "last token": {"readout": "last", "head": "fan_in"},
+    "every token": {"readout": "every", "head": "fan_in"},
+    "vocabulary": {"vocabulary": 5, "norm": "post"},
+    "language model": {"vocabulary": 7, "readout": "every", "causal": True, "outputs": 7, "tokens": 4},
     "one head, token, output and sample": {"heads": 1, "tokens": 1, "outputs": 1, "inputs": 1},
 }
 each_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
@@ -69,10 +72,13 @@ def _net(**options):
 
 
 def _streams(net, weights, z):
-    """The stream behind every addition, and the outputs: z is (samples, width, tokens)."""
+    """[Embedded tokens,] the stream behind every addition, and the outputs: z is (samples, channels, tokens)."""
     *blocks, head = weights
     each = 7 if net.activation == "swiglu" else 6
     found = []
+    if net.vocabulary:
+        z = blocks.pop(0)[:, z.argmax(axis=1)].swapaxes(0, 1)
+        found.append(z)
     for block in range(net.depth):
         start = 0 if net.tied else block * each
         own = blocks[start : start + each]
@@ -80,8 +86,8 @@ def _streams(net, weights, z):
             z = _joined(net, z, lambda u, branch=branch, matrices=matrices: branch(net, u, *matrices))
             found.append(z)
     top = _norm(net, z) if net.norm == "pre" else z
-    seen = top.mean(axis=2) if net.readout == "pooled" else top[:, :, -1]
-    return found, jnp.einsum("ow,bw->bo", head, seen)
+    seen = {"pooled": top.mean(axis=2), "last": top[:, :, -1], "every": top}[net.readout]
+    return found, jnp.einsum("ow,bw...->bo...", head, seen)
 
 
 def _joined(net, z, branch):
@@ -151,7 +157,7 @@ def _apart(net, reference, seed=0):
 def _assert_alike(net, seed):
     weights, inputs, error = given_draw(net, seed)
     theirs = _step_by_jax(net, weights, inputs, error)
-    assert len(theirs) == 2 * net.depth
+    assert len(theirs) == 2 * net.depth + (net.vocabulary is not None)
     for change, expected in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
         np.testing.assert_allclose(change, expected, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(expected).max()))
 
@@ -216,11 +222,15 @@ def test_a_jacobian_of_normalisation_without_its_second_projection_is_seen(norma
 
 
 def _naive_values(net, weights, sample):
-    """The stream of one sample behind every addition, and its outputs, token by token, head by head."""
+    """The stream of one sample [at 0 and] behind every addition, and its outputs, token by token, head by head."""
     *blocks, head = weights
     each = 7 if net.activation == "swiglu" else 6
     tokens = [sample[:, t] for t in range(net.tokens)]
     found = []
+    if net.vocabulary:
+        embedding = blocks.pop(0)
+        tokens = [embedding[:, list(token).index(1.0)] for token in tokens]
+        found.append(np.stack(tokens, axis=1))
     for block in range(net.depth):
         start = 0 if net.tied else block * each
         own = blocks[start : start + each]
@@ -234,6 +244,8 @@ def _naive_values(net, weights, sample):
             found.append(np.stack(tokens, axis=1))
     if net.norm == "pre":
         tokens = [_naive_norm(net, token) for token in tokens]
+    if net.readout == "every":
+        return found, np.stack([head @ token for token in tokens], axis=1)
     return found, head @ (tokens[-1] if net.readout == "last" else sum(tokens) / net.tokens)
 
 

@@ -9,9 +9,11 @@ from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Weight
 from meanfield.nets.units import Unit
 from meanfield.simulation import passes, walk
+from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.residual_energy import POWERS, ResidualEnergies
 from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
 from meanfield.simulation.weights.in_turn import DrawnInTurn
+from meanfield.simulation.weights.matrices import draw_weights
 from tests import naive
 from tests.draws import drawn_by
 
@@ -49,6 +51,25 @@ STREAMS = {
 each_stream = pytest.mark.parametrize("net", STREAMS.values(), ids=STREAMS.keys())
 draw_residual_energies, draw_stream_updates = drawn_by(ResidualEnergies), drawn_by(StreamUpdates)
 each_kind = pytest.mark.parametrize("kind", ["dense", "lazy"])
+
+
+LANGUAGE_MODEL = mf.Transformer(depth=2, width=4, tokens=5, vocabulary=3, readout="every", tied=True, inputs=2)
+
+
+def test_a_stream_begins_behind_the_embedding_and_ends_below_the_readout():
+    drawn = draw_residual_energies(LANGUAGE_MODEL, 0, range(DRAWS))
+    weights = draw_weights(LANGUAGE_MODEL, [stream(0, "weights", draw) for draw in range(DRAWS)], "dense")
+    tokens = draw_inputs(LANGUAGE_MODEL, [stream(0, "inputs", draw) for draw in range(DRAWS)])
+    assert set(np.unique(tokens)) == {0.0, 1.0}
+    np.testing.assert_array_equal(tokens.sum(axis=1), 1.0)
+    embedded, *above = passes.forward(LANGUAGE_MODEL, weights, tokens).values[1:]
+    np.testing.assert_allclose(drawn["initial_energy"], np.square(embedded).mean(axis=(1, 2, 3)))
+    energies = [np.square(value).mean(axis=(1, 2, 3)) for value in above]
+    np.testing.assert_allclose(drawn["residual_energy"].T, energies)
+    with pytest.raises(ValueError, match="has units below its stream and a readout"):
+        mf.simulate(LANGUAGE_MODEL, measure=StreamUpdates(), draws=2, seed=0)
+    given = mf.simulate(LANGUAGE_MODEL, measure=ResidualEnergies(inputs=tokens[0].swapaxes(0, 1)), draws=2, seed=0)
+    np.testing.assert_allclose(given["residual_energy"].sizes["step"], 4)
 
 
 def _drawn(net, kind, size=1.0):
@@ -149,8 +170,8 @@ def test_features_of_several_sizes_have_no_overlaps():
 @pytest.mark.parametrize(
     ("net", "message"),
     [
-        (mf.MLP(depth=2, width=4), "has a readout"),
-        (Chain(units=(Unit((Pointwise("relu"),)),), input_channels=4), "unit 1 skips from None"),
+        (mf.MLP(depth=2, width=4), "no unit of this MLP adds"),
+        (mf.ResidualMLP(depth=2, width=4, tail=1), "unit 3 skips from None"),
         (Chain(units=(Unit((Pointwise("relu"),), 0), Unit((Pointwise("relu"),), 0)), input_channels=4), "unit 2"),
         (Chain(units=(Unit((Pointwise("relu"),), 0, 1.0, (Normalisation("rms"),)),), input_channels=4), r"1 map\(s\)"),
     ],

@@ -33,8 +33,8 @@ from meanfield.nets.maps import (
 from meanfield.nets.units import Unit
 
 NORMS = ("pre", "post")
-# Which tokens the readout sees, and what pooling is called that takes them.
-READOUTS = {"pooled": "mean", "last": "last"}
+# Which tokens the readout sees, and what pooling takes them; without pooling, every token has outputs of its own.
+READOUTS = {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "every": ()}
 SWIGLU = "swiglu"
 
 
@@ -49,19 +49,24 @@ class Transformer(TokenStream):
                     q, k, v = W_q u, W_k u, W_v u;  head h owns their channels h size .. (h + 1) size - 1
         FFN         f(u)_t = W_2 sigma(W_1 u_t);   "swiglu": W_2 [silu(W_1 u_t) * (W_3 u_t)]
 
-    and the output is W z, averaged over tokens or of the last one; pre-norm nets normalise z first. ``norm`` takes
-    every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean square ("rms"),
-    without parameters and with epsilon = 0 in either precision (tokens of variance 1 are far above float32's rounding).
-    Inputs (inputs, width, tokens) are the embedded tokens, outputs are (inputs, outputs); all is dimensionless.
+    and the output is W z, averaged over tokens, of the last one, or of every token; pre-norm nets normalise z first.
+    ``norm`` takes every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean
+    square ("rms"), without parameters and with epsilon = 0 in either precision (tokens of variance 1 are far above
+    float32's rounding).
+    Inputs (inputs, width, tokens) are the embedded tokens. With a ``vocabulary`` of V tokens inputs are one-hot,
+    (inputs, V, tokens), and the first unit multiplies them by the embedding E, whose elements have variance 1, so that
+    every token's vector E e_v has mean square 1. Outputs are (inputs, outputs), of every token (inputs, outputs,
+    tokens); all is dimensionless.
 
-    Weights in order: W_q, W_k, W_v, W_o, W_1, W_2 ("swiglu": W_1, W_3, W_2) block by block, or once if tied, each of
-    shape (out, in); then the readout's. An element has variance 1/fan_in, one of W_2 1/(q fan_in), q the gain
-    E[sigma'(G)^2] of the activation, so that the FFN's branch of a token of variance 1 has variance 1 ("relu",
+    Weights in order: E, if there is one; W_q, W_k, W_v, W_o, W_1, W_2 ("swiglu": W_1, W_3, W_2) block by block, or once
+    if tied, each of shape (out, in); then the readout's. An element has variance 1/fan_in, one of W_2 1/(q fan_in), q
+    the gain E[sigma'(G)^2] of the activation, so that the FFN's branch of a token of variance 1 has variance 1 ("relu",
     "linear"; "gelu" 0.93); of "swiglu" q = E[silu(G)^2] = 0.356, which gives variance 1 too.
 
     Args:
         depth: blocks D, at least 1. Datasets have ``layer`` = 1 .. 2 D, the stream after each residual addition
-            (post-norm: after its norm): odd layers behind attention, even ones behind the FFN.
+            (post-norm: after its norm): odd layers behind attention, even ones behind the FFN. Nets with a vocabulary
+            have one depth unit more, ``layer`` = 0, the embedded tokens.
         width: n, channels of a token.
         heads: of attention, each of size n / heads.
         tokens: T of a sample.
@@ -77,10 +82,13 @@ class Transformer(TokenStream):
             and the variance of every weight of a branch divided by 2 D.
         tied: whether all blocks share their weights (a looped Transformer).
         outputs: M.
+        vocabulary: V, or None where inputs are embedded tokens.
         head: variance of the readout's weights, "he" (1/(q n), the q of the FFN, which gives outputs of variance 1/q
             where one token is read), "fan_in" (1/n) or "mup" (1/n^2).
-        readout: "pooled", the mean over tokens, or "last", the last token.
-        inputs: samples in the batch; drawn white Gaussian of unit variance over channels and tokens.
+        readout: "pooled", the mean over tokens, "last", the last token, or "every", outputs at every token, as for the
+            prediction of the next one.
+        inputs: samples in the batch; drawn white Gaussian of unit variance over channels and tokens, or, with a
+            vocabulary, with every token uniform among its V.
 
     Raises:
         TypeError, ValueError: a count that is not whole or below 1, an unknown name, heads that do not divide the
@@ -103,6 +111,7 @@ class Transformer(TokenStream):
     rotary: bool = False
     scaling: str = "none"
     tied: bool = False
+    vocabulary: int | None = None
     outputs: int = 10
     head: str = "he"
     readout: str = "pooled"
@@ -132,6 +141,8 @@ class Transformer(TokenStream):
             ("readout", READOUTS),
         ):
             require_choice(name, getattr(self, name), choices)
+        if self.vocabulary is not None:
+            self._settle_counts(vocabulary="tokens that there are")
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -171,7 +182,16 @@ class Transformer(TokenStream):
 
     @property
     def first_channels(self) -> int:  # type: ignore[override]
-        return self.width
+        return self.vocabulary or self.width
+
+    @property
+    def input_law(self) -> str:  # type: ignore[override]
+        return "tokens" if self.vocabulary else "white"
+
+    @property
+    def first_layer(self) -> int:  # type: ignore[override]
+        """0 where an embedding stands below the blocks."""
+        return 0 if self.vocabulary else 1
 
     @property
     def multiplier(self) -> float:
@@ -193,8 +213,14 @@ class Transformer(TokenStream):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
-        """Attention and FFN, block after block: weights Wq_3 .. W2_3 of block 3, or Wq .. W2 of all that are tied."""
-        return tuple(unit for number in range(1, self.depth + 1) for unit in self._block(number))
+        """[Embedding,] attention and FFN, block after block: weights Wq_3 .. W2_3 of block 3, or Wq .. W2 if tied."""
+        blocks = (unit for number in range(1, self.depth + 1) for unit in self._block(number))
+        return (*self._embedding, *blocks)
+
+    @property
+    def _embedding(self) -> tuple[Unit, ...]:
+        shape = (self.width, self.first_channels)
+        return (Unit((Linear((Weight("embedding", shape, 1.0),)),)),) if self.vocabulary else ()
 
     @property
     def block(self) -> tuple[Unit, ...]:
@@ -203,21 +229,22 @@ class Transformer(TokenStream):
     def _block(self, number: int) -> tuple[Unit, ...]:
         label = "" if self.tied else f"_{number}"
         before, after = (self._normalised, ()) if self.norm == "pre" else ((), self._normalised)
+        first = len(self._embedding) + 2 * number - 2
         return tuple(
             Unit((*before, *branch), skip, self.multiplier, after)
-            for skip, branch in enumerate((self._attention(label), self._ffn(label)), start=2 * number - 2)
+            for skip, branch in enumerate((self._attention(label), self._ffn(label)), start=first)
         )
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
-        """[norm,] mean over tokens or the last one, and a linear map."""
+        """[norm,] mean over tokens, the last one or all, and a linear map."""
         before = self._normalised if self.norm == "pre" else ()
         weight = Weight("readout", (self.outputs, self.width), self.head_variance)
-        return Unit((*before, Pooling(READOUTS[self.readout]), Linear((weight,))))
+        return Unit((*before, *READOUTS[self.readout], Linear((weight,))))
 
     def role_of(self, weight: str) -> str:
-        """ "hidden" or "output": tokens come embedded, so that the first block is like all others."""
-        return "output" if weight in {matrix.name for matrix in self.readout_unit.maps[-1].weights} else "hidden"
+        """ "input" (of an embedding alone), "hidden" (in any block) or "output"."""
+        return {"embedding": "input", "readout": "output"}.get(weight, "hidden")
 
     @property
     def _normalised(self) -> tuple[Map, ...]:

@@ -64,12 +64,20 @@ class Batch:
 PLAIN = Batch()
 
 
-def require_batch(batch: Batch, loss: str, inputs_given: bool) -> None:
-    """Raise TypeError or ValueError unless the loss exists, takes such labels, and inputs are given in one way."""
+def require_batch(batch: Batch, loss: str, inputs_given: bool, input_law: str = "white") -> None:
+    """Raise TypeError or ValueError unless the loss exists, takes such labels, and inputs are given in one way.
+
+    Tokens (`meanfield.nets.net.INPUT_LAWS`) are neither correlated nor taught by a linear map.
+    """
     if not isinstance(batch, Batch):
         raise TypeError(f"batch is {batch!r}; it must be a Batch, the law of inputs and labels across samples")
     if inputs_given and batch.input_correlation:
         raise ValueError("inputs are given, so input_correlation has nothing to correlate: leave one of them out")
+    if input_law == "tokens" and (batch.input_correlation or batch.labels == "teacher"):
+        raise ValueError(
+            f"{batch} asks for inputs that correlate as Gaussian ones do, or labels that are linear in them; this net "
+            "takes one-hot tokens: leave input_correlation and labels out, or give inputs"
+        )
     require_choice("loss", loss, LOSSES)
     if loss == "cross_entropy" and not batch.has_plain_labels:
         raise ValueError(

@@ -35,7 +35,7 @@ def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
             "infinite; give others"
         )
     _require_size(read, where)
-    require_spread(architecture, batch)
+    require_allowed(architecture, batch)
     return batch
 
 
@@ -48,11 +48,32 @@ def checked_start(net: Net, inputs: ArrayLike | None) -> Array | None:
     if not start.any():
         raise ValueError("inputs is zero everywhere; a loop leaves a stream of zeros as it is: give another start")
     _require_size(start, "")
+    require_allowed(net, start.reshape(net.input_shape))
     return start
 
 
-def require_spread(net: Net, batch: Array) -> None:
-    """Raise ValueError where the net's first map divides by the size of a sample at a site, and that is 0."""
+def require_allowed(net: Net, batch: Array) -> None:
+    """Raise ValueError for inputs that the net's first map does not take.
+
+    Tokens are one-hot, and a normalisation does not divide by the size of a sample at a site that is 0.
+    """
+    if net.input_law == "tokens":
+        _require_one_hot(batch)
+    _require_spread(net, batch)
+
+
+def _require_one_hot(batch: Array) -> None:
+    bad = ((batch != 0) & (batch != 1)).any(axis=1) | (batch.sum(axis=1) != 1)
+    if bad.any():
+        sample, token = np.argwhere(bad)[0]
+        raise ValueError(
+            f"inputs are not one-hot in sample {sample + 1} at token {token + 1}; a net with a vocabulary takes "
+            f"(samples, {batch.shape[1]}, tokens), 1 in the channel of a token's number and 0 in the others: make them "
+            f"of numbers (samples, tokens) by numpy.eye({batch.shape[1]})[numbers].swapaxes(1, 2)"
+        )
+
+
+def _require_spread(net: Net, batch: Array) -> None:
     first = net.units[0].maps[0]
     if not isinstance(first, Normalisation) or first.epsilon:
         return

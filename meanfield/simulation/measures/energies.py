@@ -78,7 +78,7 @@ class Energies(Conditions, Measure):
         require_choice("weights", self.weights, ("auto", *ENERGY_KINDS))
         require_choice("backend", self.backend, BACKENDS)
         require_choice("precision", self.precision, PRECISIONS)
-        require_batch(self.batch, self.loss, self.inputs is not None)
+        require_batch(self.batch, self.loss, self.inputs is not None, net.input_law)
         if self.weights == "gram":
             require_gram_process(net)
             if beyond := self._beyond_gram():

@@ -27,7 +27,7 @@ from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.inputs import stream_starts
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure
-from meanfield.simulation.walk import Step, walk
+from meanfield.simulation.walk import Step, stream_start, units_below, walk
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 
 # The powers of 2^k in which a draw's numbers are given, k being its ``binary_exponent`` at that step.
@@ -38,8 +38,11 @@ POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}
 class ResidualEnergies(StreamMeasure):
     """The residual energy H_l = H_0 + B_l + C_l of every step of a loop or a residual stream, by walking it.
 
+    Steps are the units that add to the stream. Where others stand below them, such as the embedding of a Transformer
+    with a vocabulary, these make h_0 of the inputs; a readout above is not looked at.
+
     Args:
-        inputs: the start h_0 of all draws, (width,), instead of N(0, I).
+        inputs: of all draws, (width,) or (samples, channels, *grid), instead of N(0, I), or of tokens drawn uniformly.
         weights: "dense", "lazy", or "auto", the cheaper of both.
         correlations: whether to measure how increments and features of all pairs of steps overlap, too.
 
@@ -64,7 +67,7 @@ class ResidualEnergies(StreamMeasure):
         return super().settled(net)
 
     def stream_cost(self, net: Net) -> StreamCost:
-        steps, numbers = len(net.units), net.value_channels[0] * net.places
+        steps, numbers = len(net.units) - units_below(net), net.value_channels[-1] * net.places
         rows, pairs = 2 * steps * numbers, 2 * steps**2
         extra = self.correlations * (rows + pairs), self.correlations * 2.0 * pairs * numbers
         return StreamCost(net, 1, 0, False, *extra)
@@ -74,7 +77,7 @@ class ResidualEnergies(StreamMeasure):
         return NUMBER_BYTES * draws * 3 * self.correlations * 2 * len(net.units) ** 2
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        """initial_energy (D,), and residual_energy, cross_term and correlation_term (D, L) of every draw, L units.
+        """initial_energy (D,), and residual_energy, cross_term and correlation_term (D, L) of every draw, L steps.
 
         In units of 2^(p k) with k = ``binary_exponent`` (D, L) and p from `POWERS`: k is 0 unless a stream nears the
         end of the floats. With ``correlations``, also increment_correlation and feature_overlap (D, L, L), in units of
@@ -84,9 +87,10 @@ class ResidualEnergies(StreamMeasure):
             ValueError: a net that is no residual stream.
             OverflowError: a single step, or a smooth activation, leaves the range of floats all the same.
         """
-        start = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], self.inputs)
+        inputs = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], self.inputs)
         matrices = DrawnInTurn(net, [stream(seed, "weights", draw) for draw in draws], self.weights, right=1, left=0)
-        numbers = {name: np.empty((len(draws), len(net.units))) for name in (*POWERS, "binary_exponent")}
+        steps, start = len(net.units) - units_below(net), stream_start(net, matrices, inputs)
+        numbers = {name: np.empty((len(draws), steps)) for name in (*POWERS, "binary_exponent")}
         numbers["initial_energy"] = energy(start)
         kept: list[tuple[Array, Array]] = []
         with np.errstate(over="ignore", invalid="ignore"):  # seen below

@@ -32,7 +32,7 @@ from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.residual_energy import energy, require_finite
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure
 from meanfield.simulation.passes import Forward, Moves, Place, backward, forward, tangent
-from meanfield.simulation.walk import LARGEST_EXPONENT, require_residual_stream
+from meanfield.simulation.walk import LARGEST_EXPONENT, require_stream_alone
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
 
@@ -95,7 +95,8 @@ class StreamUpdates(StreamMeasure):
     eta sqrt(N), and as (eta eps^2 L^2)^2 for gradients.
 
     Raises:
-        TypeError, ValueError: a net that is no residual stream, unknown names, inputs of another shape.
+        TypeError, ValueError: a net that is no residual stream, or has units below it or above; unknown names, inputs
+            of another shape.
         OverflowError: a draw leaves the range of floats.
 
     Source: Wang et al. 2026, Theorem 2, appendix D.
@@ -107,6 +108,7 @@ class StreamUpdates(StreamMeasure):
 
     def settled(self, net: Net) -> Self:
         require_choice("update", self.update, UPDATES)
+        require_stream_alone(net)
         return super().settled(net)
 
     def stream_cost(self, net: Net) -> StreamCost:
@@ -124,10 +126,10 @@ class StreamUpdates(StreamMeasure):
         """stream_update_energy |dh_l|^2 / N of every draw, (D, L), at learning rate 1.
 
         Raises:
-            ValueError: a net that is no residual stream.
+            ValueError: a net that is no residual stream, or has units below it or above.
             OverflowError: the stream or its change leaves the range of floats.
         """
-        require_residual_stream(net)
+        require_stream_alone(net)
 
         def streams(purpose: str) -> list[Generator]:
             return [stream(seed, purpose, draw) for draw in draws]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.seeds import stream
 from meanfield.common.validation import real_array, require_count
-from meanfield.nets.inputs.given import require_spread
+from meanfield.nets.inputs.given import require_allowed
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.losses import Loss
@@ -57,7 +57,7 @@ def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arra
         raise ValueError(f"inputs have shape {values.shape}; this net takes ({', '.join(map(str, wanted))})")
     if not np.isfinite(values).all():
         raise ValueError("inputs hold NaN or infinite values; remove or replace them first")
-    require_spread(net, values)
+    require_allowed(net, values)
     flat = values.reshape(*values.shape[:2], -1).swapaxes(0, 1)
     laid_out = loss.targets(targets, arrays)
     if laid_out.shape[2] != len(values):

@@ -22,7 +22,7 @@ from meanfield.common.seeds import stream
 from meanfield.common.validation import require_array, require_choice
 from meanfield.nets.chain import Chain
 from meanfield.nets.families.layered import INPUT_LAYOUT
-from meanfield.nets.inputs.given import require_spread
+from meanfield.nets.inputs.given import require_allowed
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.quantities.registry import SHARES
@@ -64,7 +64,7 @@ class Sharpness(Measure):
         require_choice("loss", self.loss, LOSSES)
         shape = (len(self.inputs), net.first_channels, *net.grid)
         batch = require_array("inputs", self.inputs, shape, INPUT_LAYOUT)
-        require_spread(net, batch)
+        require_allowed(net, batch)
         return replace(self, inputs=batch)
 
     def cost(self, net: Net) -> Cost:

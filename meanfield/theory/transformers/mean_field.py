@@ -53,6 +53,16 @@ def refusal(net: TokenStream) -> str:
 def refusal_of_all_roads(net: TokenStream) -> str:
     """Why neither the recursion nor `given_statistics` serves a net; empty if one of them does."""
     attention = _attention(net)
+    if net.input_law == "tokens":
+        return (
+            "the net embeds tokens of a vocabulary, among which some may be the same, and the recursion needs tokens "
+            "that are independent; take vocabulary=None: its white tokens are those of different characters embedded"
+        )
+    if net.readout not in ("pooled", "last"):
+        return (
+            f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
+            "last token; take readout='pooled' or 'last'"
+        )
     if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks tell; a list of all of them takes minutes to make
         return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":

@@ -19,14 +19,17 @@ TEXT_SAMPLES = 5000
 def training_data(
     source: str, net: Net, *, samples: int | None = None, seed: int = 0
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Inputs and labels for `meanfield.train`, as this net takes them: (samples, channels, *grid) and (samples,).
+    """Inputs (samples, channels, *grid) and labels for `meanfield.train`, as this net takes them.
+
+    Labels are (samples,), or of text, for a net with outputs at every token, (samples, tokens).
 
     Images are averaged over blocks of pixels down to the size that the net asks for. A net on a grid of two axes takes
     them as they are. A net on one axis of T sites, such as a Transformer, takes T patches embedded by
     `meanfield.patch_tokens`. A net without a grid takes all pixels in a row, where it has as many input channels; a
     stream that begins at the input, such as a loop's, takes the whole image embedded as one patch. All values of a
-    channel (of vectors: all values) have mean 0 and variance 1 over the whole set. Text is embedded character by
-    character, by one Gaussian vector of mean square 1 for each, and a label is the next character's number.
+    channel (of vectors: all values) have mean 0 and variance 1 over the whole set. Characters of text are one-hot
+    tokens of a net with a vocabulary; otherwise each is embedded by a Gaussian vector of mean square 1. A label is the
+    number of the next character: behind a window, or, of a net with outputs at every token, behind every character.
 
     Args:
         source: "digits" (1,797 of 8 x 8), "mnist" (5,000 of 28 x 28), "text" (Python's own documentation), or a .npz
@@ -43,7 +46,9 @@ def training_data(
     """
     count = None if samples is None else require_count("samples", samples, why="samples of the data")
     if source == TEXT:
-        inputs, labels = _embedded_text(net, count or TEXT_SAMPLES, seed)
+        inputs, labels = _text(net, count or TEXT_SAMPLES, seed)
+    elif net.input_law == "tokens":
+        raise ValueError(f"the net has a vocabulary, and {source} holds no tokens: take text, or a net without one")
     else:
         values, labels = labelled_images(source) if source in IMAGE_SETS else file_samples(source)
         chosen = stream(seed, "training samples", 0).permutation(len(labels))[:count]
@@ -129,23 +134,35 @@ def _patch_sides(size: tuple[int, ...], tokens: int, source: str) -> tuple[int, 
     )
 
 
-def _embedded_text(net: Net, samples: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
+def _text(net: Net, samples: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
     if len(net.grid) != 1:
         raise ValueError(
             f"text has one axis, its characters, and the net has {len(net.grid)}; give a Transformer or a ConvNet on "
             "one axis"
         )
-    windows, labels = text_windows(prod(net.grid), samples, seed)
+    windows, following = text_windows(prod(net.grid), samples, seed)
+    labels = following if net.is_pooled else np.column_stack([windows[:, 1:], following])
+    return np.ascontiguousarray(_characters(net, seed)[:, windows].swapaxes(0, 1)), labels
+
+
+def _characters(net: Net, seed: int) -> Array:
+    """What every character is to the net, (channels, characters): one-hot, or embedded."""
+    if net.input_law == "tokens":
+        if net.first_channels < len(CHARACTERS):
+            raise ValueError(
+                f"text has {len(CHARACTERS)} characters, and the net a vocabulary of {net.first_channels} tokens: give "
+                f"vocabulary={len(CHARACTERS)}"
+            )
+        return np.eye(net.first_channels)[:, : len(CHARACTERS)]
     vectors = stream(seed, "character embedding", 0).standard_normal((net.first_channels, len(CHARACTERS)))
-    vectors /= np.sqrt(np.square(vectors).mean(axis=0))
-    return np.ascontiguousarray(vectors[:, windows].swapaxes(0, 1)), labels
+    return np.asarray(vectors / np.sqrt(np.square(vectors).mean(axis=0)))
 
 
 def _require_outputs(net: Net, labels: NDArray[np.int64], source: str) -> None:
-    """Raise ValueError unless the net has one output for every class, and none per site."""
+    """Raise ValueError unless the net has one output for every class, at a site for every label of a sample."""
     classes = len(CHARACTERS) if source == TEXT else int(labels.max()) + 1
     _, outputs, *sites = net.output_shape
-    if sites:
+    if labels.shape[1:] != tuple(sites):
         raise ValueError(f"labels of {source} are one a sample, and the net has outputs on a grid; pool its readout")
     if outputs < classes:
         raise ValueError(

@@ -47,7 +47,7 @@ class TangentPropagation(Measure):
     For nets of at least two tokens, or sites, whose units skip from the value right below them, if at all.
 
     Args:
-        starts: the layers h at which directions begin, from 0, the input, to L - 1.
+        starts: the layers h at which directions begin, from 0, the input or the ``layer`` of that number, to L - 1.
         inputs: a fixed batch (samples, channels, *grid) instead of the net's input law.
         weights: "dense", "lazy", or "auto", the cheaper of both.
 
@@ -77,7 +77,7 @@ class TangentPropagation(Measure):
                     f"unit {number + 1} skips from value {unit.skip}; tangents are carried from one value to the next "
                     f"alone, so that it may skip from value {number}: simulate another net"
                 )
-        top = len(net.units) - 1
+        top = len(net.units) - 2 + net.first_layer
         starts = require_counts("starts", self.starts, minimum=0, maximum=top, why="layers where directions begin")
         if not starts or len(set(starts)) < len(starts):
             raise ValueError(f"starts are {starts}; give one layer or more, each once")
@@ -94,17 +94,17 @@ class TangentPropagation(Measure):
         state, _ = drawn_passes(net, seed, draws, Conditions(inputs=self.inputs, weights=self.weights))
         lengths = np.full((len(draws), len(DIRECTIONS), len(self.starts), len(net.units)), np.nan)
         columns = np.empty((len(draws), net.first_channels, 0, net.sites))
-        for layer in range(len(net.units)):
-            if layer in self.starts:
-                new = _directions(state.values[layer], [stream(seed, f"directions at {layer}", draw) for draw in draws])
+        for unit in range(len(net.units)):
+            if (layer := unit - 1 + net.first_layer) in self.starts:
+                new = _directions(state.values[unit], [stream(seed, f"directions at {layer}", draw) for draw in draws])
                 columns = np.concatenate([columns, new], axis=2) if columns.size else new
-                if layer:
-                    lengths[:, :, self.starts.index(layer), layer - 1] = 1.0
+                if unit:
+                    lengths[:, :, self.starts.index(layer), unit - 1] = 1.0
             if columns.size:
-                columns = carried(state, layer + 1, columns)
+                columns = carried(state, unit + 1, columns)
                 squares = np.square(columns).reshape(*columns.shape[:2], -1, len(DIRECTIONS), net.places)
-                lengths[:, :, : squares.shape[2], layer] = squares.mean(axis=(1, 4)).swapaxes(1, 2)
-            state.let_go(layer + 1)
+                lengths[:, :, : squares.shape[2], unit] = squares.mean(axis=(1, 4)).swapaxes(1, 2)
+            state.let_go(unit + 1)
         return {"tangent_propagation": lengths}
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
