@@ -25,7 +25,7 @@ from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.transfer.rate_search import FARTHEST, LATTICE, RateSearch, minima, rate_of, searched
 
 # Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
-CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 8
+CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 32
 # Where an optimizer other than gradient descent begins to be searched.
 USUAL_RATE = 1e-2
 # The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
@@ -45,6 +45,7 @@ class Tuning:
         training: what else `meanfield.train` takes, but for rates, seeds, workers and resume_in.
         seeds: of initial weights and mini-batches, two or more; or how many.
         guess, spacing, grid, most_rates: as for `tuned_rate`.
+        curvature_draws: nets that are drawn for the stable rate, which 0 leaves out.
     """
 
     net: Net
@@ -55,6 +56,7 @@ class Tuning:
     spacing: float = 1 / 8
     grid: int | Sequence[float] | None = None
     most_rates: int = 64
+    curvature_draws: int = CURVATURE_DRAWS
 
     def __post_init__(self) -> None:
         require_choice("spacing", self.spacing, SPACINGS)  # type: ignore[arg-type]
@@ -112,7 +114,7 @@ class Tuning:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
         measure = Sharpness(inputs=inputs, loss=self.training.get("loss", "cross_entropy"))
-        return Run(self.net, measure, CURVATURE_DRAWS, self.run([1.0]).measure.seeds[0])
+        return Run(self.net, measure, self.curvature_draws, self.run([1.0]).measure.seeds[0])
 
     def silent_loss(self) -> float:
         """The loss of outputs 0, which a net has whose units have all died."""
@@ -168,7 +170,7 @@ def tuned_rate(
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged;
         ``seed_tuned_rate_log10``, the minimum of a parabola of ln(loss) over log10(rate) within half a decade of
         it, NaN where no minimum lies inside; their mean over seeds ``tuned_rate_log10`` with NAME_stderr, and
-        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of eight nets drawn on the first 256
+        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of 32 nets drawn on the first 256
         samples (shuffle data that are in order of their classes), with its error.
         A net whose units have all died counts as diverged. Attributes: ``complete``, and ``located``, the seeds that
         have a minimum. Losses are dimensionless, and so are rates.
@@ -200,7 +202,8 @@ def tune_all(
     for tuning in tunings:
         tuning.run(tuning.rates or [1.0]).require_memory(workers.here)
     how: dict[str, Any] = {"workers": workers, "store": store}
-    stable = simulate_all([tuning.curvature() for tuning in tunings], **how)
+    drawn = iter(simulate_all([tuning.curvature() for tuning in tunings if tuning.curvature_draws], **how))
+    stable = [next(drawn) if tuning.curvature_draws else xr.Dataset() for tuning in tunings]
     searches = [_begun(tuning, of_net) for tuning, of_net in zip(tunings, stable, strict=True)]
     finals: list[dict[float, Array]] = [{} for _ in tunings]
 
@@ -221,7 +224,8 @@ def tune_all(
 
 def _begun(tuning: Tuning, stable: xr.Dataset) -> RateSearch:
     """The search, which wants nothing where a grid says which rates to train under."""
-    usual = float(stable["stable_rate_quantile"].sel(quantile=0.5)) if tuning.descends else USUAL_RATE
+    from_curvature = tuning.descends and tuning.curvature_draws
+    usual = float(stable["stable_rate_quantile"].sel(quantile=0.5)) if from_curvature else USUAL_RATE
     start = round(LATTICE * log10(tuning.guess or usual))
     return RateSearch(start, round(tuning.spacing * LATTICE), 0 if tuning.rates else tuning.most_rates)
 

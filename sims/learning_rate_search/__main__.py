@@ -40,7 +40,7 @@ def add_options(parser: CommandParser) -> None:
     data = "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels"
     add("--data", default="digits", metavar="SOURCE", help=data)
     add("--samples", type=int, help="samples of the data")
-    add("--batch", type=int, default=16, help="samples of a mini-batch (default: 16)")
+    add("--batch-size", type=int, default=16, metavar="B", help="samples of a mini-batch (default: 16)")
     add("--epochs", type=int, default=1, help="passes over the data (default: 1)")
     add("--optimizer", default="sgd", help="sgd (default, without momentum) or another name that meanfield.train takes")
     add("--grid", type=int, metavar="N", help="train under N rates from 10^-4 to 10 instead of searching (papers: 80)")

@@ -44,7 +44,7 @@ def _tuning(options: argparse.Namespace, family: str, depth: int) -> Tuning:
     width = options.channels if family.startswith(NARROW) else options.width
     net = trained_net(family, _blocks(family, [depth])[0], width, options.data)
     first = derived_seed(options.seed, f"{family} {depth}") % 2**SEED_BITS
-    training = {"epochs": options.epochs, "batch_size": options.batch, "optimizer": options.optimizer}
+    training = {"epochs": options.epochs, "batch_size": options.batch_size, "optimizer": options.optimizer}
     return Tuning(
         net=net,
         data=training_data(options.data, net, samples=options.samples, seed=options.seed),
@@ -75,7 +75,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, families, depths)]),
         over({"family": families}, [{"printed_slope": _printed(family)} for family in families]),
     ]
-    described = attributes(options, "data", "samples", "batch", "epochs", "optimizer", "channels", "width")
+    described = attributes(options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width")
     return xr.merge(parts).assign_attrs(described)
 
 

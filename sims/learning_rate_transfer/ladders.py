@@ -16,6 +16,8 @@ from meanfield.transfer import GivenPower, Rule
 EVERYWHERE = ("unchanged", "finite_depth", "auto", "two_anchors", "stable_ratio", "stable_rate", "wrong_sign")
 OF_DEPTH = ("three_halves", "power_law", "path_sum")
 RULES = {"depth": (EVERYWHERE[0], *OF_DEPTH, *EVERYWHERE[1:]), "width": EVERYWHERE}
+# Slopes of losses are taken over so many decades on either side.
+REACH = 1 / 8
 # Negative controls: plain nets need smaller rates the deeper they are, and no net a larger one as n^(1/2).
 WRONG_SIGN = {"depth": GivenPower(1.5), "width": GivenPower(0.5, "width")}
 
@@ -27,12 +29,14 @@ class Ladder:
     Attributes:
         across: "depth" or "width".
         segment: so many sizes share two anchors, their first two.
+        chance: the loss of equal probabilities, as which losses above it count.
     """
 
     nets: Sequence[Any]
     tuned: Sequence[xr.Dataset]
     across: str
     segment: int
+    chance: float
 
     def seeds_tuned(self, place: int) -> Array:
         """log10 of the tuned rate of each seed: (seed,); NaN where training showed no minimum."""
@@ -59,6 +63,16 @@ class Ladder:
         used = {"stable_rate": [place], "stable_ratio": [0, place]}.get(rule, [])
         relative = [float(self.tuned[at]["stable_rate_stderr"] / self.tuned[at]["stable_rate"]) for at in used]
         return float(np.hypot.reduce([0.0, *relative]) / np.log(10))
+
+    def loss_slope(self, place: int, log_rate: float) -> float:
+        """d(loss) / d(log10 rate) at a rate: over a quarter of a decade of the mean loss of the nets that were tuned.
+
+        Between rates that were tried the loss is interpolated; beyond them it is constant.
+        """
+        losses = self.tuned[place]["final_loss"]
+        mean = losses.where(losses < self.chance, self.chance).mean("seed").values
+        ends = np.interp([log_rate - REACH, log_rate + REACH], np.log10(losses["rate"].values), mean)
+        return float(ends[1] - ends[0]) / (2 * REACH)
 
     def _log_stable(self, place: int) -> float:
         return float(np.log10(self.tuned[place]["stable_rate"]))

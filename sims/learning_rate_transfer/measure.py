@@ -11,6 +11,7 @@ from meanfield.common import MOST_LAYERS, derived_seed, require_count
 from meanfield.execution import training_run
 from meanfield.nets import Net
 from meanfield.transfer import Tuning, tune_all
+from sims.common.data.data_shape import DataShape
 from sims.common.data.labelled import require_installed
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
@@ -74,7 +75,7 @@ def measure(
     pairs = [(family, net, pair) for family in nets for net, pair in zip(nets[family], data[family], strict=True)]
     searches = [_tuning(options, family, net, pair, training) for family, net, pair in pairs]
     tuned = iter(tune_all(searches, workers=options.workers, store=results.pieces))
-    shared = options.across, options.segment
+    shared = options.across, options.segment, _chance(options)
     ladders = {
         family: Ladder(of_family, [next(tuned) for _ in of_family], *shared) for family, of_family in nets.items()
     }
@@ -83,9 +84,13 @@ def measure(
     said = {name: str(value) for name, value in (described | training).items()} | {
         "refusals": json.dumps(_refusals(ladders))
     }
-    classes = next(iter(nets.values()))[0].output_shape[1]
-    numbers = {"samples": len(pairs[0][2][1]), "chance_loss": float(np.log(classes))}
+    numbers = {"samples": len(pairs[0][2][1]), "chance_loss": _chance(options)}
     return rates.assign(loss=losses).assign_attrs(said | numbers)
+
+
+def _chance(options: argparse.Namespace) -> float:
+    """The loss where all classes of the data have the same probability."""
+    return float(np.log(DataShape.of(options.data).classes))
 
 
 def _tuned_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> xr.Dataset:
@@ -96,7 +101,10 @@ def _tuned_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> xr.
 
 
 def _carried_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> xr.Dataset:
-    """log10 of carried rates, and by how much they miss the tuned one; NaN where a rule does not serve."""
+    """log10 of carried rates, by how much they miss the tuned one, and how steep the loss is there.
+
+    NaN where a rule does not serve.
+    """
     rows, rules = [], [TUNED, *RULES[options.across]]
     for rungs in ladders.values():
         for rule in rules:
@@ -114,10 +122,11 @@ def _carried(rungs: Ladder, rule: str, place: int) -> dict[str, float]:
     missed = carried - own
     known = np.isfinite(missed)
     if known.sum() < 2 or (place == 0 and rule not in (TUNED, "stable_rate")):
-        return {"rate_log10": np.nan, "decades_off": np.nan, "decades_off_stderr": np.nan}
+        return dict.fromkeys(("rate_log10", "decades_off", "decades_off_stderr", "loss_slope"), np.nan)
     error = np.hypot(missed[known].std(ddof=1) / known.sum() ** 0.5, rungs.carried_error(rule, place))
-    values = {"rate_log10": carried[np.isfinite(carried)].mean(), "decades_off": missed[known].mean()}
-    return values | {"decades_off_stderr": error}
+    rate = float(carried[np.isfinite(carried)].mean())
+    values = {"rate_log10": rate, "decades_off": missed[known].mean(), "decades_off_stderr": error}
+    return values | {"loss_slope": rungs.loss_slope(place, rate)}
 
 
 def _refusals(ladders: dict[str, Ladder]) -> dict[str, dict[str, str]]:

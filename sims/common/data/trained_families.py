@@ -7,41 +7,38 @@ from typing import Any
 from meanfield import with_batch_normalisation, with_dropout
 from meanfield.common import require_choice
 from meanfield.nets import MLP, ConvNet, Net, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
-from sims.common.data.labelled import CHARACTERS, TEXT
+from sims.common.data.data_shape import DataShape
+from sims.common.data.labelled import TEXT
 
-# Sites along each side of the grid of a convolutional net, to which images are averaged; tokens of a Transformer.
-SIDES = {"digits": 4, "mnist": 7}
-TOKENS = 16
-CLASSES = 10
 # The share of values that families with dropout drop; Zhang et al. 2026, table 3, do not say theirs.
 DROPPED = 0.1
 
 
-def _mlp(depth: int, width: int, sides: int, outputs: int, **options: Any) -> MLP:
-    return MLP(depth=depth, width=width, input_width=sides**2, outputs=outputs, head="fan_in", **options)
+def _mlp(depth: int, width: int, data: DataShape, **options: Any) -> MLP:
+    return MLP(depth=depth, width=width, input_width=data.values, outputs=data.classes, head="fan_in", **options)
 
 
-def _residual_mlp(depth: int, width: int, sides: int, outputs: int, **options: Any) -> ResidualMLP:
-    shared: dict[str, Any] = {"input_width": sides**2, "stem": 1, "head": "fan_in"}
-    return ResidualMLP(depth=depth, width=width, outputs=outputs, **shared, **options)
+def _residual_mlp(depth: int, width: int, data: DataShape, **options: Any) -> ResidualMLP:
+    shared: dict[str, Any] = {"input_width": data.values, "stem": 1, "head": "fan_in"}
+    return ResidualMLP(depth=depth, width=width, outputs=data.classes, **shared, **options)
 
 
-def _conv(depth: int, width: int, sides: int, outputs: int, kernel: int = 3, **options: Any) -> ConvNet:
-    lattice: dict[str, Any] = {"grid": (sides, sides), "kernel": (kernel, kernel), "input_channels": 1}
-    return ConvNet(depth=depth, channels=width, outputs=outputs, head="fan_in", **lattice, **options)
+def _conv(depth: int, width: int, data: DataShape, kernel: int = 3, **options: Any) -> ConvNet:
+    lattice: dict[str, Any] = {"grid": data.sides, "kernel": (kernel, kernel), "input_channels": data.channels}
+    return ConvNet(depth=depth, channels=width, outputs=data.classes, head="fan_in", **lattice, **options)
 
 
-def _residual_conv(depth: int, width: int, sides: int, outputs: int, **options: Any) -> ResidualConvNet:
-    lattice: dict[str, Any] = {"grid": (sides, sides), "kernel": (3, 3), "input_channels": 1, "stem": 1}
-    return ResidualConvNet(depth=depth, channels=width, outputs=outputs, head="fan_in", **lattice, **options)
+def _residual_conv(depth: int, width: int, data: DataShape, **options: Any) -> ResidualConvNet:
+    lattice: dict[str, Any] = {"grid": data.sides, "kernel": (3, 3), "input_channels": data.channels, "stem": 1}
+    return ResidualConvNet(depth=depth, channels=width, outputs=data.classes, head="fan_in", **lattice, **options)
 
 
-def _transformer(depth: int, width: int, sides: int, outputs: int, **options: Any) -> Transformer:
-    shared: dict[str, Any] = {"tokens": TOKENS, "heads": max(1, width // 16), "head": "fan_in"}
-    return Transformer(depth=depth, width=width, outputs=outputs, **shared, **options)
+def _transformer(depth: int, width: int, data: DataShape, **options: Any) -> Transformer:
+    shared: dict[str, Any] = {"tokens": data.tokens, "heads": max(1, width // 16), "head": "fan_in"}
+    return Transformer(depth=depth, width=width, outputs=data.classes, **shared, **options)
 
 
-def _loop(depth: int, width: int, sides: int, outputs: int, alpha: str) -> TiedLoop:
+def _loop(depth: int, width: int, data: DataShape, alpha: str) -> TiedLoop:
     return TiedLoop(depth=depth, width=width, alpha=alpha)
 
 
@@ -84,16 +81,16 @@ FAMILIES: dict[str, Builder] = {
 
 
 def trained_net(family: str, depth: int, width: int, source: str) -> Net:
-    """The net of this family for the data of a source: "digits", "mnist", "text" or a file, read as for "digits".
+    """The net of this family for the data of a source: "digits", "mnist", "text" or a file with inputs and labels.
 
-    Width counts channels of convolutional nets. All have a head of variance 1/fan-in, pooled over sites; a loop's
-    outputs are its whole last stream.
+    Width counts channels of convolutional nets. Input channels, grid, tokens and classes are those of the data
+    (`DataShape`). All have a head of variance 1/fan-in, pooled over sites; a loop's outputs are its whole last stream.
 
     Raises:
-        ValueError: an unknown family, or text for a family that does not take one axis of characters.
+        ValueError: an unknown family, text for a family that does not take one axis of characters, or a file that is
+            none of labelled inputs.
     """
     require_choice("--families", family, FAMILIES)
     if source == TEXT and not family.startswith("transformer"):
         raise ValueError(f"text is a row of characters, which Transformers take; {family!r} takes images")
-    outputs = len(CHARACTERS) if source == TEXT else CLASSES
-    return FAMILIES[family](depth, width, SIDES.get(source, SIDES["digits"]), outputs)
+    return FAMILIES[family](depth, width, DataShape.of(source))

@@ -2,9 +2,11 @@
 
 The judges read `sims.learning_rate_transfer`. Losses above that of a net that gives all classes the same probability
 count as that one: nobody keeps a net that is worse, and no draw that diverges decides a mean. Errors are those over the
-nets that are trained at the carried rates: verdicts hold for the rate that was tuned on a few others, whose own error
-is no part of them.
+nets that are trained at the carried rates, and those of the rates themselves, which rest on a few other nets: a rate's
+error in decades times the slope of the loss there.
 """
+
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,10 +14,18 @@ import xarray as xr
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation, Finding
+from meanfield.verification.zhang_2026.training.tuned_rates import CURVATURE_DRAWS
 
 TUNED, UNCHANGED = "tuned", "unchanged"
 # Two rates are compared at the sizes where they differ by more than so many decades.
 APART = 0.2
+
+# What rates rest on, each with an error of its own: what the first net gave, which moves the rates of all sizes, and
+# what the net itself gave. A rule that is not named here carries the rate that was tuned on the first net.
+OF_TUNING = FIRST_TUNED, TUNED_HERE = "first tuned", "tuned here"
+OF_CURVATURE = FIRST_STABLE, STABLE_HERE = "first stable", "stable here"
+OF_FIRST = (FIRST_TUNED, FIRST_STABLE)
+RESTS_ON = {TUNED: (TUNED_HERE,), "stable_ratio": (FIRST_TUNED, FIRST_STABLE, STABLE_HERE)}
 
 # The judges of `sims.learning_rate_transfer`.
 JUDGES = Judges("Zhang et al. 2026")
@@ -36,18 +46,41 @@ def mean_and_error(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
 def savings(dataset: xr.Dataset, rule: str, against: str = UNCHANGED) -> xr.Dataset:
     """What a rule saves against another one, by family: mean loss over the sizes at which their rates differ.
 
-    Only of families in which they differ somewhere: ``saved`` with ``saved_stderr``, ``over_tuned``, what is left
-    against the tuned rate, with ``over_tuned_stderr``, and ``nets``, those that were trained at each rate.
+    Only of families in which they differ somewhere: ``saved``, and ``over_tuned``, what is left against the tuned rate,
+    each with NAME_stderr and NAME_freedom, the degrees of freedom of that error.
     """
     costs, rates = loss_costs(dataset), dataset["rate_log10"]
     differ = xr.DataArray(np.abs(rates.sel(rule=rule, drop=True) - rates.sel(rule=against, drop=True)) > APART)
-    own, other = (costs.sel(rule=name, drop=True).where(differ) for name in (rule, against))
-    sizes = differ.sum("size")
-    values = {"nets": sizes * costs.sizes["draw"]}
-    for name, difference in {"saved": other - own, "over_tuned": own}.items():
+    values: dict[str, xr.DataArray] = {}
+    for name, (worse, better) in {"saved": (against, rule), "over_tuned": (rule, TUNED)}.items():
+        difference = (costs.sel(rule=worse, drop=True) - costs.sel(rule=better, drop=True)).where(differ)
         mean, stderr = mean_and_error(difference)
-        values |= {name: mean.mean("size"), f"{name}_stderr": (stderr**2).sum("size") ** 0.5 / sizes}
-    return xr.Dataset(values).isel(family=(sizes > 0).values)
+        parts: list[tuple[xr.DataArray, Any]] = [
+            ((stderr**2).sum("size") / differ.sum("size") ** 2, differ.sum("size") * costs.sizes["draw"] - 1)
+        ]
+        for part in (*OF_TUNING, *OF_CURVATURE):
+            moved = (_moved(dataset, worse, part) - _moved(dataset, better, part)).where(differ)
+            nets = int(dataset.attrs["tuning_seeds"]) if part in OF_TUNING else CURVATURE_DRAWS
+            parts.append((_variance(moved, together=part in OF_FIRST), nets - 1))
+        variance = sum(square for square, _ in parts)
+        values |= {name: mean.mean("size"), f"{name}_stderr": variance**0.5}
+        values |= {f"{name}_freedom": variance**2 / sum(square**2 / freedom for square, freedom in parts)}
+    return xr.Dataset(values).isel(family=(differ.sum("size") > 0).values)
+
+
+def _moved(dataset: xr.Dataset, rule: str, part: str) -> xr.DataArray:
+    """By how much the loss at a rule's rate moves with one standard error of a part of what the rate rests on."""
+    slope = dataset["loss_slope"].sel(rule=rule, drop=True)
+    if part not in RESTS_ON.get(rule, (FIRST_TUNED,)):
+        return xr.zeros_like(slope)
+    stable = dataset["stable_rate_stderr"] / (dataset["stable_rate"] * np.log(10))
+    error = dataset["tuned_rate_log10_stderr"] if part in OF_TUNING else stable
+    return slope * (error.isel(size=0, drop=True) if part in OF_FIRST else error)
+
+
+def _variance(moved: xr.DataArray, *, together: bool) -> xr.DataArray:
+    """Of a mean over sizes that move together, or each by itself."""
+    return moved.mean("size") ** 2 if together else (moved**2).mean("size") / moved.notnull().sum("size")
 
 
 def _costs_less(dataset: xr.Dataset, rule: str, against: str = UNCHANGED, *, on_average: bool = False) -> Contest:
@@ -57,15 +90,18 @@ def _costs_less(dataset: xr.Dataset, rule: str, against: str = UNCHANGED, *, on_
     if not families:
         none = Contest(Deviation(0.0, 1.0), Deviation(0.0, 1.0), note="; the rates differ in no family")
         return none.saying("", across=dataset.attrs["across"])
-    saved, stderr, nets = (by_family[name].values for name in ("saved", "saved_stderr", "nets"))
+    saved, stderr, freedom = (by_family[name].values for name in ("saved", "saved_stderr", "saved_freedom"))
     if on_average:
-        saved, stderr = saved.mean(keepdims=True), np.hypot.reduce(stderr, keepdims=True) / families
+        variance = np.sum(stderr**2, keepdims=True)
+        saved, stderr, freedom = (
+            saved.mean(keepdims=True),
+            variance**0.5 / families,
+            variance**2 / np.sum(stderr**4 / freedom, keepdims=True),
+        )
     with np.errstate(divide="ignore"):
         weakest = int(np.argmin(saved / stderr))
     rival = Deviation(max(saved[weakest], 0.0), stderr[weakest])
-    made = Contest(
-        Deviation(np.maximum(-saved, 0.0), stderr), rival, effective=float(nets.sum() if on_average else nets.min())
-    )
+    made = Contest(Deviation(np.maximum(-saved, 0.0), stderr), rival, effective=float(freedom.min()) + 1)
     return made.saying(_in_words(by_family), across=dataset.attrs["across"])
 
 
@@ -81,7 +117,7 @@ def _in_words(by_family: xr.Dataset) -> str:
 def judge_three_halves(dataset: xr.Dataset) -> Contest:
     """A rate carried by L^(-3/2) costs less training loss than the unchanged rate in every family; rival: in some
     family it costs as much or more; source: appendix E.4, table 5; measured: means over the sizes at which the two
-    rates differ by a factor of 1.6 and more, each family by itself, given the rate that was tuned."""
+    rates differ by a factor of 1.6 and more, each family by itself; errors count those of the rates."""
     return _costs_less(dataset, "three_halves")
 
 
@@ -116,8 +152,7 @@ CLAIMS = (
     Claim(
         id="T6a",
         source="Zhang et al. 2026, appendix E.4, table 5",
-        statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every "
-        "family, given the rate that was tuned",
+        statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every family",
         checks=checks("learning_rate_transfer", judge_three_halves),
         replaced_by="each family has a law of its own: where branches are multiplied by K^(-1/2), the tuned rate keeps "
         "its size, and L^(-3/2) adds 0.06 to 0.6 to the loss over 5 to 12 blocks",
@@ -126,8 +161,7 @@ CLAIMS = (
     Claim(
         id="T6b",
         source="docs/theory.md section 15",
-        statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average, "
-        "given the rate that was tuned",
+        statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average",
         checks=checks("learning_rate_transfer", judge_finite_depth),
     ),
     Claim(

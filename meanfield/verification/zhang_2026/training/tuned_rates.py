@@ -41,7 +41,7 @@ PLAIN = ("mlp", "cnn")
 # 2 / lambda_max names a rate if it is right to this factor.
 FACTOR = 4.0
 # Nets whose curvatures `sims.learning_rate_search` draws: errors of stable rates rest on so few.
-CURVATURE_DRAWS = 8
+CURVATURE_DRAWS = 32
 
 
 def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
@@ -95,7 +95,9 @@ def freedom(at: xr.Dataset) -> float:
     return float(shares.sum() ** 2 / max((shares**2 / least).sum(), np.finfo(float).tiny)) if shares.size else 0.0
 
 
-def _contest(dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], float], rival: float) -> Contest | Ruling:
+def slope_ruling(
+    dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], float], rival: float
+) -> Contest | Ruling:
     """The slope of a family's tuned rates against that of a theory at the same depths, and against the rival's."""
     at = family_at(dataset, family)
     if at.sizes["depth"] < 2:
@@ -110,14 +112,14 @@ def _contest(dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], flo
 def judge_one_step(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     """{family}: the tuned rate falls over depth as the one-step scale, with slope {claimed:.2f}; rival: with slope
     {rival:g}; measured: the slope of the rates that minimise the training loss."""
-    return _contest(dataset, family, lambda at: scale_slope(at, "one_step_scale"), RIVALS[family])
+    return slope_ruling(dataset, family, lambda at: scale_slope(at, "one_step_scale"), RIVALS[family])
 
 
 @JUDGES.decide_each(*({"family": family} for family in PLAIN))
 def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     """{family}: tuned rates fall as the finite-depth law of equal layers, with slope {claimed:.2f}; rival: as
     L^(-3/2); measured: the slope over the same depths."""
-    return _contest(dataset, family, law_slope, PAPERS_EXPONENT)
+    return slope_ruling(dataset, family, law_slope, PAPERS_EXPONENT)
 
 
 def log_ratio(dataset: xr.Dataset) -> tuple[Array, Array]:

@@ -1,0 +1,88 @@
+"""Wang et al. 2026, figure 3, at small scale: tuned learning rates of looped Transformers over the number of loops.
+
+A tuned rate is the minimum of the training loss over rates; slopes and their errors are those of
+`zhang_2026.training.tuned_rates`. The judges read `sims.looped_rates`.
+"""
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.estimates import PowerLaw
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.judges import Contest, Judges, Ruling
+from meanfield.verification.verdicts import Deviation, Finding
+from meanfield.verification.zhang_2026.training import tuned_rates
+
+JUDGES = Judges("Wang et al. 2026")
+
+# Slopes of the tuned rate in L by equation 4, L^(alpha - 1), under branches times L^(-alpha).
+SQRT, LINEAR = "sqrt", "linear"
+CLAIMED = {SQRT: -0.5, LINEAR: 0.0}
+
+
+def by_depth(dataset: xr.Dataset) -> xr.Dataset:
+    """Loops as depths and scalings as families, as `tuned_rates` names them."""
+    return dataset.rename(scaling="family", loops="depth")
+
+
+def tuned_slope(dataset: xr.Dataset, scaling: str) -> PowerLaw:
+    """Of the tuned rates in the number of loops."""
+    return tuned_rates.tuned_slope(tuned_rates.family_at(by_depth(dataset), scaling))
+
+
+def loss_difference(dataset: xr.Dataset, loops: int) -> tuple[float, float]:
+    """Least loss under the linear factor less that under the square root, seed by seed, with its standard error."""
+    losses = dataset["least_loss"].sel(loops=loops)
+    differences = losses.sel(scaling=LINEAR).values - losses.sel(scaling=SQRT).values
+    return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
+
+
+@JUDGES.decide
+def judge_linear(dataset: xr.Dataset) -> Contest | Ruling:
+    """Under the factor 1/L tuned rates are the same for every number of loops, slope 0; rival: they fall as L^(-1/2);
+    source: figure 3b; measured: the slope of the rates that minimise the training loss."""
+    return tuned_rates.slope_ruling(by_depth(dataset), LINEAR, lambda at: CLAIMED[LINEAR], CLAIMED[SQRT])
+
+
+@JUDGES.decide
+def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
+    """Under the factor L^(-1/2) tuned rates fall as L^(-1/2), by L^(alpha-1); rival: they are the same for every
+    number of loops; source: eq. 4 and figure 3a; measured: the slope of the rates that minimise the training loss."""
+    return tuned_rates.slope_ruling(by_depth(dataset), SQRT, lambda at: CLAIMED[SQRT], CLAIMED[LINEAR])
+
+
+@JUDGES.decide
+def judge_loss(dataset: xr.Dataset) -> Contest:
+    """At {loops} loops the factor 1/L reaches a lower training loss than L^(-1/2); rival: it reaches none; source:
+    section 3.2; measured: losses at the best rate of each, from the same initial weights."""
+    loops = int(dataset["loops"][-1])
+    mean, stderr = loss_difference(dataset, loops)
+    made = Contest(Deviation(max(mean, 0.0), stderr), Deviation(max(-mean, 0.0), stderr))
+    return made.saying(f"linear less sqrt {mean:+.4f} +- {stderr:.2g}", loops=loops)
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """On alignment, on the shift, and on the loss at the most loops."""
+    return JUDGES.findings(dataset)
+
+
+CLAIMS = (
+    Claim(
+        id="L7a",
+        source="Wang et al. 2026, figure 3b, at small scale",
+        statement="tuned rates of looped Transformers align over the number of loops under the factor 1/L",
+        checks=checks("looped_rates", judge_linear),
+    ),
+    Claim(
+        id="L7b",
+        source="Wang et al. 2026, eq. 4, figure 3a, at small scale",
+        statement="under the factor L^(-1/2) they shift, as L^(-1/2)",
+        checks=checks("looped_rates", judge_sqrt),
+    ),
+    Claim(
+        id="L7c",
+        source="Wang et al. 2026, section 3.2, at small scale",
+        statement="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2)",
+        checks=checks("looped_rates", judge_loss),
+    ),
+)
