@@ -233,14 +233,27 @@ def cross_term_grows(runs):
     return {"looped_energy": _put(dataset, "cross_term_spread", np.sqrt(dataset["cross_width"]))}
 
 
-def updates_as_printed(runs):
-    dataset = runs["looped_update"]
-    for update in ("isotropic", "aligned"):
-        dataset = _put(dataset, "by_width", 0 * dataset["width"] + 1.0, update=update)
-        for alpha in map(float, dataset["alpha"].values):
-            law = dataset["loops"].astype(float) ** (2 * (1 - alpha))
-            dataset = _put(dataset, "update_energy", law, update=update, alpha=alpha)
-    return {"looped_update": dataset}
+def energies_creep(runs):
+    """At alpha = 1, a power of the loops so small that no draw would show it."""
+    dataset, name = runs["looped_energy"], "log_energy_by_alpha"
+    creeping = 0.01 * np.log(dataset["far_loops"])
+    return {"looped_energy": dataset.assign({name: dataset[name].where(dataset["alpha"] != 1.0, creeping)})}
+
+
+def _updates_fall(beyond, *, like_widths=False):
+    """Changes that go as (eps L)^2 times L^beyond, and where asked alike at every width."""
+
+    def control(runs):
+        dataset = runs["looped_update"]
+        for update in ("isotropic", "aligned"):
+            if like_widths:
+                dataset = _put(dataset, "by_width", 0 * dataset["width"] + 1.0, update=update)
+            for alpha in map(float, dataset["alpha"].values):
+                law = dataset["loops"].astype(float) ** (2 * (1 - alpha) + beyond)
+                dataset = _put(dataset, "update_energy", law, update=update, alpha=alpha)
+        return {"looped_update": dataset}
+
+    return control
 
 
 def _off_by_a_power(dataset, name):
@@ -352,11 +365,15 @@ CONTROLS = {
     "A20d": tangents_as_assumed,
     "A21b": _tuned("A21b"),
     "A22": path_sum_is_right,
-    "L1": tied_growth_as_printed,
+    "L1a": energies_creep,
+    "L1b": tied_growth_as_printed,
     "L2": stacks_grow_as_loops,
     "L3": models_exchanged,
     "L4": cross_term_grows,
-    "L5": updates_as_printed,
+    "L5a": _updates_fall(-1.0),
+    "L5b": _updates_fall(0.0),
+    "L5c": _updates_fall(0.0, like_widths=True),
+    "L5d": _updates_fall(-1.0),
     "S1": _runs_off("S1", "weight_product"),
     "S2": _runs_off("S2", "weight_product"),
     "S3": _runs_off("S3", "weight_product"),
