@@ -185,7 +185,8 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2 and table 1 on the pre-norm Transformer",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update at alpha = 1/2, so that eta ~ L^(-1/2)",
         checks=checks("looped_transformer", judge_update_below),
-        replaced_by="a steeper power: isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
+        replaced_by="a steeper power of L, which depends on the branch (docs/theory.md section 22): with SwiGLU "
+        "isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
         premise="eps L = O(1) fails at alpha = 1/2: what one step has moved, later steps amplify by a power of L",
     ),
     Claim(
