@@ -24,9 +24,11 @@ MODELS = ("looped", "deep")
 SCALINGS = {"none": "none", "sqrt": "multiplier_sqrt", "linear": "multiplier_linear"}
 ENERGIES = ("residual_energy", "initial_energy", "cross_term", "correlation_term", "stream_change", "loss")
 RULES = ("isotropic", "aligned")
-# The scaling of each model under which increments are correlated, and the most loops.
+# The scaling of each model under which increments are correlated, and the most loops that they have.
 HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 16
+# Rates, over that of all other trainings, under which looped nets of at most so many loops are followed, too.
+RATE_FACTORS = (3.0, 10.0, 30.0)
 # The paper's blocks are Llama's: their gated FFN of 8/3 has as many weights as an ungated one of 4.
 LLAMA: dict[str, Any] = {
     **{"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": 8 / 3},
@@ -65,6 +67,7 @@ def measure(
 ) -> xr.Dataset:
     """Energies by update; correlations before and after training; one update to first order; the toy loop's laws."""
     axes: Axes = {"model": MODELS, "scaling": list(SCALINGS), "loops": loops}
+    rates: Axes = {"scaling": ("sqrt", "linear"), "rate": [factor * options.rate for factor in RATE_FACTORS]}
     moves: Axes = {"rule": RULES, "scaling": ("sqrt", "linear"), "loops": loops}
 
     def run(made: Any, what: Any, *label: Any, more: int = 1) -> Run:
@@ -74,20 +77,29 @@ def measure(
     correlated = replace(training, correlations=True)
     shown = min(HEATMAP_LOOPS, loops[-1])
     pairs = [run(_net(options, shown, *at), correlated, "pairs", *at) for at in HEATMAPS.items()]
+    hastened = [
+        run(_net(options, shown, "looped", scaling), replace(training, rate=rate), "rate", scaling, rate)
+        for scaling, rate in product(*rates.values())
+    ]
     streams = [(rule, scaling, _stream(options, depth, scaling)) for rule, scaling, depth in product(*moves.values())]
     moved = [
         run(stream, StreamUpdates(update=rule), rule, scaling, len(stream.units), more=claims.MORE)
         for rule, scaling, stream in streams
     ]
-    drawn = iter(results.draw([*trained, *pairs, *moved]))
+    drawn = iter(results.draw([*trained, *pairs, *hastened, *moved]))
     parts = [
         over(axes, [_energies(next(drawn)) for _ in trained], "update"),
         over({"model": MODELS}, [_correlations(next(drawn)) for _ in pairs], "state", "increment", "increment_other"),
+        over(rates, [_by_rate(next(drawn)) for _ in hastened], "state").reindex(scaling=axes["scaling"]),
         over(moves, [_last_change(next(drawn)) for _ in moved]).reindex(scaling=axes["scaling"]),
         over({"loops": loops}, [_toy(options, depth) for depth in loops]),
     ]
     coords = {"update": range(options.steps + 1), "state": ["before", "after"]}
-    return xr.merge(parts).assign_coords(coords).assign_attrs(attributes(options, *SHARED, "steps", "rate"))
+    return (
+        xr.merge(parts)
+        .assign_coords(coords)
+        .assign_attrs(attributes(options, *SHARED, "steps", "rate"), rate_loops=shown)
+    )
 
 
 def _stream(options: argparse.Namespace, depth: int, scaling: str) -> mf.Chain:
@@ -110,6 +122,12 @@ def _correlations(measured: xr.Dataset) -> dict[str, Array]:
     by_loop = overlaps.reshape(2, loops, 2, loops, 2).sum(axis=(2, 4))
     sizes = np.sqrt(np.einsum("aii->ai", by_loop))
     return {name: by_loop / (sizes[:, :, None] * sizes[:, None, :])}
+
+
+def _by_rate(measured: xr.Dataset) -> dict[str, Array]:
+    """H_L before training and after it."""
+    at_ends = measured.isel(step=-1, update=[0, -1])
+    return {f"energy_by_rate{end}": at_ends[f"trained_residual_energy{end}"].values for end in ENDS}
 
 
 def _last_change(measured: xr.Dataset) -> dict[str, float]:

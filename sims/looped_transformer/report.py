@@ -69,6 +69,18 @@ def _split_table(dataset: xr.Dataset) -> str:
     return table(["model", "eps", "training", "H_0", "B", "C", "loss"], lines, title)
 
 
+def _rate_table(dataset: xr.Dataset) -> str:
+    def cells(at: xr.Dataset) -> list[str]:
+        return [
+            drawn(at.sel(scaling=name, state=end), "energy_by_rate") for name in SCALINGS[1:] for end in ENDS.values()
+        ]
+
+    header = ["rate", *([f"H, {name}", "after"] for name in SCALINGS[1:])]
+    loops, steps = dataset.attrs["rate_loops"], dataset.attrs["steps"]
+    title = f"Looped, {loops} loops: H before and after {steps} steps, by learning rate"
+    return table(header, rows(dataset, ["rate"], cells), title)
+
+
 def _increments(dataset: xr.Dataset) -> str:
     count, lines = dataset.sizes["increment"], []
     for model, distance in product(TITLES, (1, count // 2, count - 1)):
@@ -106,7 +118,7 @@ text = Report(
     answer=_answer,
     heading="pre-norm Transformers, causal, rotary, SwiGLU: width {width}, {heads} heads, {tokens} random tokens of "
     "{vocabulary}\n{draws} seeds, seed {seed}; Adam without decay, learning rate {rate}, one sequence a seed",
-    parts=[_energy_tables, _slope_table, _split_table, _increments, _update_table, _first_steps],
+    parts=[_energy_tables, _slope_table, _split_table, _rate_table, _increments, _update_table, _first_steps],
     findings=claims.findings,
     heavy=["residual_energy", "first_order_change"],
     words=WORDS,

