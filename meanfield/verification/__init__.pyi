@@ -53,3 +53,4 @@ from .zheng_2026.spectral_products import products_of as products_of
 from .zheng_2026.training_assumptions import places_of as places_of
 from .wang_2026 import loop_growth as loop_growth, loop_updates as loop_updates
 from .wang_2026 import loop_rates as loop_rates
+from .wang_2026 import looped_transformers as looped_transformers

@@ -256,6 +256,35 @@ def _updates_fall(beyond, *, like_widths=False):
     return control
 
 
+def _looped_transformer(model, scaling, name, power):
+    """Numbers of one kind of Transformers that go as a power of the loops, before training and after it."""
+
+    def control(runs):
+        dataset = runs["looped_transformer"]
+        law = dataset["loops"].astype(float) ** power * (1 + 0 * dataset["update"])
+        return {"looped_transformer": _put(dataset, name, law, model=model, scaling=scaling)}
+
+    return control
+
+
+def _first_order_change(scaling, power):
+    """Streams of looped Transformers that one update moves as a power of the loops."""
+
+    def control(runs):
+        dataset = runs["looped_transformer"]
+        law = dataset["loops"].astype(float).values ** power
+        for rule in ("isotropic", "aligned"):
+            dataset = _put(dataset, "first_order_change", law, rule=rule, scaling=scaling)
+        return {"looped_transformer": dataset}
+
+    return control
+
+
+def rates_do_not_matter(runs):
+    dataset = runs["looped_transformer"]
+    return {"looped_transformer": _put(dataset, "energy_by_rate", 2.0, scaling="sqrt")}
+
+
 def _off_by_a_power(dataset, name):
     """Values that go as the size itself, in every draw nearly alike."""
     direction = name.rsplit("_", 1)[1]
@@ -374,6 +403,12 @@ CONTROLS = {
     "L5b": _updates_fall(0.0),
     "L5c": _updates_fall(0.0, like_widths=True),
     "L5d": _updates_fall(-1.0),
+    "L1t": _looped_transformer("looped", "sqrt", "correlation_term", 3.0),
+    "L5t": _first_order_change("linear", 1.0),
+    "L5u": _first_order_change("sqrt", 1.0),
+    "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
+    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 1.0),
+    "L6c": rates_do_not_matter,
     "S1": _runs_off("S1", "weight_product"),
     "S2": _runs_off("S2", "weight_product"),
     "S3": _runs_off("S3", "weight_product"),
