@@ -27,6 +27,7 @@ COMMANDS = {
     "update_orders": "the change of a stream by orders of a block's own updates",
     "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",
     "training_assumptions": "what Zheng et al. 2026 assume of training, measured on images",
+    "reported_losses": "what the losses that Zheng et al. 2026 print say of its own claims",
     "identities": "statements that hold to rounding, or do not",
     "hyperparameters": "the hyperparameters of a large net from those of a small one",
     "sweep": "any of these over grids of its parameters, into one dataset",

@@ -223,6 +223,34 @@ tuned_rate = eta_T
     geometric mean over seeds of the learning rate that minimises the final loss
     scaling: compared with the learning-rate scale and with the stable rate
     source: Zhang et al. 2026, section 4.1
+trained_residual_energy = H_l [update step]
+    |h_l|^2 / N of the stream after l units, once so many updates have been made
+    scaling: before training as the residual energy; an update changes it by O(eta eps L) while H is O(1)
+    source: Wang et al. 2026, section 3.1, eq. 2
+trained_initial_energy = H_0 [update]
+    |h_0|^2 / N of the stream before its first unit; an embedding below the stream trains, too
+    scaling: 1
+    source: Wang et al. 2026, eq. 2
+trained_cross_term = B_l [update step]
+    (2 / N) <h_0, h_l - h_0> of a net in training
+    scaling: before training as the cross term
+    source: Wang et al. 2026, eq. 2
+trained_correlation_term = C_l [update step]
+    |h_l - h_0|^2 / N of a net in training: squared length of the sum of the increments
+    scaling: before training as the correlation term
+    source: Wang et al. 2026, eq. 2
+trained_stream_change = |h_l - h_l(0)|^2 / N [update step]
+    squared change of the stream since training began, on the inputs of that training
+    scaling: (eta eps L)^2 while H is O(1)
+    source: Wang et al. 2026, Theorem 2
+trained_increment_correlation = <r_s, r_t> / N [update step step_other]
+    overlap of the increments of two units of a net in training, without their multipliers
+    scaling: before training as the increment correlation
+    source: Wang et al. 2026, figure 2
+trained_loss = C [update]
+    loss of a net in training on its one batch, once so many updates have been made
+    scaling: O(1) in width and depth at the first step under the heads "he" and "fan_in"
+    source: Wang et al. 2026, section 3.1
 """
 
 CURVATURE = """

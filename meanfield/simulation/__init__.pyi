@@ -15,6 +15,7 @@ from .measures.residual_energy import ResidualEnergies as ResidualEnergies
 from .measures.stream_update import UPDATES as UPDATES
 from .measures.stream_update import StreamUpdates as StreamUpdates
 from .training.sharpness import Sharpness as Sharpness
+from .training.trained_energies import TrainedResidualEnergies as TrainedResidualEnergies
 from .training.trained_losses import TrainedLosses as TrainedLosses
 from .training.minibatches import all_batches as all_batches
 from .training.minibatches import drawn_population as drawn_population

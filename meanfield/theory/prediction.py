@@ -65,7 +65,8 @@ def predict(
             for `simulate_overlaps`.
         spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
-        correlations: whether to add, at level "mean_field" of loops, what every two steps share: L^2 numbers each.
+        correlations: whether to add, at level "mean_field" of loops and of Transformers with tied blocks, what every
+            two steps share: L^2 numbers each.
         by_site: whether to add, at level "mean_field" of nets with a convolutional readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
@@ -93,8 +94,9 @@ def predict(
         they are many; of any number of them under a readout of one token, and at attention scale "inverse" where pairs
         of tokens are followed (docs/theory.md section 19): those of given inputs, under a causal mask, or of several
         samples with smooth or gated activations, up to 143 tokens, without ``overlap_energy``. The attribute
-        ``left_out`` says why a quantity is left out. Tied blocks are refused, and rotary positions at attention scale
-        "inverse_sqrt".
+        ``left_out`` says why a quantity is left out. Rotary positions are refused at attention scale "inverse_sqrt".
+        Tied blocks have ``stream_variance``, ``token_correlation`` and, under pre-norm, over ``step`` = 1 .. 2 depth,
+        what loops have (docs/theory.md section 22), in O(depth^2).
 
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and

@@ -16,7 +16,12 @@ from meanfield.verification.zhang_2026.plain_nets import (
 from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
-from meanfield.verification.zheng_2026 import coordinate_checks, spectral_products, training_assumptions
+from meanfield.verification.zheng_2026 import (
+    coordinate_checks,
+    reported_losses,
+    spectral_products,
+    training_assumptions,
+)
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
@@ -33,7 +38,7 @@ _OTHER_NETS = (
     loop_rates,
     tuned_rates,
 )
-_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions)
+_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions, reported_losses)
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
 

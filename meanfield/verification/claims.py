@@ -39,7 +39,7 @@ class Claim:
     """A published claim.
 
     Attributes:
-        id: as in docs/papers.md, A1 .. A22, L1 .. L5, S1 .. S7, T1 .. T7; a letter behind it names a part, as in A20a.
+        id: as in docs/papers.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
         statement: what the source says, in our words.
         source: paper by name and year, and equation or section.
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.

@@ -13,6 +13,19 @@ def drawn_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
     return fit_power_law(*(measured[column].values for column in (along, name, f"{name}_stderr")))
 
 
+def limit_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
+    """The exponent s that NAME tends to where finite sizes x correct it by c / x: of log y = a + s log x + c / x.
+
+    By weighted least squares over three sizes or more; with its error, from those of independent draws.
+    """
+    x, y, stderr = (measured[column].values for column in (along, name, f"{name}_stderr"))
+    relative = stderr / y
+    columns = np.stack([np.log(x), np.ones(len(x)), 1 / x], axis=1)
+    solve = np.linalg.pinv(columns / relative[:, None]) / relative
+    slope, level, _ = solve @ np.log(y)
+    return PowerLaw(float(slope), float(np.linalg.norm(solve[0] * relative)), float(np.exp(level)))
+
+
 def scale_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
     """The same of a learning-rate scale (NAME)^(-1/2)."""
     law = drawn_law(measured, along, name)

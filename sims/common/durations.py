@@ -22,6 +22,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "looped_update": {"smoke": "3 s", "default": "20 s", "paper": "80 s"},
     "mlp_depth": {"smoke": "8 s", "default": "45 s", "square": "90 s", "paper": "80 s"},
     "overlap_recursion": {"smoke": "4 s", "default": "40 s", "paper": "4 min"},
+    "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
     "residual_depth": {"smoke": "4 s", "default": "45 s", "paper": "20 min"},
     "residual_overlap": {"smoke": "6 s", "default": "30 s", "paper": "20 min"},
     "spectral_condition": {"smoke": "4 s", "default": "1 min", "paper": "6 min"},

@@ -22,6 +22,8 @@ SCALINGS = ("none", "sqrt", "linear")
 # The scaling of each model under which increments are correlated, and the steps.
 HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 24
+# Scalings eps = L^(-alpha) on either side of the threshold, followed by theory alone.
+ALPHAS = (0.75, 0.9, 1.0, 1.25, 1.5)
 # Widths over which the cross term is followed.
 CROSS_LOOPS = 16
 CROSS_WIDTHS = (64, 128, 256, 512)
@@ -30,13 +32,13 @@ CROSS_WIDTHS = (64, 128, 256, 512)
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The numbers of loops, how far theory goes, and the longest loop."""
     loops = ladder("--loops", options.loops, 3, "a growth law", maximum=MOST_LAYERS, why="numbers of loops")
-    why = "theory goes at least as far as the draws"
-    require_count("--far", options.far, minimum=loops[-1], maximum=MOST_LAYERS, why=why)
+    why = "theory goes at least as far as the draws, and over two doublings"
+    require_count("--far", options.far, minimum=max(loops[-1], 4), maximum=MOST_LAYERS, why=why)
     return {"loops": loops, "far": options.far, "loop": _loop(options, loops[-1])}
 
 
 def _loop(
-    options: argparse.Namespace, depth: int, model: str = "looped", alpha: str = "linear", **more: Any
+    options: argparse.Namespace, depth: int, model: str = "looped", alpha: Any = "linear", **more: Any
 ) -> TiedLoop:
     """One loop, or one deep stack, with the options' other numbers."""
     return TiedLoop(depth=depth, alpha=alpha, tied=model == "looped", **(attributes(options, *SHARED) | more))
@@ -60,9 +62,11 @@ def measure(options: argparse.Namespace, results: Results, loops: list[int], far
     every = [*runs, *pairs, *widths]
     measured = dict(zip(map(id, every), results.draw(every), strict=True))
     nets: Axes = {"model": MODELS, "scaling": SCALINGS, "far_loops": [2**power for power in range(far.bit_length())]}
+    tied: Axes = {"alpha": ALPHAS, "far_loops": nets["far_loops"]}
     parts = [
         over(axes, [_energies(run.net, measured[id(run)]) for run in runs]),
         over(nets, [{"log_energy_far": _far(options, *at)} for at in product(*nets.values())]),
+        over(tied, [{"log_energy_by_alpha": _far(options, "looped", *at)} for at in product(*tied.values())]),
         over({"model": MODELS}, [_heatmap(run.net, measured[id(run)]) for run in pairs], *INCREMENTS),
         over({"cross_width": CROSS_WIDTHS}, [_cross_term(measured[id(run)], options.draws) for run in widths]),
     ]
@@ -83,9 +87,9 @@ def _energies(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _far(options: argparse.Namespace, model: str, scaling: str, depth: int) -> float:
+def _far(options: argparse.Namespace, model: str, alpha: Any, depth: int) -> float:
     """ln H_L of the mean field."""
-    return float(mf.predict(_loop(options, depth, model, scaling), level="mean_field")["log_residual_energy"][-1])
+    return float(mf.predict(_loop(options, depth, model, alpha), level="mean_field")["log_residual_energy"][-1])
 
 
 def _heatmap(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Array]:

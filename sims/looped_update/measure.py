@@ -14,6 +14,8 @@ from sims.common.datasets import ENDS, Axes, attributes, ladder, over, seeded_ru
 from sims.common.results import Results
 
 ALPHAS = (0.5, 1.0, 1.5)
+# Loops at which the recursion's slope in L is taken for its limit.
+FAR = (512, 1024)
 WIDTH_FACTORS = (0.25, 0.5, 1, 2)
 
 
@@ -42,13 +44,19 @@ def measure(options: argparse.Namespace, results: Results, loops: list[int], loo
     measured = results.draw([*runs, *wide])
     in_theory: Axes = {"alpha": ALPHAS, "loops": loops}
     nets = [_loop(options, depth, alpha, options.width) for alpha, depth in product(*in_theory.values())]
+    far: Axes = {"alpha": ALPHAS, "far_loops": FAR}
     parts = [
         over(axes, [_moved(drawn, "update_energy", ENDS) for drawn in measured[: len(runs)]]),
         over(in_theory, [_theory(net) for net in nets]),
+        over(far, [{"log_update_energy_far": _recursion(options, *at)} for at in product(*far.values())]),
         over(across, [_moved(drawn, "by_width", ENDS[:2]) for drawn in measured[len(runs) :]]),
     ]
     own = attributes(options, "activation", "weight_variance")
     return xr.merge(parts).assign_attrs(own, ladder_width=options.width, width_loops=loops[0])
+
+
+def _recursion(options: argparse.Namespace, alpha: float, depth: int) -> float:
+    return float(log_update_energies(_loop(options, depth, alpha, options.width))[-1])
 
 
 def _moved(drawn: xr.Dataset, name: str, ends: tuple[str, ...]) -> dict[str, float]:

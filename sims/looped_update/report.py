@@ -22,7 +22,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     alphas = [float(alpha) for alpha in dataset["alpha"].values]
     exponents = {alpha: claims.drawn_slope(dataset, "isotropic", alpha).exponent for alpha in alphas}
     slopes = ", ".join(f"{exponent:.2f} (alpha = {alpha:g})" for alpha, exponent in exponents.items())
-    judged = [claims.judge_stable(dataset, "isotropic"), claims.judge_below_threshold(dataset)]
+    judged = [claims.judge_theorem(dataset), claims.judge_below_threshold(dataset)]
     return answer(judged, f"slopes in L {slopes}")
 
 

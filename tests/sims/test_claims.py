@@ -81,7 +81,7 @@ def test_forms_agree(folder):
 
 
 def test_workers_change_no_verdict(folder, tmp_path):
-    chosen = ["--only", "L5", "--preset", "smoke", "--workers", "2", "--out", str(tmp_path)]
+    chosen = ["--only", "L5a,L5c", "--preset", "smoke", "--workers", "2", "--out", str(tmp_path)]
     assert simulation.main(chosen) == 0
     alone = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
     for result in json.loads((tmp_path / "verdicts.json").read_text()):

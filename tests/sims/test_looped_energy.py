@@ -25,6 +25,20 @@ def test_verdicts(finished):
     assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
+def test_a_small_power_of_the_loops_is_not_bounded(finished):
+    """Negative controls: energies that grow as L^0.15 in draws, and as L^0.001 in theory, at alpha = 1."""
+    assert claims.judge_tied_bounded(finished).verdict is Verdict.CONFIRMED
+    grown = finished["log_energy"] + 0.15 * np.log(finished["loops"])
+    assert claims.judge_tied_bounded(finished.assign(log_energy=grown)).verdict is not Verdict.CONFIRMED
+    assert claims.judge_threshold(finished).verdict is Verdict.CONFIRMED
+    name = "log_energy_by_alpha"
+    creeping = finished[name].where(finished["alpha"] != 1.0, 0.001 * np.log(finished["far_loops"]))
+    assert claims.judge_threshold(finished.assign({name: creeping})).verdict is Verdict.INCONCLUSIVE
+    assert claims.judge_expansion(finished).verdict is Verdict.CONFIRMED
+    off = np.log1p(np.expm1(finished[name]) * finished["far_loops"] ** -0.1)
+    assert claims.judge_expansion(finished.assign({name: off})).verdict is not Verdict.CONFIRMED
+
+
 def test_tied_loops_treated_as_independent_are_refuted(finished):
     """Negative control: the prediction of stacks in place of that of loops."""
     name = "log_energy_mean_field"

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from figures import looped_update as figure
+from meanfield.verification.drawn_slopes import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
 from sims.looped_update.__main__ import COMMAND as simulation
@@ -18,8 +20,8 @@ def finished(tmp_path_factory):
 
 def test_verdicts(finished):
     assert claims.judge_recursion(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_stable(finished, "isotropic").verdict is Verdict.CONFIRMED
-    assert claims.judge_stable(finished, "aligned").verdict is Verdict.CONFIRMED
+    assert claims.judge_theorem(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_aligned(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_below_threshold(finished).verdict is Verdict.REFUTED
     assert claims.judge_width(finished).verdict is Verdict.REFUTED
     assert len(claims.findings(finished)) == len(claims.JUDGES)
@@ -28,7 +30,27 @@ def test_verdicts(finished):
 def test_the_printed_scaling_off_by_a_quarter_is_not_confirmed(finished):
     """Negative control: loops of alpha = 3/2 passed for such of 5/4."""
     renamed = finished.assign_coords(alpha=[0.5, 1.0, 1.25])
-    assert claims.judge_stable(renamed, "isotropic").verdict is Verdict.REFUTED
+    assert claims.judge_theorem(renamed).verdict is Verdict.REFUTED
+
+
+def test_a_tenth_of_an_exponent_is_told_apart(finished):
+    """Negative control: isotropic changes that fall by a further L^-0.1 at the same relative errors."""
+    names = ("update_energy", "update_energy_stderr")
+    tilted = finished.assign({name: finished[name] * finished["loops"] ** -0.1 for name in names})
+    assert claims.judge_theorem(tilted).verdict is Verdict.REFUTED
+
+
+def test_limits_of_slopes_are_free_of_corrections():
+    """x^-1 (1 + 0.4 / x), whose slope is off by 0.02, tends to x^-1."""
+    x = np.array([8.0, 16.0, 32.0, 64.0])
+    y = 1 / x * np.exp(0.4 / x)
+    made_up = xr.Dataset({"y": ("x", y), "y_stderr": ("x", 0.01 * y)}, {"x": x})
+    assert limit_law(made_up, "x", "y").exponent == pytest.approx(-1, abs=1e-12)
+    assert drawn_law(made_up, "x", "y").exponent < -1.01
+    # With as many points as coefficients, errors are those of an exact fit.
+    three = made_up.isel(x=slice(3))
+    columns = np.stack([np.log(x[:3]), np.ones(3), 1 / x[:3]], axis=1)
+    assert limit_law(three, "x", "y").stderr == pytest.approx(0.01 * np.linalg.norm(np.linalg.inv(columns)[0]))
 
 
 def test_changes_of_another_scaling_are_not_the_recursion(finished):

@@ -12,13 +12,20 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.validation import PremiseWarning
 from meanfield.nets.families.token_stream import TokenStream
+from meanfield.nets.maps import Normalisation
 from meanfield.theory.levels.base import Level, Options, log_mean, with_logarithms
 from meanfield.theory.outputs.whole_update import Terms, whole_update
 from meanfield.theory.transformers.terms import TokenTerms, many_outputs_warning, token_terms
+from meanfield.theory.transformers.tied.energies import StreamEnergies, stream_energies
 
-PLAIN_ALONE = (
-    "batch, loss, pairs, spread, correlations and by_site are for nets of layers or loops; this is a {kind}: leave "
-    "them out"
+PLAIN_ALONE = "batch, loss, pairs, spread and by_site are for nets of layers; this is a {kind}: leave them out"
+LOOPS_ALONE = (
+    "correlations are those of the steps of a TiedLoop or of a Transformer with tied=True; steps of this {kind} share "
+    "no weights, and their increments nothing: leave the option out"
+)
+TIED = (
+    "overlap_energy, label_term, output_term: blocks share weights (tied=True), whose kernels correlate across blocks; "
+    "`simulate` has them"
 )
 
 
@@ -32,16 +39,19 @@ class TokenStreamMeanFieldLevel(Level):
     family = TokenStream
     whose = "all Transformers"
     refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("batch", "loss", "pairs", "spread", "correlations", "by_site"), PLAIN_ALONE
-    )
+        ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
+    ) | {"correlations": LOOPS_ALONE}
 
     def has(self, net: TokenStream, inputs: Array | None) -> bool:
         return True
 
     def takes(self, net: TokenStream, options: Options) -> set[str]:
-        return {"inputs"}
+        return {"inputs", "correlations"} if net.is_tied else {"inputs"}
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
+        if net.is_tied:
+            energies = stream_energies(net, options.inputs, options.correlations)
+            return self.dataset(net, options, _of_tied(net, energies), {"left_out": TIED})
         terms = token_terms(net, options.inputs)
         if terms.output_term is not None and (why := many_outputs_warning(net, options.inputs)):
             warnings.warn(why, PremiseWarning, stacklevel=3)
@@ -49,6 +59,21 @@ class TokenStreamMeanFieldLevel(Level):
         if net.tokens > 1:  # one token has no other to be correlated with
             values["token_correlation"] = terms.correlation
         return self.dataset(net, options, values, {"left_out": terms.left_out} if terms.left_out else None)
+
+
+def _of_tied(net: TokenStream, energies: StreamEnergies) -> dict[str, Array]:
+    """The stream's moments by layer, and of pre-norm nets its energies by step, each depth unit being a step."""
+    values = {"stream_variance": energies.variance}
+    if net.tokens > 1:
+        values["token_correlation"] = energies.correlation
+    if isinstance(net.block[0].branch[0], Normalisation):
+        grown = {"residual_energy": energies.variance, "correlation_term": energies.variance - energies.initial}
+        logs = {name: np.log(value) for name, value in grown.items()}
+        values |= with_logarithms(logs | {"initial_energy": np.log(energies.initial)})
+        values["cross_term"] = np.zeros_like(energies.variance)
+    if energies.increments is not None:
+        values["increment_correlation"] = energies.increments
+    return values
 
 
 def _energies(terms: TokenTerms) -> dict[str, Array]:

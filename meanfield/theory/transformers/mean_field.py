@@ -63,8 +63,8 @@ def refusal_of_all_roads(net: TokenStream) -> str:
             f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
             "last token; take readout='pooled' or 'last'"
         )
-    if net.replace(depth=min(net.depth, 2)).is_tied:  # two blocks tell; a list of all of them takes minutes to make
-        return "blocks share weights (tied=True), whose values and changes correlate across blocks; take tied=False"
+    if net.is_tied:
+        return "blocks share weights (tied=True), whose changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":
         return (
             "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
@@ -157,7 +157,7 @@ def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
     first, inner, last = [part for part in unit.branch if not isinstance(part, Normalisation)]
     assert isinstance(first, Linear)
     assert isinstance(last, Linear)
-    below, above = _gain(first), _gain(last)
+    below, above = matrix_gain(first), matrix_gain(last)
     units = last.weights[0].fan_in
     constants = (below, above, units / width, unit.multiplier)
     if isinstance(inner, Attention):
@@ -168,7 +168,7 @@ def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
     return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)
 
 
-def _gain(matrix: Linear) -> float:
+def matrix_gain(matrix: Linear) -> float:
     """Variance of an element times the fan-in, the same for all weights of a stack."""
     return matrix.weights[0].variance * matrix.weights[0].fan_in
 

@@ -7,12 +7,14 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, contest, joined, slope_contest
-from meanfield.verification.verdicts import Deviation
+from meanfield.verification.judges import Contest, Judges, Ruling, contest, joined, slope_contest
+from meanfield.verification.verdicts import Deviation, Verdict, judge_computed
 
 # Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
 # the same matrix is met again at every step, so that fluctuations add up in amplitude while eps L is of order one.
 FINITE_WIDTH = 10.0
+# How near a computed exponent, or a factor between doublings, must be to be called the same.
+NEAR = 0.05
 # A correlation coefficient below this is none.
 UNCORRELATED = 0.05
 # Models and scalings under which energies stay bounded.
@@ -40,13 +42,41 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_tied_bounded(dataset: xr.Dataset) -> Contest:
-    """Tied loops stay bounded under eps = 1/L; rival: they stay so under eps = L^(-1/2) too; source: theorem 1."""
+    """Tied loops stay bounded under eps = 1/L; rival: they stay so under eps = L^(-1/2) too; source: theorem 1;
+    measured: the growth of ln H over the deeper half of the loops, less that of the mean field, which converges."""
     return _bounded(dataset, "looped", "linear", "sqrt")
 
 
 @JUDGES.decide
+def judge_threshold(dataset: xr.Dataset) -> Ruling:
+    """Energies of tied loops converge as loops are added at alpha >= 1, and at no smaller alpha; rival: they grow as a
+    power of L, however small, at some alpha >= 1, or converge below; source: theorem 1; measured: by what factor the
+    growth of ln H over a doubling of the loops changes with the next doubling, in the mean field: 1 for a power law.
+    """
+    alpha, energy = dataset["alpha"].values, dataset["log_energy_by_alpha"].transpose("alpha", "far_loops").values
+    growth = np.diff(energy[:, -3:], axis=1)
+    factors = growth[:, 1] / growth[:, 0]
+    inside = np.where(alpha >= 1, 1 - factors, factors - 1).min()
+    verdict = Verdict.CONFIRMED if inside > NEAR else Verdict.REFUTED if inside < -NEAR else Verdict.INCONCLUSIVE
+    words = ", ".join(f"{factor:.3f} (alpha = {a:g})" for a, factor in zip(alpha, factors, strict=True))
+    return Ruling(verdict, f"factors {words} at {int(dataset['far_loops'][-1])} loops")
+
+
+@JUDGES.decide
+def judge_expansion(dataset: xr.Dataset) -> Ruling:
+    """C_L = H_L - H_0 goes as (eps L)^2 at alpha >= 1, where H = O(1); rival: as eps^2 L, as for independent steps;
+    source: theorem 1; measured: its slope in L over the last doubling of the loops, less 2 (1 - alpha), mean field."""
+    at = dataset.sel(alpha=dataset["alpha"] >= 1).isel(far_loops=[-2, -1])
+    correlation = np.log(np.expm1(at["log_energy_by_alpha"].transpose("alpha", "far_loops").values))
+    beyond = np.diff(correlation, axis=1)[:, 0] / np.log(2.0) - 2 * (1 - at["alpha"].values)
+    words = ", ".join(f"{gap:+.4f} (alpha = {a:g})" for a, gap in zip(at["alpha"].values, beyond, strict=True))
+    return Ruling(judge_computed(beyond, 0.0, -1.0, NEAR), f"slopes beyond 2 (1 - alpha): {words}")
+
+
+@JUDGES.decide
 def judge_independent_bounded(dataset: xr.Dataset) -> Contest:
-    """Independent stacks stay bounded under eps = L^(-1/2); rival: they stay so unscaled too; source: appendix B."""
+    """Independent stacks stay bounded under eps = L^(-1/2); rival: they stay so unscaled too; source: appendix B;
+    measured: the growth of ln H over the deeper half of the steps, less that of the mean field, which converges."""
     return _bounded(dataset, "deep", "sqrt", "none")
 
 
@@ -61,20 +91,21 @@ def judge_independent_growth(dataset: xr.Dataset) -> Contest:
 
 
 def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str) -> Contest:
-    """H at most doubles over the deeper half of the loops; rival: the same of the looser scaling."""
-    growth, stderr = _growth(dataset.sel(model=model, scaling=scaling))
-    unbounded, error = _growth(dataset.sel(model=model, scaling=looser))
-    twice = np.log(2.0)
-    words = f"ln H grows by {growth:.3f} +- {stderr:.3f} over the deeper half of the loops, under the looser scaling by"
-    claim, rival = Deviation(max(growth, 0.0), stderr, twice), Deviation(unbounded, error, twice)
+    """ln H grows by no more than in the mean field, which converges as 1/L; rival: the same of the looser scaling."""
+    own, other = (dataset.sel(model=model, scaling=name) for name in (scaling, looser))
+    (growth, stderr), (unbounded, error) = _growth(own), _growth(other)
+    theory = _rise(own, own["log_energy_mean_field"].values)
+    granted = _finite_width(dataset)
+    words = f"ln H grows by {growth:.3f} +- {stderr:.3f}, mean field {theory:.3f}, under the looser scaling by"
+    claim, rival = Deviation(growth - theory, stderr, granted), Deviation(unbounded - theory, error, granted)
     return Contest(claim, rival, shown=f"{words} {unbounded:.3g}")
 
 
 @JUDGES.decide
 def judge_printed_growth(dataset: xr.Dataset) -> Contest:
-    """Tied loops under eps = L^(-1/2) grow as eps^2 L^2 = L; rival: they grow exponentially in sqrt(L), as in the
-    mean field; source: theorem 1, whose premise is H = O(1); measured: the slope in L of C_L over the deeper half of
-    the loops."""
+    """Tied loops under eps = L^(-1/2), outside the condition H = O(1), grow as eps^2 L^2 = L too; rival: they grow
+    exponentially in sqrt(L), as in the mean field; source: the formula of theorem 1; measured: the slope in L of C_L
+    over the deeper half of the loops."""
     at = dataset.sel(model="looped", scaling="sqrt").isel(loops=_deeper_half(dataset))
     law = drawn_law(at, "loops", "correlation_term")
     far = theory_slope(at, "loops", "correlation_term", at["log_correlation_term_mean_field"].values)
@@ -122,10 +153,14 @@ def _cross_law(dataset: xr.Dataset) -> PowerLaw:
 
 
 def _growth(at: xr.Dataset) -> tuple[float, float]:
-    """ln H at the most loops less ln H at half as many or the next fewer, and its standard error."""
-    start = _deeper_half(at).start
-    energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
-    return float(energy[-1] - energy[start]), float(np.hypot(stderr[-1], stderr[start]))
+    """The rise of the drawn ln H, and its standard error."""
+    stderr = at["log_energy_stderr"].values
+    return _rise(at, at["log_energy"].values), float(np.hypot(stderr[-1], stderr[_deeper_half(at).start]))
+
+
+def _rise(at: xr.Dataset, log_energy: Array) -> float:
+    """ln H at the most loops less ln H at the first of the deeper half."""
+    return float(log_energy[-1] - log_energy[_deeper_half(at).start])
 
 
 def _deeper_half(dataset: xr.Dataset) -> slice:
@@ -139,12 +174,18 @@ def _finite_width(dataset: xr.Dataset) -> float:
 
 CLAIMS = (
     Claim(
-        id="L1",
+        id="L1a",
         source="Wang et al. 2026, theorem 1",
-        statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in tied loops, bounded if and only if alpha >= 1",
-        checks=checks("looped_energy", judge_tied_bounded, judge_printed_growth),
-        replaced_by="below alpha = 1 the energy grows like exp(c L^(1 - alpha)); bounded at and above it, as claimed",
-        premise="H = O(1), which the proof takes as given, fails below alpha = 1",
+        statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L - H_0 = Theta(eps^2 L^2)",
+        checks=checks("looped_energy", judge_tied_bounded, judge_threshold, judge_expansion),
+    ),
+    Claim(
+        id="L1b",
+        source="Wang et al. 2026, the formula of theorem 1 beyond its condition H = O(1)",
+        statement="below alpha = 1 energies of tied loops grow as eps^2 L^2 = L^(2 - 2 alpha)",
+        checks=checks("looped_energy", judge_printed_growth),
+        replaced_by="exp(2 tau) up to powers, tau = sigma_W sqrt(q) L^(1 - alpha): growth feeds on itself",
+        premise="the theorem takes H = O(1) as given, which fails below alpha = 1; it does not claim the formula there",
     ),
     Claim(
         id="L2",

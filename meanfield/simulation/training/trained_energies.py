@@ -1,0 +1,196 @@
+"""Residual energies of a stream while its net trains: H_l = H_0 + B_l + C_l (Wang et al. 2026, eq. 2), step by step.
+
+The stream h_0 .. h_U are the values from the first unit that skips on. After every step of the optimizer, with
+R_l = h_l - h_0 and N the numbers of a stream,
+
+    H_l = |h_l|^2 / N,   B_l = (2 / N) <h_0, R_l>,   C_l = |R_l|^2 / N.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.arrays import Array
+from meanfield.common.estimates import summarise_each
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_choice, require_count, require_flag, require_positive
+from meanfield.nets.net import Net
+from meanfield.nets.units import Unit
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.elementwise import AdamW
+from meanfield.quantities.datasets import measured_dataset
+from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
+from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.training.data import Data
+from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.losses import CrossEntropy
+from meanfield.simulation.training.trained_losses import MOST_TOGETHER, OPERATIONS_TOGETHER, WEIGHT_ARRAYS
+from meanfield.simulation.training.training import Training
+
+# AdamW without weight decay, as the draws train here.
+ADAM = AdamW()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedResidualEnergies(Measure):
+    """The residual energy H_l = H_0 + B_l + C_l of every unit of a stream after 0, 1 .. of the first training steps.
+
+    Every draw has weights, a batch of inputs and classes of its own, by the net's laws, and trains on that one batch
+    under cross-entropy, without weight decay. Classes are uniform at every output. Of nets that take one-hot tokens and
+    have outputs at every token, the class at a token is the next token; behind the last token a fresh one is drawn.
+
+    Args:
+        optimizer: an elementwise one: Adam is AdamW() without decay.
+        rate, epsilon: its learning rate, of all weights, and its epsilon.
+        steps: how many are taken, S.
+        correlations: whether to measure how the increments of all pairs of units overlap, too.
+        precision: "float64" or "float32", of weights, values and gradients; energies are summed in double precision.
+
+    Gives over ``update`` = 0 .. S, the steps taken, and ``step`` = 1 .. U, the units of the stream:
+    trained_residual_energy, trained_cross_term, trained_correlation_term and trained_stream_change; over ``update``
+    trained_initial_energy and trained_loss; with ``correlations`` trained_increment_correlation over pairs of units.
+    Each comes with NAME_stderr and NAME_largest_share.
+
+    Raises:
+        TypeError, ValueError: a net that is no residual stream, an optimizer of whole matrices, numbers out of range.
+        OverflowError: a net leaves the range of floats while it trains.
+
+    Source: Wang et al. 2026, eq. 2, section 3.1.
+    """
+
+    weights: ClassVar[str] = "dense"  # type: ignore[misc]
+    remedy: ClassVar[str] = "width, tokens, depth or workers"
+
+    optimizer: Optimizer = ADAM
+    rate: float = 1e-3
+    epsilon: float = 1e-8
+    steps: int = 10
+    correlations: bool = False
+    precision: str = "float64"
+
+    def settled(self, net: Net) -> Self:
+        require_choice("precision", self.precision, PRECISIONS)
+        require_flag("correlations", self.correlations)
+        if not (isinstance(self.optimizer, Optimizer) and self.optimizer.elementwise):
+            raise TypeError(
+                f"optimizer is {self.optimizer!r}; give an elementwise one of meanfield.optimizers, such as AdamW(), "
+                "as draws train side by side"
+            )
+        _require_stream(net)
+        return replace(
+            self,
+            rate=require_positive("rate", self.rate, why="it is a learning rate"),
+            epsilon=require_positive("epsilon", self.epsilon, why="it is added to the size of gradients"),
+            steps=require_count("steps", self.steps, why="steps of training"),
+        )
+
+    def cost(self, net: Net) -> Cost:
+        held = WEIGHT_ARRAYS * weight_bytes(net, self.precision)
+        held += 2 * passes_bytes(net, net.inputs, 1, self.precision)  # the first pass is kept
+        of_step = step_operations(net, net.inputs)
+        together = int(max(1, min(MOST_TOGETHER, OPERATIONS_TOGETHER // of_step)))
+        return Cost((self.steps + 1) * of_step, held, together)
+
+    def result_bytes(self, net: Net, draws: int) -> int:
+        return 8 * draws * (self.steps + 1) * self.correlations * len(net.units) ** 2
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """Numbers (D, S + 1, U) and (D, S + 1) of every draw, with ``correlations`` also (D, S + 1, U, U).
+
+        Raises:
+            OverflowError: a net leaves the range of floats.
+        """
+        training, first = self._begun(net, seed, draws), _stream_start(net)
+        by_update = []
+        with np.errstate(all="ignore"):  # an error is raised instead
+            before = training.look().values[first:]
+            for update in range(self.steps + 1):
+                if update:
+                    training.step()
+                    training.require_floats()
+                values = training.look().values[first:]
+                numbers = _energies(values, before) | {"trained_loss": training.losses()}
+                if self.correlations:
+                    numbers["trained_increment_correlation"] = _overlaps(values, net.units[first:])
+                by_update.append(numbers)
+        return {name: np.stack([numbers[name] for numbers in by_update], axis=1) for name in by_update[0]}
+
+    def _begun(self, net: Net, seed: int, draws: range) -> Training:
+        arrays = replace(on_numpy(self.precision), lenient=True)
+        inputs = draw_inputs(net, [stream(seed, "inputs", draw) for draw in draws])
+        data = Data(arrays.moved(inputs), _classes(net, seed, draws, inputs, arrays))
+        settings = {"learning_rate": self.rate, "epsilon": self.epsilon}
+        weights = drawn_weights(net, seed, draws, arrays)
+        return Training(net, weights, data, CrossEntropy(), self.optimizer, lambda _: settings, arrays=arrays)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        estimates = {name: summarise_each(value) for name, value in values.items()}
+        how = {"optimizer": repr(self.optimizer), "rate": self.rate, "precision": self.precision}
+        return measured_dataset(net, estimates, dict(attrs) | how, {"update": range(self.steps + 1)})
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def _stream_start(net: Net) -> int:
+    """The number of the value that is h_0: the first that a unit adds its branch to."""
+    return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
+
+
+def _require_stream(net: Net) -> None:
+    """Raise ValueError unless every unit from the first that skips on adds to the value below it, and does no more."""
+    first = _stream_start(net)
+    if first == len(net.units):
+        raise ValueError(f"this {type(net).__name__} has no skips, and so no residual stream; take a net that has")
+    for number, unit in enumerate(net.units[first:], start=first):
+        if unit.skip != number or unit.after:
+            raise ValueError(
+                f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
+                f"unit of a residual stream adds its branch to the value below it, {number}, and nothing follows"
+            )
+
+
+def _classes(net: Net, seed: int, draws: range, inputs: Array, arrays: Arrays) -> Any:
+    """Classes (D, 1, B, T) at all outputs: uniform, or the next token."""
+    _, classes, *grid = net.output_shape
+    shape = (net.inputs, int(np.prod(grid)))
+    drawn = np.stack([stream(seed, "labels", draw).integers(classes, size=shape) for draw in draws])
+    if net.input_law == "tokens" and shape[1] == net.sites:
+        drawn[..., :-1] = inputs.argmax(axis=1)[..., 1:]
+    return arrays.xp.asarray(drawn[:, None])
+
+
+def _energies(values: Sequence[Any], before: Sequence[Any]) -> dict[str, Array]:
+    """H_l, B_l, C_l and |h_l - h_l before|^2 / N, (D, U), and H_0, (D,), of the stream h_0 .. h_U."""
+    start, *_ = streams = [_flat(value) for value in values]
+    moved = [stream - start for stream in streams[1:]]
+    changed = [stream - _flat(value) for stream, value in zip(streams[1:], before[1:], strict=True)]
+    return {
+        "trained_initial_energy": _mean_square(start),
+        "trained_residual_energy": np.stack([_mean_square(stream) for stream in streams[1:]], axis=1),
+        "trained_cross_term": np.stack([2 * np.vecdot(start, total) / start.shape[1] for total in moved], axis=1),
+        "trained_correlation_term": np.stack([_mean_square(total) for total in moved], axis=1),
+        "trained_stream_change": np.stack([_mean_square(change) for change in changed], axis=1),
+    }
+
+
+def _overlaps(values: Sequence[Any], units: Sequence[Unit]) -> Array:
+    """<r_s, r_t> / N of the increments of all pairs of units, (D, U, U)."""
+    pairs = zip(values[1:], values[:-1], units, strict=True)
+    increments = np.stack([(_flat(above) - _flat(below)) / unit.multiplier for above, below, unit in pairs], axis=1)
+    return np.asarray(increments @ increments.swapaxes(1, 2) / increments.shape[2])
+
+
+def _flat(values: Any) -> Array:
+    """The numbers of every draw in double precision, (D, N)."""
+    return np.asarray(values.reshape(len(values), -1), dtype=np.float64)
+
+
+def _mean_square(vectors: Array) -> Array:
+    """|v|^2 / N, (D,)."""
+    return np.asarray(np.vecdot(vectors, vectors) / vectors.shape[1])

@@ -1,0 +1,124 @@
+"""The command on printed losses: the data, what is read off them, report, figure, refusals."""
+
+import numpy as np
+import pytest
+
+from figures import reported_losses as figure
+from meanfield.verification.zheng_2026 import reported_losses as claims
+from meanfield.verification.zheng_2026.loss_tables import (
+    BASE,
+    base_scatter,
+    loss_tables,
+    optima,
+    printed_tables,
+    weighted_slope,
+)
+from sims.reported_losses import report
+from sims.reported_losses.__main__ import COMMAND as simulation
+from tests.sims.commands import assert_refused
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return loss_tables().assign_attrs(shown="15 21")
+
+
+# Cells of every fifth table, and those that the text quotes, typed from the page.
+CELLS = {
+    (15, 4096, -9): 3.516,
+    (18, 256, -7): 3.678,
+    (19, 256, -5): 3.667,
+    (20, 8, -9): np.nan,
+    (21, 4, -7): 345.85,
+    (25, 256, -3): 3.61,
+    (30, 256, -2): 3.72,
+    (35, 4, -4): 4.471,
+    (36, 2048, -14): 4.157,
+    (37, 4096, -12): 4.831,
+    (40, 256, -9): 6.009,
+}
+
+
+def test_tables_are_those_of_the_paper(tables):
+    assert tables["table"].values.tolist() == list(range(15, 41))
+    for printed in printed_tables():
+        ladder = [128, 256, 512, 1024, 2048, 4096] if printed["direction"] == "width" else [4 * 2**i for i in range(7)]
+        assert printed["sizes"] == ladder
+        assert len(printed["losses"]) == len(ladder)
+        assert {len(row) for row in printed["losses"]} == {len(printed["log2_values"])}
+        assert np.all(np.diff(printed["log2_values"]) == 1)
+        assert BASE[printed["direction"]] in ladder
+    for (table, size, value), loss in CELLS.items():
+        at = tables.sel(table=table)
+        row, column = at["ladder"].values.tolist().index(size), at["log2_value"].values.tolist().index(value)
+        np.testing.assert_equal(float(at["loss"][row, column]), loss)
+
+
+def test_optima_of_parabolas_are_exact_and_ends_are_marked():
+    grid = np.arange(-6.0, 0.0)
+    places, inside = optima(grid, np.array([(grid + 2.7) ** 2, grid, -grid, [9, 9, 1, np.inf, 2, 3]]))
+    np.testing.assert_allclose(places, [-2.7, -6, -1, -4])
+    assert inside.tolist() == [True, False, False, True]
+
+
+def test_scatter_is_that_of_equal_runs():
+    tables = [
+        {"setting": "a", "direction": "depth", "sizes": [4, 8], "log2_values": [0, 1, 2], "losses": [row, [1, 1, 1]]}
+        for row in ([3.0, 2.0, None], [3.2, 2.1, 9.0])
+    ]
+    assert base_scatter(tables, "a") == (np.nan, 0)
+    for table in tables:
+        table["losses"][0][0] -= 0.9
+    assert base_scatter(tables, "a") == pytest.approx((np.sqrt((0.02 + 0.005) / 2), 2))
+
+
+def test_weighted_slopes_are_those_of_least_squares():
+    generator = np.random.default_rng(0)
+    x, error = np.arange(6.0), np.array([1.0, 0.2, 0.5, 1.5, 0.3, 0.7])
+    y = 2 * x + error * generator.normal(size=6)
+    slope, stderr = weighted_slope(x, y, error)
+    fit, covariance = np.polyfit(x, y, 1, w=1 / error, cov="unscaled")
+    excess = max(1.0, np.sum(((y - np.polyval(fit, x)) / error) ** 2) / 4)
+    assert (slope, stderr) == pytest.approx((fit[0], np.sqrt(excess * covariance[0, 0])))
+
+
+def test_errors_of_optima_are_the_spread_of_noisy_parabolas(tables):
+    """A parabola of curvature c through points of scatter s: its vertex has the error s / (c sqrt 2)."""
+    at = tables.sel(table=15).isel(size=4)
+    a, b, c = at["loss"].values[[1, 2, 3]]
+    shift = 0.5 * (a - c) / (a - 2 * b + c)
+    gradient = np.array([0.5 - shift, 2 * shift, -0.5 - shift]) / (a - 2 * b + c)
+    assert float(at["optimum_stderr"]) == pytest.approx(float(at["scatter"]) * np.linalg.norm(gradient), rel=0.15)
+
+
+def test_what_the_base_models_best_costs_is_read_off_the_row(tables):
+    at = tables.sel(table=19).isel(size=-1)
+    assert float(at["carried_cost"]) == pytest.approx(4.025 - 3.667)
+
+
+def test_a_verdict_turns_where_the_tables_are_exchanged(tables):
+    kept, lost = (claims.judge_transfer(tables, given).verdict for given in (claims.DEPTH_MANY, claims.DEPTH_ONE))
+    assert (kept, lost) == ("CONFIRMED", "REFUTED")
+    above, below = claims.SHAMPOO_BY_CONDITION
+    assert claims.judge_lower_on_average(tables, above, below).verdict == "CONFIRMED"
+    assert claims.judge_lower_on_average(tables, below, above).verdict == "REFUTED"
+
+
+def test_the_report_prints_the_numbers_and_the_figure_shows_them(tables):
+    lines = [line.split() for line in report.text(tables).splitlines()]
+    row = tables.sel(table=15).isel(size=1)
+    best = [f"{float(row['optimum']):.2f}", f"{float(row['optimum_stderr']):.4g}"]
+    assert ["256", "4.552", "4.219", "4.081", "4.053", "4.062", "4.091", *best] in lines
+    for number in tables["table"].values:
+        at = tables.sel(table=number)
+        (line,) = (line for line in lines if line[:1] == [str(number)] and str(at["direction"].values) in line)
+        cost = at["carried_cost"].values[np.isfinite(at["ladder"].values)][-1]
+        assert line[-1] == f"{cost:.3f}"
+    panel = figure.draw(tables).axes[0]
+    title = str(tables["setting"].values[0])
+    assert panel.get_title() == title
+    np.testing.assert_allclose(panel.lines[0].get_ydata(), tables["optimum"].sel(table=15).values[:6])
+
+
+def test_bad_tables_get_one_line(tmp_path, capsys):
+    assert_refused(simulation, ["--tables", "14"], "--tables is 14", tmp_path, capsys)
