@@ -17,6 +17,7 @@ COMMANDS = {
     "looped_energy": "whether weight-tied loops keep their energy as they get longer",
     "looped_update": "how far one update of a loop's weights moves its stream",
     "looped_transformer": "whether looped Transformers keep their energy as they begin to train",
+    "looped_rates": "whether tuned rates of looped Transformers align over the number of loops",
     "batch_size": "how the one-step change and eta* depend on the batch",
     "cross_entropy": "what cross-entropy changes against the squared loss",
     "activation_drift": "how activation and weight variance bend the depth law",

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
+from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.cells import fitted, label
 from sims.common.report import Report, answer, folded
@@ -27,6 +28,8 @@ HEADING = (
     "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), {optimizer}; {draws} seeds "
     "at every depth;\n{channels} channels of convolutional nets and Transformers, width {width} of the others"
 )
+# The precision of a tuned rate that the report names the seeds for, in decades.
+PRECISE = 0.02
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
 
@@ -125,15 +128,25 @@ def _advice(dataset: xr.Dataset) -> str:
         f"With nothing tuned: the tuned rate is {10 ** ratio.min():.2g} to {10 ** ratio.max():.2g} times 2 / lambda_max"
         " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
         f" {10 ** np.median(ratio):.2g} times.",
-        "A tuned rate from one seed is uncertain by "
-        f"{_spread(dataset):.2f} decades: losses are rugged where training is barely stable.",
+        f"A tuned rate from one seed is uncertain by {np.median(_spreads(dataset)):.2f} decades in the median net:"
+        f" losses are rugged where training is barely stable. {_seeds_needed(dataset)}",
     ]
     return folded(" ".join(words), "", 0)
 
 
-def _spread(dataset: xr.Dataset) -> float:
-    """Median over nets of the standard deviation of single seeds."""
-    return float(dataset["seed_tuned_rate_log10"].std("draw", ddof=1).median())
+def _spreads(dataset: xr.Dataset) -> Array:
+    """Standard deviations of single seeds in decades, of the nets of which two have a minimum."""
+    spreads = dataset["seed_tuned_rate_log10"].std("draw", ddof=1).values
+    return np.asarray(spreads[np.isfinite(spreads)])
+
+
+def _seeds_needed(dataset: xr.Dataset) -> str:
+    """How many seeds give a standard error of `PRECISE`, in the median net and in that of the widest spread."""
+    needed = np.ceil((_spreads(dataset) / PRECISE) ** 2)
+    return (
+        f"A standard error of {PRECISE:g} decades takes {np.median(needed):.0f} seeds in the median net, and"
+        f" {needed.max():.0f} where seeds scatter most."
+    )
 
 
 text = Report(

@@ -27,9 +27,9 @@ PRESETS: Presets = {
         "widths": [16, 32, 64],
         "data": "digits",
         "samples": None,
-        "tuning_seeds": 6,
+        "tuning_seeds": 12,
         "spacing": 0.125,
-        "draws": 16,
+        "draws": 24,
     },
     "paper": {
         "families": [
@@ -46,9 +46,9 @@ PRESETS: Presets = {
         "widths": [16, 32, 64, 128],
         "data": "mnist",
         "samples": None,
-        "tuning_seeds": 8,
+        "tuning_seeds": 16,
         "spacing": 0.125,
-        "draws": 24,
+        "draws": 32,
     },
 }
 
@@ -63,7 +63,7 @@ def add_options(parser: CommandParser) -> None:
     add("--width", type=int, default=32, metavar="N", help="width or channels, with --across depth (default: 32)")
     add("--segment", type=int, default=4, metavar="K", help="sizes of a segment; its first two are tuned (default: 4)")
     add = parser.add_argument_group("training").add_argument
-    source = "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels 0 .. 9"
+    source = "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels"
     add("--data", help=source)
     add("--samples", type=int, help="of the data (default: all)")
     add("--epochs", type=int, default=1, help="passes over the data (default: 1)")

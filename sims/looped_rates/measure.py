@@ -12,7 +12,7 @@ from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
 from sims.common.data.labelled import CHARACTERS, TEXT
 from sims.common.data.training_data import training_data
-from sims.common.datasets import attributes, ladder, over
+from sims.common.datasets import Axes, attributes, ladder, over
 from sims.common.results import Results
 
 # By its name in the library. One loop makes two additions, of attention and of the FFN, and the factor counts these.
@@ -33,12 +33,10 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _tuning(options: argparse.Namespace, scaling: str, loops: int) -> Tuning:
     """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
-    net = Transformer(
-        **attributes(options, "width", "heads", "tokens"),
-        **{"depth": loops, "tied": True, "scaling": SCALINGS[scaling], "head": "fan_in", "readout": "every"},
-        **{"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN},
-        **{"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS)},
-    )
+    llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
+    text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
+    sizes = attributes(options, "width", "heads", "tokens")
+    net = Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
     first = derived_seed(options.seed, f"looped rates {loops}") % 2**SEED_BITS
     return Tuning(
         net=net,
@@ -54,7 +52,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
     """Minima and losses over (scaling, loops, draw), and the losses of every net at its tuned rate."""
     tuned = tune_all(tunings, workers=options.workers, store=results.pieces)
     rates = sorted(set(np.concatenate([of_net["rate"].values for of_net in tuned])))
-    axes = {"scaling": list(SCALINGS), "loops": loops}
+    axes: Axes = {"scaling": list(SCALINGS), "loops": loops}
     parts = [
         over(
             axes, [{"final_loss": of_net["final_loss"].reindex(rate=rates).values} for of_net in tuned], "rate", "draw"

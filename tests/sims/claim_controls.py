@@ -5,6 +5,7 @@ wrong, or wrong where it is right. ``CONTROLS`` maps the claim's id to the contr
 """
 
 import numpy as np
+import xarray as xr
 
 from meanfield.theory.laws.residual import log_path_sum_scale
 from meanfield.verification.catalogue import CLAIMS
@@ -334,6 +335,32 @@ def _tuned(claim):
     return exact
 
 
+def _looped(scaling, slope):
+    """Tuned rates of looped Transformers fall over the number of loops exactly so, from many seeds."""
+
+    def exact(runs):
+        dataset = runs["looped_rates"]
+        chosen, rates = dataset["scaling"] == scaling, dataset["tuned_rate_log10"]
+        logs = slope * np.log10(dataset["loops"]) + 0 * rates
+        changed = {
+            "tuned_rate_log10": logs,
+            "tuned_rate_log10_stderr": 0 * rates + ERROR**2,
+            "located": 0 * dataset["located"] + 64,
+        }
+        put = {name: values.where(chosen, dataset[name]) for name, values in changed.items()}
+        return {"looped_rates": dataset.assign(put)}
+
+    return exact
+
+
+def linear_losses_are_lower(runs):
+    losses = runs["looped_rates"]["least_loss"]
+    spread = ERROR**2 * xr.DataArray(np.arange(losses.sizes["draw"]), dims="draw")
+    linear = losses["scaling"] == "linear"
+    lower = (losses.sel(scaling="sqrt", drop=True) - 1 + spread).where(linear, losses)
+    return {"looped_rates": runs["looped_rates"].assign(least_loss=lower.transpose(*losses.dims))}
+
+
 def stable_rates_are_best(runs):
     dataset = runs["learning_rate_search"]
     exact = {"tuned_rate_log10": np.log10(dataset["stable_rate"]), "located": 0 * dataset["located"] + 64}
@@ -409,6 +436,9 @@ CONTROLS = {
     "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
     "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 1.0),
     "L6c": rates_do_not_matter,
+    "L7a": _looped("linear", 0.0),
+    "L7b": _looped("sqrt", -0.5),
+    "L7c": linear_losses_are_lower,
     "S1": _runs_off("S1", "weight_product"),
     "S2": _runs_off("S2", "weight_product"),
     "S3": _runs_off("S3", "weight_product"),

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from sims.common.data.data_shape import DataShape
 from sims.common.data.labelled import CHARACTERS, labelled_images, text_windows
+from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
 
 ROW = mf.MLP(depth=1, width=4, input_width=64)
@@ -152,3 +154,36 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch, source, pa
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModuleNotFoundError, match=rf"{name}.*\[data\]"):
         training_data(source, ROW)
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes", "sides", "tokens"),
+    [
+        ((8, 8), 10, (4, 4), 16),
+        ((28, 28), 10, (7, 7), 16),
+        ((3, 32, 32), 12, (4, 4), 16),
+        ((13, 13), 3, (13, 13), 13),
+        ((12, 5), 2, (12, 5), 15),
+        ((12, 10), 2, (6, 5), 15),
+    ],
+)
+def test_nets_for_a_file_take_its_images(shape, classes, sides, tokens, tmp_path):
+    """Every family is built for its channels, pixels and classes, and takes the data; of odd sides, too."""
+    generator, file = np.random.default_rng(0), tmp_path / "own.npz"
+    np.savez(file, inputs=generator.normal(size=(24, *shape)), labels=np.arange(24) % classes)
+    expected = DataShape(shape[0] if len(shape) == 3 else 1, sides, tokens, classes)
+    assert DataShape.of(str(file)) == expected
+    for family in ("mlp", "cnn", "residual cnn init", "transformer pre", "loop linear"):
+        net = trained_net(family, 2, 16, str(file))
+        inputs, labels = training_data(str(file), net)
+        assert inputs.shape == (24, *net.input_shape[1:])
+        assert net.output_shape[1] == (16 if family == "loop linear" else classes)
+    assert labels.max() + 1 == classes
+
+
+def test_nets_for_vectors_take_them_and_nets_on_grids_say_that_they_do_not(tmp_path):
+    file = tmp_path / "own.npz"
+    np.savez(file, inputs=np.random.default_rng(0).normal(size=(24, 9)), labels=np.arange(24) % 4)
+    assert training_data(str(file), trained_net("mlp", 2, 16, str(file)))[0].shape == (24, 9)
+    with pytest.raises(ValueError, match="are vectors, which 'mlp', .* 'cnn' takes images"):
+        trained_net("cnn", 2, 16, str(file))

@@ -19,13 +19,13 @@ class DataShape:
     Attributes:
         channels: of images.
         sides: sites along both sides of the grid, to which images are averaged: the most, up to 7, that one block
-            size leaves on both, or all pixels where there is no such size.
+            size leaves on both, or all pixels where there is no such size. Of vectors and of text, their length.
         tokens: patches of an image, as nearly 16 as its sides allow; characters of text.
         classes: counted from 0 to the largest label.
     """
 
     channels: int
-    sides: tuple[int, int]
+    sides: tuple[int, ...]
     tokens: int
     classes: int
 
@@ -42,7 +42,7 @@ class DataShape:
             ValueError: what `file_samples` refuses.
         """
         if source == TEXT:
-            return cls(1, (1, TOKENS), TOKENS, len(CHARACTERS))
+            return cls(1, (TOKENS,), TOKENS, len(CHARACTERS))
         if source in IMAGE_SETS:
             return cls.of_images(1, IMAGE_SETS[source][3], DIGITS)
         return _of_file(source, Path(source).stat().st_mtime if Path(source).is_file() else 0.0)
@@ -50,9 +50,8 @@ class DataShape:
     @classmethod
     def of_images(cls, channels: int, size: tuple[int, int], classes: int) -> "DataShape":
         """Of images of so many pixels."""
-        whole = gcd(*size)
-        blocks = [block for block in range(1, whole) if whole % block == 0 and max(size) // block <= MOST_SIDES]
-        block = blocks[0] if blocks else 1
+        shared = [block for block in _divisors(gcd(*size)) if min(size) > block]
+        block = next((block for block in shared if max(size) // block <= MOST_SIDES), 1)
         cuts = [(rows, columns) for rows in _divisors(size[0]) for columns in _divisors(size[1]) if rows <= columns]
         tokens = min(map(prod, cuts), key=lambda count: abs(log(count / TOKENS)))
         return cls(channels, (size[0] // block, size[1] // block), tokens, classes)
@@ -60,11 +59,11 @@ class DataShape:
 
 @lru_cache
 def _of_file(source: str, changed: float) -> DataShape:
-    """Vectors count as images of one row; a file is read again where it has changed."""
+    """It is read again where the file has changed."""
     inputs, labels = file_samples(source)
     classes = int(labels.max()) + 1
     if inputs.ndim not in (3, 4):
-        return DataShape(1, (1, inputs.shape[-1]), TOKENS, classes)
+        return DataShape(1, inputs.shape[1:], TOKENS, classes)
     height, width = inputs.shape[-2:]
     return DataShape.of_images(inputs.shape[1] if inputs.ndim == 4 else 1, (height, width), classes)
 

@@ -1,0 +1,96 @@
+"""The command on tuned rates of looped Transformers: numbers of the library, verdicts on made-up rates, refusals."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from figures import looped_rates as figure
+from meanfield.verification import Verdict, loop_rates
+from sims.looped_rates import measure, report
+from sims.looped_rates.__main__ import COMMAND as simulation
+from tests.sims.commands import assert_refused, finished_run
+
+SMALL = ["--loops", "1", "2", "--width", "8", "--tokens", "4", "--steps", "6", "--batch-size", "4"]
+SMALL += ["--draws", "2", "--spacing", "0.5", "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return finished_run(simulation, SMALL, tmp_path_factory.mktemp("rates") / "run.nc")
+
+
+@pytest.fixture
+def made_up(finished):
+    """Slopes -1/2 and 0 over 1 .. 8 loops, 64 seeds; losses 0.1 lower under the linear factor, to 0.01 a seed."""
+    noise = np.random.default_rng(0).normal(size=(2, 4, 64))
+    loops = np.array([1, 2, 4, 8])
+    logs = np.array([-2 - 0.5 * np.log10(loops), np.full(4, -2.0)])
+    values = {
+        "tuned_rate_log10": logs + 0.01 * noise.mean(axis=2),
+        "tuned_rate_log10_stderr": np.full((2, 4), 0.01),
+        "located": np.full((2, 4), 64),
+    }
+    shaped = {name: (("scaling", "loops"), value) for name, value in values.items()}
+    losses = 2.5 - 0.1 * np.array([0, 1])[:, None, None] + 0.01 * noise
+    coords = {"scaling": finished["scaling"].values, "loops": loops}
+    changed = finished[[]].assign(shaped | {"least_loss": (("scaling", "loops", "draw"), losses)})
+    return changed.assign_coords(coords).assign_attrs(draws=64)
+
+
+def test_tuned_rates_are_those_of_the_library(finished):
+    """Of the net and data that the run planned; both scalings share the seeds of a number of loops."""
+    tunings = measure.planned(simulation.parse(SMALL))["tunings"]
+    net, data, seeds = tunings[3].net, tunings[3].data, tunings[3].seeds
+    assert (net.depth, net.scaling, net.tied, net.readout) == (2, "multiplier_linear", True, "every")
+    assert data[1].shape == (24, 4)
+    assert tunings[1].seeds == seeds != tunings[2].seeds
+    how = {"steps": 6, "batch_size": 4, "optimizer": "adamw", "precision": "float32", "spacing": 0.5}
+    tuned = mf.tuned_rate(net, data, seeds=seeds, **how)
+    at = finished.sel(scaling="linear", loops=2)
+    np.testing.assert_array_equal(at["final_loss"].sel(rate=tuned["rate"].values), tuned["final_loss"])
+    np.testing.assert_array_equal(at["tuned_rate_log10"], tuned["tuned_rate_log10"])
+    least = tuned["final_loss"].mean("seed").argmin("rate")
+    np.testing.assert_array_equal(at["least_loss"], tuned["final_loss"].isel(rate=least))
+
+
+def test_aligned_and_shifted_rates_are_told_apart(made_up):
+    assert [finding.verdict for finding in loop_rates.findings(made_up)] == [Verdict.CONFIRMED] * 3
+    exchanged = made_up.assign_coords(scaling=made_up["scaling"].values[::-1])
+    assert [finding.verdict for finding in loop_rates.findings(exchanged)] == [Verdict.REFUTED] * 3
+    few = made_up.isel(draw=slice(3)).assign_attrs(draws=3)
+    assert loop_rates.judge_loss(few).verdict is Verdict.INCONCLUSIVE
+
+
+def test_losses_are_compared_seed_by_seed(made_up):
+    """What both scalings have in common with a seed leaves no error."""
+    common = made_up["least_loss"].sel(scaling="sqrt") + 0 * made_up["least_loss"]
+    shifted = common - 0.1 * (made_up["scaling"] == "linear")
+    mean, stderr = loop_rates.loss_difference(made_up.assign(least_loss=shifted), 8)
+    assert mean == pytest.approx(-0.1)
+    assert stderr == pytest.approx(0, abs=1e-12)
+
+
+def test_report_and_figure(finished):
+    printed = report.text(finished)
+    assert max(map(len, printed.splitlines())) <= 100
+    for words in ("Slopes of the tuned rate in L over 1 .. 2", "linear - sqrt", "constant rate"):
+        assert words in printed
+    panels = figure.draw(finished).axes
+    stars = [line for line in panels[1].lines if line.get_marker() == "*"]
+    rates = 10 ** finished["tuned_rate_log10"].sel(scaling="linear").values
+    np.testing.assert_allclose(np.ravel([star.get_xdata() for star in stars]), rates)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--loops", "2"], "a slope needs two or more"),
+        (["--steps", "0"], "--steps is 0"),
+        (["--heads", "3"], "heads must divide the width"),
+        (["--spacing", "0.3"], "0.25"),
+        (["--optimizer", "adam"], "'adamw'"),
+        (["--draws", "1"], "draws"),
+    ],
+)
+def test_refusals(arguments, message, tmp_path, capsys):
+    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)
