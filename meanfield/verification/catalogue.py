@@ -21,6 +21,7 @@ from meanfield.verification.zheng_2026 import (
     reported_losses,
     spectral_products,
     training_assumptions,
+    update_ranks,
 )
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
@@ -38,7 +39,7 @@ _OTHER_NETS = (
     loop_rates,
     tuned_rates,
 )
-_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions, reported_losses)
+_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions, update_ranks, reported_losses)
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
 

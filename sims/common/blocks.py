@@ -43,22 +43,64 @@ RATES = {
 SOAP_EPSILON = 0.002
 # Of a typical element (AdamW) or squared singular value (Shampoo) of the base model's gradients, a millionth or less.
 EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
+# What makes every cell of a table act in the base model: epsilons as large as those elements and squared singular
+# values are with eight samples and four outputs; decay that takes this share of a weight in a step; and an output
+# learning rate that is so many times the others', as output weights are eight times as large as hidden ones.
+ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT = 0.003, 0.02, 32.0
+
+# Role -> hyperparameter -> number, and (role, hyperparameter).
+Values = dict[str, dict[str, float]]
+Cell = tuple[str, str]
 
 
 def hyperparameters(
-    optimizer: str, table: str, width: int, depth: int, *, rate: float | None = None, biases: bool = False
-) -> dict[str, dict[str, float]]:
-    """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1)."""
-    from meanfield.parameterizations import ROLES, WEIGHTS, transfer_hyperparameters
+    optimizer: str,
+    table: str,
+    width: int,
+    depth: int,
+    *,
+    rate: float | None = None,
+    biases: bool = False,
+    acting: bool = False,
+    standard_cell: Cell | None = None,
+) -> Values:
+    """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1).
 
-    roles = ROLES if biases else WEIGHTS
+    Args:
+        acting: whether weights decay, epsilons are as large as gradients of the base model, and output weights alone
+            move the outputs; otherwise there is no decay, epsilons are negligible, and all weights have one rate.
+        standard_cell: one that stays at its value in the base model, as in the standard parameterization.
+    """
+    base = _base_values(optimizer, rate, biases, acting)
+    resolved = _resolved(optimizer, table, width, depth, base)
+    if standard_cell is not None:
+        role, name = standard_cell
+        resolved[role][name] = _resolved(optimizer, "standard", width, depth, base)[role][name]
+    return resolved
+
+
+def _base_values(optimizer: str, rate: float | None, biases: bool, acting: bool) -> dict[str, Any]:
+    """Hyperparameters of the base model, multipliers and variances by role."""
     multiplier = {"input": 1.0, "hidden": 1.0 / BASE_DEPTH, "output": 1.0 / BASE_WIDTH}
     variance = {"input": 1.0 / INPUT_WIDTH, "hidden": 1.0 / BASE_WIDTH, "output": 1.0}
     if biases:
         multiplier |= {"input_bias": multiplier["input"], "hidden_bias": multiplier["hidden"]}
         variance |= {"input_bias": 1.0, "hidden_bias": 1.0}
-    base: dict[str, Any] = {"block_multiplier": multiplier, "initial_variance": variance}
-    base |= {"learning_rate": RATES[optimizer] if rate is None else rate, **EPSILONS.get(optimizer, {})}
+    rates = dict.fromkeys(multiplier, RATES[optimizer] if rate is None else rate)
+    epsilons = EPSILONS.get(optimizer, {})
+    base: dict[str, Any] = {"block_multiplier": multiplier, "initial_variance": variance, "learning_rate": rates}
+    if not acting:
+        return base | epsilons
+    rates["output"] *= ACTING_OUTPUT
+    decays = {role: ACTING_DECAY / rate for role, rate in rates.items()}
+    return base | {"weight_decay": decays} | dict.fromkeys(epsilons, ACTING_EPSILON)
+
+
+def _resolved(optimizer: str, table: str, width: int, depth: int, base: Mapping[str, Any]) -> Values:
+    """By a table of the paper, or as in the base model."""
+    from meanfield.parameterizations import transfer_hyperparameters
+
+    roles = list(base["block_multiplier"])
     shared: dict[str, Any] = {"width": width, "depth": depth, "base_width": BASE_WIDTH, "base_depth": BASE_DEPTH}
     shared |= {"block_depth": 1 if table == "one" else 2, "roles": roles}
     shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
@@ -142,12 +184,25 @@ def training_run(
     **training: Any,
 ) -> Run:
     """A net that one (optimizer, table) trains, with what the measure takes besides them."""
-    from meanfield.execution import Run
-
     optimizer, table = of
     given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
-    shape = {"block_depth": options.block_depth, "activation": getattr(options, "activation", "linear")}
-    net = block_net(given, width, depth, **shape)
+    return run_under(options, measure, optimizer, given, width, depth, **training)
+
+
+def run_under(
+    options: argparse.Namespace,
+    measure: Callable[..., Any],
+    optimizer: str,
+    given: Values,
+    width: int,
+    depth: int,
+    **training: Any,
+) -> Run:
+    """A net that an optimizer trains under these hyperparameters."""
+    from meanfield.execution import Run
+
+    own = {name: getattr(options, name) for name in ("activation", "samples", "outputs") if hasattr(options, name)}
+    net = block_net(given, width, depth, block_depth=options.block_depth, **own)
     whole_measure = measure(optimizer=optimizer, hyperparameters=given, **training)
     return Run(net, whole_measure, options.draws, options.seed)
 
