@@ -46,7 +46,10 @@ EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e
 # What makes every cell of a table act in the base model: epsilons as large as those elements and squared singular
 # values are with eight samples and four outputs; decay that takes this share of a weight in a step; and an output
 # learning rate that is so many times the others', as output weights are eight times as large as hidden ones.
-ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT = 0.003, 0.02, 32.0
+ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT = 0.006, 0.02, 32.0
+
+# Options of `add_batch_options`.
+BATCH = ("samples", "outputs", "activation")
 
 # Role -> hyperparameter -> number, and (role, hyperparameter).
 Values = dict[str, dict[str, float]]
@@ -137,6 +140,15 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
+def add_batch_options(parser: argparse.ArgumentParser) -> None:
+    """Options of simulations whose nets and batches need not be those of the paper's derivations."""
+    add = parser.add_argument_group("nets and batches").add_argument
+    add("--samples", type=int, default=8, metavar="B", help="samples of the batch (default: 8)")
+    add("--outputs", type=int, default=4, metavar="M", help="outputs, for as many classes (default: 4)")
+    relu = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
+    add("--activation", default="linear", help=relu)
+
+
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     """What all numbers of a run depend on: the ladders, checked, in order and expanded, and the options named.
 
@@ -149,7 +161,7 @@ def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
         sizes = ladder(f"--{name}", getattr(options, name), 3, "a slope with its correction", maximum=most)
         setattr(options, name, sizes)
-    for name in ("width", "depth", "block_depth"):
+    for name in ("width", "depth", "block_depth", *(name for name in ("samples", "outputs") if name in own)):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
     if options.optimizers == ["all"]:
         options.optimizers = list(OPTIMIZERS)
@@ -201,7 +213,7 @@ def run_under(
     """A net that an optimizer trains under these hyperparameters."""
     from meanfield.execution import Run
 
-    own = {name: getattr(options, name) for name in ("activation", "samples", "outputs") if hasattr(options, name)}
+    own = {name: getattr(options, name) for name in BATCH if hasattr(options, name)}
     net = block_net(given, width, depth, block_depth=options.block_depth, **own)
     whole_measure = measure(optimizer=optimizer, hyperparameters=given, **training)
     return Run(net, whole_measure, options.draws, options.seed)
@@ -259,3 +271,10 @@ def measure_ladders(
             parts[f"{name!s}_by_{along}"] = xr.DataArray(values, dims=(*axes, along, *first.dims), attrs=first.attrs)
         coords |= {along: sizes, **{str(name): values.values for name, values in kept[0].coords.items()}}
     return xr.Dataset(parts, coords)
+
+
+def at_places(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
+    """The stream below all blocks, after half of them and after all, and the roles by name."""
+    places = {"input": 0, "middle": (net.depth + 1) // 2, "last": net.depth}
+    streams = measured.isel(block=list(places.values())).rename(block="place")
+    return streams.assign_coords(place=list(places), role=list(dict.fromkeys(net.roles)))

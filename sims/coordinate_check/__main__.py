@@ -7,7 +7,7 @@ start from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layer
 (condition B.1: one), and the standard parameterization.
 """
 
-from sims.common.blocks import DEFAULT, PAPER, SMOKE, TABLES, add_ladder_options
+from sims.common.blocks import DEFAULT, PAPER, SMOKE, TABLES, add_batch_options, add_ladder_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -23,17 +23,11 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add_ladder_options(parser)
+    add_batch_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
-    add("--samples", type=int, default=8, metavar="B", help="samples of the batch (default: 8)")
-    add("--outputs", type=int, default=4, metavar="M", help="outputs, for as many classes (default: 4)")
     add("--plain", action="store_true", help="no weight decay and negligible epsilons (default: such as matter)")
-    add(
-        "--activation",
-        default="linear",
-        help="linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)",
-    )
 
 
 COMMAND = Experiment("coordinate_check", __doc__, add_options, PRESETS)

@@ -7,20 +7,27 @@ import xarray as xr
 
 from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
-from meanfield.nets import BlockNet
 from meanfield.simulation import TrainedStreams
-from sims.common.blocks import TABLES, hyperparameters, measure_ladders, planned_ladders, run_under, worded
+from sims.common.blocks import (
+    BATCH,
+    TABLES,
+    at_places,
+    hyperparameters,
+    measure_ladders,
+    planned_ladders,
+    run_under,
+    worded,
+)
 from sims.common.results import Results
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, steps and batches."""
-    for name in ("steps", "samples", "outputs"):
-        require_count(f"--{name}", getattr(options, name))
+    require_count("--steps", options.steps)
     options.tables = list(dict.fromkeys(options.tables))
     for table in options.tables:
         require_choice("--tables", table, TABLES)
-    described = planned_ladders(options, "steps", "activation", "tables", "samples", "outputs")
+    described = planned_ladders(options, "steps", "tables", *BATCH)
     return {"described": described | {"plain": int(options.plain)}}
 
 
@@ -35,10 +42,3 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     axes = {"optimizer": options.optimizers, "table": options.tables}
     dataset = measure_ladders(options, results, run_of, axes, at_places)
     return dataset.assign_coords(step=range(options.steps + 1)).assign_attrs(worded(described))
-
-
-def at_places(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
-    """The stream below all blocks, after half of them and after all, and the roles by name."""
-    places = {"input": 0, "middle": (net.depth + 1) // 2, "last": net.depth}
-    streams = measured.isel(block=list(places.values())).rename(block="place")
-    return streams.assign_coords(place=list(places), role=list(dict.fromkeys(net.roles)))

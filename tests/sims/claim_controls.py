@@ -278,6 +278,31 @@ def _runs_off(claim, *names):
     return control
 
 
+def second_order_stays(runs):
+    """Terms of second order under the k = 1 table are those under the other one."""
+    dataset, name = runs["update_orders"], "order_norm_by_depth"
+    changed = dataset[name].copy()
+    changed.loc[{"table": "one"}] = changed.sel(table="many")
+    return {"update_orders": dataset.assign({name: changed})}
+
+
+def cells_of_no_use(*beginnings):
+    """Nets with cells of these names at their standard values are those under the whole table."""
+
+    def control(runs):
+        dataset = runs["table_cells"]
+        for name in dataset.data_vars:
+            direction = str(name).rsplit("_", 1)[1]
+            cell, values = f"{direction}_cell", dataset[name].copy()
+            for at in map(str, dataset[cell].values):
+                if at.startswith(beginnings):
+                    values.loc[{cell: at}] = values.sel({cell: f"{at.split(':')[0]}: whole table"})
+            dataset = dataset.assign({name: values})
+        return {"table_cells": dataset}
+
+    return control
+
+
 def activations_collapse(runs):
     (run,) = CLAIMS["S7"].runs
     dataset, name = runs[run], "activation_ratio_by_width"
@@ -380,6 +405,11 @@ CONTROLS = {
     "S4": _runs_off("S4", "weight_product"),
     "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
     "S5b": _runs_off("S5b", "feature_norm"),
+    "S5c": second_order_stays,
+    "S5d": cells_of_no_use("sgd: learning rate", "sgd: weight decay"),
+    "S5e": cells_of_no_use(""),
+    "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
+    "S5g": cells_of_no_use(""),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
     **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},

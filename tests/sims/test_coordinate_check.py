@@ -111,9 +111,9 @@ def test_a_rate_off_by_a_root_is_refuted(tmp_path, monkeypatch, optimizer, role,
     sizes = ["--widths", "32", "64", "128", "256", "--depths", "1", "2", "3", "--width", "16", "--depth", "1"]
     arguments = ["--optimizers", optimizer, "--tables", "many", *sizes, "--draws", "48", "--steps", "1"]
     run = finished_run(simulation, [*arguments, "--workers", "1"], tmp_path / "run.nc")
-    found = claims.judge_flat(run, optimizer, "many")
-    assert found.verdict is Verdict.REFUTED
-    assert f"by {role} weights alone" in found.evidence or role == "input"
+    ruled = claims.judge_flat(run, optimizer, "many")
+    assert ruled.verdict is Verdict.REFUTED
+    assert f"by {role} weights alone" in ruled.evidence or role == "input"
 
 
 def test_the_other_table_is_judged_by_the_rival(finished):
