@@ -20,7 +20,10 @@ from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     reported_losses,
     spectral_products,
+    table_cells,
+    takeaways,
     training_assumptions,
+    update_ranks,
 )
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
@@ -39,7 +42,15 @@ _OTHER_NETS = (
     looped_transformers,
     tuned_rates,
 )
-_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions, reported_losses)
+_SPECTRAL = (
+    spectral_products,
+    coordinate_checks,
+    table_cells,
+    takeaways,
+    training_assumptions,
+    update_ranks,
+    reported_losses,
+)
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
 

@@ -308,6 +308,31 @@ def _runs_off(claim, *names):
     return control
 
 
+def second_order_stays(runs):
+    """Terms of second order under the k = 1 table are those under the other one."""
+    dataset, name = runs["update_orders"], "order_norm_by_depth"
+    changed = dataset[name].copy()
+    changed.loc[{"table": "one"}] = changed.sel(table="many")
+    return {"update_orders": dataset.assign({name: changed})}
+
+
+def cells_of_no_use(*beginnings):
+    """Nets with cells of these names at their standard values are those under the whole table."""
+
+    def control(runs):
+        dataset = runs["table_cells"]
+        for name in dataset.data_vars:
+            direction = str(name).rsplit("_", 1)[1]
+            cell, values = f"{direction}_cell", dataset[name].copy()
+            for at in map(str, dataset[cell].values):
+                if at.startswith(beginnings):
+                    values.loc[{cell: at}] = values.sel({cell: f"{at.split(':')[0]}: whole table"})
+            dataset = dataset.assign({name: values})
+        return {"table_cells": dataset}
+
+    return control
+
+
 def activations_collapse(runs):
     (run,) = CLAIMS["S7"].runs
     dataset, name = runs[run], "activation_ratio_by_width"
@@ -443,13 +468,20 @@ CONTROLS = {
     "S2": _runs_off("S2", "weight_product"),
     "S3": _runs_off("S3", "weight_product"),
     "S4": _runs_off("S4", "weight_product"),
-    "S5": _runs_off("S5", "feature_norm", "feature_update_norm"),
+    "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
+    "S5b": _runs_off("S5b", "feature_norm"),
+    "S5c": second_order_stays,
+    "S5d": cells_of_no_use("sgd: learning rate", "sgd: weight decay"),
+    "S5e": cells_of_no_use(""),
+    "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
+    "S5g": cells_of_no_use(""),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
     **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
+    "S8": _runs_off("S8", "stable_rank"),
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
     "T7": stable_rates_are_best,
     "T6a": _carried("three_halves", -0.1),
