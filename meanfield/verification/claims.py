@@ -45,6 +45,7 @@ class Claim:
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
         premise: what the source assumes and the networks do not have, where the claim fails.
+        identity: whether the claim holds by construction, so that its checks test this library and not the networks.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Claim:
     checks: tuple[Check, ...]
     replaced_by: str = ""
     premise: str = ""
+    identity: bool = False
 
     @property
     def runs(self) -> list[str]:

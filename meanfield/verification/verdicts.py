@@ -72,6 +72,12 @@ class Deviation:
         return float(np.max(self.excess))
 
 
+def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) -> Array:
+    """The allowance ``relative`` times ``expected`` for a correction that is known to be positive: none below."""
+    above = np.greater(measured, expected)
+    return np.asarray(above * np.multiply(relative, expected))
+
+
 @dataclass(frozen=True)
 class Finding:
     """One claim with its rival, the verdict, and the numbers behind it in a sentence."""

@@ -150,5 +150,6 @@ CLAIMS = (
         source="Zhang et al. 2026, appendix A, A1-A7",
         statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency",
         checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
+        identity=True,
     ),
 )

@@ -161,7 +161,8 @@ CLAIMS = (
     Claim(
         id="A14",
         source="Zhang et al. 2026, sections 3.1, 3.4",
-        statement="the factor K^(-1/2) as a multiplier is equivalent: eta* = Theta(K^(-3/2)) again",
+        statement="ambiguous in the paper, whose 'scaling residual-branch weights by K^(-1/2)' is eq. 5 itself; as a "
+        "multiplier on the branch, which section 3.4 can be read to say: eta* = Theta(K^(-3/2)) again",
         checks=checks("residual_depth", judge_multiplier),
         replaced_by="K^0: the update of a weight is multiplied too, S(initialisation) = K^2 S(multiplier) for k = 1",
         premise="a factor in the initialisation and one outside give equal nets, not equal gradients",
