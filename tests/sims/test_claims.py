@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from meanfield.execution.digests import code_digest
 from meanfield.execution.team import Workers
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import combined, of_rival
@@ -107,9 +108,24 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     assert "L2: recorded nothing, now CONFIRMED" in capsys.readouterr().out
     assert simulation.main([*arguments, "--record"]) == 0
     assert simulation.main(arguments) == 0
+    entry = record.recorded("smoke")["L2"]
+    assert (entry["verdict"], entry["seed"], entry["draws"]) == ("CONFIRMED", 0, {"looped_energy": 128})
+    assert entry["code"] == code_digest()
+    reported = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
+    assert entry["findings"] == reported["L2"]["findings"]
     (tmp_path / "smoke.json").write_text('{"L2": "REFUTED"}')
     assert simulation.main(arguments) == 1
     assert "L2: recorded REFUTED, now CONFIRMED" in capsys.readouterr().out
+
+
+def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    (tmp_path / "smoke.json").write_text('{"A2": {"verdict": "CONFIRMED"}}')
+    arguments = ["--only", "A2", "--preset", "smoke", "--workers", "1", "--seeds", "2", "--out", str(tmp_path / "run")]
+    assert simulation.main([*arguments, "--record"]) == 0
+    assert "None: all seeds agree" in capsys.readouterr().out
+    assert record.recorded("smoke") == {"A2": {"verdict": "CONFIRMED", "seeds": {"CONFIRMED": 2}}}
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["seed-0", "seed-1"]
 
 
 def test_verdicts_combine():

@@ -21,16 +21,13 @@ from meanfield.theory import learning_rate_exponent
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, slope_contest
+from meanfield.verification.judges import CERTAIN, Contest, Judges, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import LABEL_SCALE, SCALES, best
 
 # Growth laws need so many layers.
 LEAST_DEPTH = 3
-# A true error of the stated power is refuted in all but one of a hundred runs: so many standard errors beyond the band.
-CERTAIN = 2.33
-
 # No law: of means that few draws have left below 0.
 NO_LAW = PowerLaw(np.nan, np.nan, np.nan)
 

@@ -68,15 +68,17 @@ def judge_added_variance(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_uniform_bound(dataset: xr.Dataset) -> Contest | Ruling:
-    """E X^2 of a direction with itself has one bound C_0 at all depths; rival: every layer multiplies it, as in the
-    exact recursion; source: lemma 5, eq. 26, where X, one channel's share of T_h, is a product of two Gaussians given
-    the layers below, so that E X^2 = 3 E T_h^2 up to 1/n; measured: the growth of ln E T_h^2 from layer {first} to
-    {last}."""
+    """E X^2, X one channel's share of the overlap T_h of a direction with itself, has one bound C_0 at all depths;
+    rival: every layer multiplies it, as in the exact recursion; source: lemma 5, eq. 26; measured: the growth of
+    ln E T_h^2, which is that of ln E X^2, from layer {first} to {last}.
+
+    Given the layers below, X is the square of a Gaussian, so that E X^2 = 3 E T_h^2 up to 1/n.
+    """
     own = [pair for pair in map(str, dataset["pair"].values) if len(set(pair.split(":"))) == 1]
     first, last = (int(dataset["layer"][place]) for place in (1, -1))
     if not own:
-        words = {"first": first, "last": last}
-        return Ruling(Verdict.INCONCLUSIVE, "no direction is paired with itself in this run", words)
+        ends = {"first": first, "last": last}
+        return Ruling(Verdict.INCONCLUSIVE, "no direction is paired with itself in this run", ends)
     at = dataset.sel(pair=own[0], layer=[first, last])
     square, stderr, exact = (at[f"squared_overlap{end}"].values for end in ("", "_stderr", "_exact"))
     growth, theory = (float(np.diff(np.log(values))[0]) for values in (square, exact))
