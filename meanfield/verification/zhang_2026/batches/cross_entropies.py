@@ -169,8 +169,8 @@ CLAIMS = (
         "and the exponent of eta* is that of squared error",
         checks=checks("cross_entropy", judge_error_of_paper_head, judge_exponent_of_paper_head),
         replaced_by="logits of order one: sites correlate more and more with depth, so that pooling does not remove "
-        "them, and |p - y|^2 exceeds 1 - 1/C; the exponent is unmoved within what the run resolves. The label term's "
-        "prefactor is C - 1, exactly",
+        "them, and |p - y|^2 exceeds 1 - 1/C. Outputs steepen eta* under squared loss alone: slopes -1.59 and, under "
+        "cross-entropy, -1.32 over 2 .. 16 layers. The label term's prefactor is C - 1, exactly",
         premise="the softmax is taken at vanishing outputs, which need a head of variance 1/n^2",
     ),
 )
