@@ -19,7 +19,7 @@ DIFFERENT = 1
 
 def add_options(parser: CommandParser) -> None:
     add = parser.add_argument
-    add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
+    add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L2 (default: all)")
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
     add("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add("--seeds", type=int, default=1, help="judge with so many seeds, and count their verdicts (default: 1)")

@@ -9,6 +9,7 @@ from typing import Any
 
 from meanfield.common import write_text_whole
 from meanfield.execution import code_digest
+from meanfield.verification import CLAIMS
 from sims.claims.runs import Evidence, Result
 
 FOLDER = Path(__file__).parent / "recorded_verdicts"
@@ -56,8 +57,10 @@ def recorded(preset: str) -> dict[str, Entry]:
 
 def _write(preset: str, entries: Mapping[str, Entry]) -> Path:
     FOLDER.mkdir(exist_ok=True)
+    """In the catalogue's order, without claims that it no longer has."""
     path = FOLDER / f"{preset}.json"
-    write_text_whole(path, json.dumps(entries, indent=2) + "\n")
+    kept = {name: entries[name] for name in CLAIMS if name in entries}
+    write_text_whole(path, json.dumps(kept, indent=2) + "\n")
     return path
 
 

@@ -101,7 +101,8 @@ def _shown_by(claim: Claim, entry: Entry) -> str:
         + (f" Power: {finding['power']:.2g}." if finding["power"] is not None else "")
         for finding in entry["findings"]
     ]
-    return "\n".join([f"**{claim.id}**: {'; '.join(head)}", "", *map(_escaped, lines), ""])
+    assumed = [f"Assumed: {claim.hypotheses}.", ""] if claim.hypotheses else []
+    return "\n".join([f"**{claim.id}**: {'; '.join(head)}.", "", *map(_escaped, [*assumed, *lines]), ""])
 
 
 def _escaped(text: str) -> str:

@@ -41,6 +41,8 @@ def record(result: Result) -> dict[str, Any]:
         "verdict": str(result.verdict),
         "statement": claim.statement,
         "source": claim.source,
+        "hypotheses": claim.hypotheses,
+        "identity": claim.identity,
         "findings": result.as_data(),
         "commands": list(result.commands),
     } | dict(instead(result))
@@ -90,6 +92,8 @@ def _times(evidence: Mapping[str, Evidence]) -> str:
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:6}{result.verdict:14}"
     lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
+    if result.claim.hypotheses:
+        lines.append(folded(f"assumed: {result.claim.hypotheses}", " " * 6, 20))
     for finding in result.findings:
         words = f"{finding.claim}; rival: {finding.rival}; {shown_by(finding)}"
         lines.append(folded(words, f"      {finding.verdict:14}", 20))

@@ -118,6 +118,15 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     assert "L2: recorded REFUTED, now CONFIRMED" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("preset", ["smoke", "default"])
+def test_recorded_verdicts_are_those_of_their_findings(preset):
+    entries = {name: entry for name, entry in record.recorded(preset).items() if "findings" in entry}
+    assert entries
+    for name, entry in entries.items():
+        assert combined(Verdict(finding["verdict"]) for finding in entry["findings"]) == entry["verdict"], name
+        assert list(entry["draws"]) == CLAIMS[name].runs
+
+
 def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     (tmp_path / "smoke.json").write_text('{"A2": {"verdict": "CONFIRMED"}}')

@@ -179,6 +179,7 @@ CLAIMS = (
         id="A9",
         source="Zhang et al. 2026, lemma 4, eq. 25",
         statement="the second moment over mini-batches is that of the whole data, plus Cov / B",
+        hypotheses="independent pairs with finite second moments",
         checks=checks("batch_size", judge_enumeration, judge_sampling),
         identity=True,
     ),
@@ -187,6 +188,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.3, proposition 3.3 with its remark",
         statement="where the limit of large batches leaves an update, the batch size moves eta* by 1 + O(1/B) (judged: "
         "the label term of labels with a mean, or of a teacher)",
+        hypotheses="the update of the whole data does not vanish as the batch grows",
         checks=checks("batch_size", judge_floor),
     ),
     Claim(
@@ -194,6 +196,7 @@ CLAIMS = (
         source="Zhang et al. 2026, proposition 3.3 for the labels of its derivation, E y = 0",
         statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (the remark concedes that sqrt(B) "
         "is possible where the mean gradient vanishes)",
+        hypotheses="labels of mean 0, which are independent of the network",
         checks=checks("batch_size", judge_printed),
         replaced_by="B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one: as B until B "
         "f is 1, as sqrt(B) beyond (and at inputs outside the batch), as the remark announces",

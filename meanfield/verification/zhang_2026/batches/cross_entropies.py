@@ -160,6 +160,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, under its premise: logits near zero",
         statement="where logits vanish (muP head), cross-entropy instead of squared error changes the prefactor of "
         "eta* alone, and |p - y|^2 = 1 - 1/C",
+        hypotheses="logits near zero",
         checks=checks("cross_entropy", judge_exponent, partial(judge_error, head="mup")),
     ),
     Claim(
@@ -167,6 +168,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, for the head of section 3.1",
         statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C, "
         "and the exponent of eta* is that of squared error",
+        hypotheses="a linear head of variance 1/n behind global average pooling",
         checks=checks("cross_entropy", judge_error_of_paper_head, judge_exponent_of_paper_head),
         replaced_by="logits of order one: sites correlate more and more with depth, so that pooling does not remove "
         "them, and |p - y|^2 exceeds 1 - 1/C. Outputs steepen eta* under squared loss alone: slopes -1.59 and, under "

@@ -117,6 +117,7 @@ CLAIMS = (
         id="A1",
         source="Zhang et al. 2026, lemma 1, eq. 14; Zhang et al. 2025",
         statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters",
+        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l",
         checks=(
             *checks("overlap_recursion", of_rival(judge_mean), judge_conditional_mean),
             *checks("cnn_finite_channels", judge_conditional_mean_of_channels),
@@ -129,6 +130,7 @@ CLAIMS = (
         id="A11a",
         source="Zhang et al. 2026, lemma 5, eq. 27",
         statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
+        hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
         checks=(
             *checks("overlap_recursion", judge_added_variance),
             *checks("cnn_finite_channels", judge_added_variance_of_channels),
@@ -140,6 +142,7 @@ CLAIMS = (
         source="Zhang et al. 2026, lemma 5, eq. 26",
         statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
         "depths (judged: its mean over nets, E X^2, of a direction with itself)",
+        hypotheses="it is one: lemma 5 assumes it",
         checks=checks("overlap_recursion", judge_uniform_bound),
         replaced_by="E X^2 = 3 E T^2 grows by a factor 1 + O(1/n) with every layer, as exp(5 l / n) for ReLU; bounded "
         "in depth only while L / n is, which is where corrections are a function of L / n",

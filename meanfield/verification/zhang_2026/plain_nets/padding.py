@@ -103,7 +103,9 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     claim, rival = (
         Deviation(energy - theory, stderr, only_above(energy, theory, granted)) for theory in (zero, circular)
     )
-    return Contest(claim, rival).carried_by(at, "label_term").shared_in(at, "label_term")
+    excess = float(at["one_site_excess"].values.max())
+    words = f"granted above theory alone: {granted.max():.0%} at most; one site with as many units has {excess:.1%}"
+    return Contest(claim, rival, shown=words).carried_by(at, "label_term").shared_in(at, "label_term")
 
 
 @JUDGES.decide
@@ -191,6 +193,7 @@ CLAIMS = (
         id="A7",
         source="Zhang et al. 2026, remark B, section E.2",
         statement="zero padding corrects eta* by O(boundary fraction) and leaves its exponent",
+        hypotheses="a small boundary fraction",
         checks=checks("cnn_padding", judge_uniform_correction, judge_exponent),
         replaced_by="a correction of the boundary fraction times l^0.6 (computed, 64 sites), as the boundary layer "
         "grows inwards: the exponent moves wherever the correction counts; at a depth of the order of N^2 growth turns "
@@ -201,6 +204,7 @@ CLAIMS = (
         id="A8",
         source="Zhang et al. 2026, lemma 3, eq. 24",
         statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
+        hypotheses="none: any finite grid and set of offsets",
         checks=checks("cnn_padding", judge_missing_terms),
         identity=True,
     ),
