@@ -37,6 +37,7 @@ from .zhang_2026.plain_nets.width_extrapolation import extrapolated as extrapola
 from .zhang_2026.plain_nets.many_channels import at_finite_channels as at_finite_channels, Rung as Rung
 from .zhang_2026.plain_nets.many_channels import has_channel_factor as has_channel_factor
 from .zhang_2026.plain_nets.many_channels import at_infinite_channels as at_infinite_channels, best as best
+from .zhang_2026.plain_nets.many_channels import one_site_ratios as one_site_ratios
 from .zhang_2026.identities import aggregators as aggregators, layer_norm as layer_norm
 from .zhang_2026.identities.label_average import label_average as label_average
 from .zhang_2026.identities.label_average import judge_split as judge_split, judge_prefactor as judge_prefactor

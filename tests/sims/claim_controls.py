@@ -60,18 +60,15 @@ def _conserved_when_given(dataset):
     return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
 
 
-def prefactor_as_printed(runs):
+def label_term_not_of_kernels(runs):
     dataset = runs["identities"]
-    return {"identities": dataset.assign(kernel_term=dataset["label_term"])}
+    return {"identities": dataset.assign(kernel_term=0 * dataset["kernel_term"] + 1.0)}
 
 
 def no_minima(runs):
     dataset = runs["cnn_overlap"]
-    deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
-    return {
-        "cnn_overlap": _put(dataset, "label_term_limit", deepest["label_term_law"], depth=deepest["depth"].item()),
-        "cnn_finite_channels": _put(stencils, SCALE, (0 * stencils[SCALE] + stencils[SCALE][0]).values),
-    }
+    deepest = dataset.isel(depth=-1)
+    return {"cnn_overlap": _put(dataset, "label_term_limit", deepest["label_term_law"], depth=deepest["depth"].item())}
 
 
 def outputs_negligible(runs):
@@ -86,6 +83,11 @@ def outputs_negligible(runs):
         "mlp_depth": exact.assign(log_output_over_label=falling, scale_slope=0 * exact["scale_slope"] - 1.5),
         "cnn_overlap": _put(grown, "adjusted_label_term", deepest["layer"] ** 3, depth=deepest["depth"].item()),
     }
+
+
+def no_shared_overlaps(runs):
+    dataset = runs["learning_rate_scale"]
+    return {"learning_rate_scale": dataset.assign({SCALE: 0 * dataset[SCALE] + dataset["depth"] ** -1.0})}
 
 
 def power_law_at_all_depths(runs):
@@ -125,6 +127,21 @@ def batches_as_printed(runs):
     return {"batch_size": dataset}
 
 
+def no_floor(runs):
+    """Label terms of all cases that fall as 1/B."""
+    dataset, name = runs["batch_size"], "label_term"
+    for case in map(str, dataset["case"].values):
+        falling = dataset[name].sel(case=case).isel(batch=0) / dataset["batch"]
+        dataset = _put(dataset, name, falling.values, case=case)
+    return {"batch_size": dataset}
+
+
+def squares_stay_as_they_begin(runs):
+    dataset, name = runs["overlap_recursion"], "squared_overlap"
+    second = dataset[name].isel(layer=1, drop=True) + 0 * dataset[name]
+    return {"overlap_recursion": dataset.assign({name: second, f"{name}_stderr": ERROR * second})}
+
+
 def gelu_as_printed(runs):
     """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
     dataset = runs["activation_drift"]
@@ -140,9 +157,14 @@ def gelu_as_printed(runs):
     return {"activation_drift": dataset}
 
 
+def softmax_of_order_one(runs):
+    dataset = runs["cross_entropy"]
+    return {"cross_entropy": _put(dataset, "output_error", 1.0, head="mup")}
+
+
 def uniform_softmax(runs):
     dataset = runs["cross_entropy"]
-    return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="he")}
+    return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="fan_in")}
 
 
 def variance_of_another_power(runs):
@@ -424,22 +446,26 @@ def _printed(**changed):
 
 CONTROLS = {
     "A1": overlaps_conserved,
-    "A2": prefactor_as_printed,
+    "A2": label_term_not_of_kernels,
     "A3": no_minima,
     "A4": outputs_negligible,
-    "A5": power_law_at_all_depths,
+    "A5a": no_shared_overlaps,
+    "A5b": power_law_at_all_depths,
     "A6": uniform_correction,
     "A7": padding_as_printed,
     "A8": more_is_missing,
     "A9": no_correction_for_batches,
-    "A10": batches_as_printed,
-    "A11": variance_of_another_power,
+    "A10a": no_floor,
+    "A10b": batches_as_printed,
+    "A11a": variance_of_another_power,
+    "A11b": squares_stay_as_they_begin,
     "A12": ungated_blocks,
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
     "A17": gelu_as_printed,
-    "A18": uniform_softmax,
+    "A18a": softmax_of_order_one,
+    "A18b": uniform_softmax,
     "A20a": post_norm_falls_as_pre_norm,
     "A20b": pre_norm_as_printed,
     "A20c": pre_norm_as_printed,
