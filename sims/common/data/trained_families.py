@@ -87,7 +87,7 @@ def trained_net(family: str, depth: int, width: int, source: str) -> Net:
     (`DataShape`). All have a head of variance 1/fan-in, pooled over sites; a loop's outputs are its whole last stream.
 
     Raises:
-        ValueError: an unknown family, text or vectors for a family that takes images, or a file that is none of labelled
+        ValueError: an unknown family, text or vectors for a family that takes images, or a file without labelled
             inputs.
     """
     require_choice("--families", family, FAMILIES)
