@@ -21,7 +21,7 @@ from meanfield.common.arrays import Array
 from meanfield.nets.maps import Attention
 
 # Operations that the averages over heads may take, the fewest and most heads, and the most numbers that they hold.
-OPERATIONS, LEAST_HEADS, MOST_HEADS, NUMBERS = 4e9, 16, 512, 2**24
+OPERATIONS, LEAST_HEADS, MOST_HEADS, NUMBERS = 2e9, 8, 512, 2**24
 # Variance that is added to the queries and keys of every step, so that steps that are nearly one can be told apart.
 JITTER = 1e-6
 ROTARY_BASE = 10_000.0
