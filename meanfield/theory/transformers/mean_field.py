@@ -22,6 +22,11 @@ from meanfield.theory.transformers.feed_forward import hidden_averages
 from meanfield.theory.transformers.patterns import averages_over_two
 from meanfield.theory.transformers.softmax import MOST_TOKENS, softmax_averages, uniform_averages
 
+ROTARY = (
+    "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
+    "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
+)
+
 
 @dataclass(frozen=True)
 class StreamMoments:
@@ -76,10 +81,7 @@ def refusal_of_all_roads(net: TokenStream) -> str:
     if net.is_tied:
         return "blocks share weights (tied=True), whose changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":
-        return (
-            "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
-            "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
-        )
+        return ROTARY
     if attention.scale == "inverse_sqrt" and not attention.causal and net.tokens > MOST_TOKENS:
         return (
             f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
