@@ -11,7 +11,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import shown
-from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, needing, slope_contest
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 
@@ -107,7 +107,8 @@ def judge_vanishing_deviation(dataset: xr.Dataset) -> Contest | Ruling:
     left = ", ".join(name for name in slopes if name not in resolved)
     evidence = f"slopes by pair: {words}" + (f"; not resolved: {left}" if left else "")
     if not resolved:
-        return Ruling(Verdict.INCONCLUSIVE, evidence)
+        made = float(dataset.attrs["draws"])
+        return Ruling(Verdict.INCONCLUSIVE, evidence + needing(made * _times_to_resolve(dataset), made))
     # The next order weighs most at the least width: a law 1/n (1 + NEXT_ORDER / n) has slopes off by so much.
     least = dataset["width"].values[:LEAST_WIDTHS]
     slack = np.log1p(NEXT_ORDER / least[0]) / np.log(least[-1] / least[0])
@@ -128,6 +129,17 @@ def width_slopes(dataset: xr.Dataset) -> dict[str, PowerLaw | None]:
         columns = (column[:count] for column in (dataset["width"].values, value, stderr))
         slopes[pair] = fit_power_law(*columns) if count >= LEAST_WIDTHS else None
     return slopes
+
+
+def _times_to_resolve(dataset: xr.Dataset) -> float:
+    """How many times the draws resolve the LEAST_WIDTHS narrowest widths of the pair that takes the fewest.
+
+    A mean within one standard error of 0, of which nothing is known but that, counts as one.
+    """
+    narrow = dataset.isel(width=slice(LEAST_WIDTHS))
+    stderr = narrow["gate_deviation_stderr_by_width"]
+    seen = np.maximum(narrow["gate_deviation_by_width"] / stderr, 1.0)
+    return float(((RESOLVED / seen) ** 2).max("width").min())
 
 
 @JUDGES.decide
