@@ -11,7 +11,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import shown
-from meanfield.verification.judges import Contest, Judges, Ruling, needing, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, between, needing, slope_contest
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 
@@ -74,7 +74,7 @@ def judge_mean_law(dataset: xr.Dataset) -> Contest:
     rival = deviation(dataset.assign(overlap_stderr=error), "overlap", rival_growth * at_birth, allowance=granted)
     ungated = "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets"
     words = {"up_to": ", up to O(1/n)" * gates, "ungated": ungated}
-    return Contest(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
+    return between(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
 
 
 def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
@@ -94,7 +94,7 @@ def judge_one_unit(dataset: xr.Dataset) -> Contest:
     pairs = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
     scale = pairs["overlap_scale"]
     granted = scale * (NEXT_ORDER + np.log(pairs["growth_bound"])) / dataset.attrs["width"]
-    return Contest(*(deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale)))
+    return between(*(deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale)))
 
 
 @JUDGES.decide
@@ -148,7 +148,7 @@ def judge_deviation_law(dataset: xr.Dataset) -> Contest:
     independent of tangents."""
     law = dataset["gate_deviation_law"].where(dataset["gate_deviation_law"] != 0)
     granted = NEXT_ORDER * law / dataset.attrs["width"]
-    return Contest(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))
+    return between(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))
 
 
 def _across_blocks(dataset: xr.Dataset) -> Array:
