@@ -13,6 +13,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Attention
+from meanfield.theory.transformers.mean_field import refusal_of_parts
 from meanfield.theory.transformers.tied.stream import tied_steps
 from meanfield.theory.transformers.tied.tokens import EveryToken, ExchangeableTokens, TokenPairs
 
@@ -57,6 +58,8 @@ def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) 
 
 def refusal_of_tied(net: TokenStream, inputs: Array | None) -> str:
     """Why the covariance between steps does not serve a net, in one sentence; empty if it does."""
+    if why := refusal_of_parts(net):
+        return why
     if _attention(net).scale == "inverse_sqrt" and not _are_exchangeable(net, inputs):
         return (
             "tokens differ (causal mask, rotary positions or given inputs), and random logits of tied blocks are "
