@@ -82,6 +82,12 @@ def refusal_of_parts(net: TokenStream) -> str:
             "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
             "these numbers alone; take another scaling, or simulate the net"
         )
+    first = net.block[0]
+    if not any(isinstance(part, Normalisation) for part in first.maps):
+        return (
+            "tokens are not normalised, and grow from branch to branch, where averages over gates and logits are made "
+            "for tokens of variance 1; take normalisation='layer' or 'rms', or simulate the net"
+        )
     if _attention(net).scale == "inverse_sqrt" and len({weight.variance for weight in _stack(net)}) > 1:
         return (
             "queries, keys and values have variances of their own, and averages over random logits are made for one; "
