@@ -13,6 +13,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Attention
+from meanfield.theory.transformers.mean_field import refusal_of_parts
 from meanfield.theory.transformers.tied.stream import tied_steps
 from meanfield.theory.transformers.tied.tokens import EveryToken, ExchangeableTokens, TokenPairs
 
@@ -41,9 +42,11 @@ def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) 
     """Those of a tied net on inputs (B, n, T), white ones if not given.
 
     Raises:
-        ValueError: given inputs of a post-norm net.
+        ValueError: a part that no covariance goes through; given inputs of a post-norm net.
         MemoryError: more pairs of steps and tokens than the machine has room for.
     """
+    if why := refusal_of_parts(net):
+        raise ValueError(why)
     if inputs is not None and net.block[0].after:
         raise ValueError(
             "inputs are given to a post-norm net with tied blocks or rotary positions; its first block takes them as "
