@@ -87,12 +87,11 @@ def trained_net(family: str, depth: int, width: int, source: str) -> Net:
     (`DataShape`). All have a head of variance 1/fan-in, pooled over sites; a loop's outputs are its whole last stream.
 
     Raises:
-        ValueError: an unknown family, text or vectors for a family that takes images, or a file that is none of labelled
-            inputs.
+        ValueError: an unknown family, text or vectors for a family that takes images, or a file without labelled inputs.
     """
     require_choice("--families", family, FAMILIES)
     if source == TEXT and not family.startswith("transformer"):
-        raise ValueError(f"text is a row of characters, which Transformers take; {family!r} takes images")
+        raise ValueError(f"text is a row of characters, which Transformers take; {family!r} is for images")
     data = DataShape.of(source)
     if source != TEXT and len(data.sides) == 1 and not family.startswith(("mlp", "residual mlp", "loop")):
         raise ValueError(
