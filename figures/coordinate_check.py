@@ -30,7 +30,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharex="col")
     for row, optimizer in zip(grid, optimizers, strict=True):
         for axes, (direction, table) in zip(row, columns, strict=True):
-            _panel(axes, dataset.sel(optimizer=optimizer, table=table), direction)
+            _panel(axes, dataset.sel(optimizer=optimizer, table=table, place="last"), direction)
             log_values(axes)
             axes.set_ylim(*_limits(dataset, [name for name in tables if _shares(name, table)]))
             # One column of numbers for the panels in its row that share them.
@@ -51,7 +51,7 @@ def _shares(left: str, right: str) -> bool:
 
 def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
     """Around everything that panels show: means over draws, as far as they lie between the outermost values."""
-    at = dataset.sel(table=tables)
+    at = dataset.sel(table=tables, place="last")
     means = [at[f"feature_update_norm_by_{direction}"].isel(step=slice(1, None)) for direction in DIRECTIONS]
     means += [at[f"feature_norm_by_{direction}"].sel(step=0) for direction in DIRECTIONS]
     values = np.concatenate([mean.mean("draw", skipna=False).values.ravel() for mean in means])

@@ -13,6 +13,7 @@ STYLES = {
     ("MLP", "he"): FURTHER[1],
     ("MLP", "mup"): MEASURED,
     ("ConvNet", "he"): FURTHER[2],
+    ("ConvNet", "fan_in"): FURTHER[3],
     ("ConvNet", "mup"): FURTHER[0],
 }
 MARKERS = {"squared": "o", "cross_entropy": "^"}

@@ -28,6 +28,7 @@ from .simulation.measures.propagation.tangent_propagation import TangentPropagat
 from .simulation.measures.propagation.token_statistics import TokenStatistics as TokenStatistics
 from .simulation.measures.residual_energy import ResidualEnergies as ResidualEnergies
 from .simulation.measures.stream_update import StreamUpdates as StreamUpdates
+from .simulation.training.trained_energies import TrainedResidualEnergies as TrainedResidualEnergies
 
 # Runs: draws of a net under a measure.
 from .execution.simulate import simulate as simulate

@@ -16,6 +16,7 @@ COMMANDS = {
     "overlap_recursion": "overlaps of parameter directions: what is conserved, and what grows",
     "looped_energy": "whether weight-tied loops keep their energy as they get longer",
     "looped_update": "how far one update of a loop's weights moves its stream",
+    "looped_transformer": "whether looped Transformers keep their energy as they begin to train",
     "looped_rates": "whether tuned rates of looped Transformers align over the number of loops",
     "batch_size": "how the one-step change and eta* depend on the batch",
     "cross_entropy": "what cross-entropy changes against the squared loss",
@@ -30,6 +31,7 @@ COMMANDS = {
     "reported_losses": "what the losses that Zheng et al. 2026 print say of its own claims",
     "identities": "statements that hold to rounding, or do not",
     "hyperparameters": "the hyperparameters of a large net from those of a small one",
+    "table_cells": "which cells of the hyperparameter tables a coordinate check needs",
     "sweep": "any of these over grids of its parameters, into one dataset",
     "claims": "every published claim with its verdict, from runs of all these",
 }

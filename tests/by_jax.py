@@ -91,6 +91,10 @@ def _bias(spec, x, weights):
     return x + weights[spec.weight.name].reshape(1, -1, *[1] * (x.ndim - 2))
 
 
+def _gain(spec, x, weights):
+    return x * weights[spec.weight.name][0]
+
+
 def _gate(spec, x, weights):
     gating, gated = jnp.split(x, 2, axis=1)
     return SIGMA[spec.activation](gating) * gated
@@ -145,6 +149,7 @@ def _dropout(spec, x, weights):
 MAPS = {
     maps.Linear: _linear,
     maps.Bias: _bias,
+    maps.Gain: _gain,
     maps.Pointwise: lambda spec, x, weights: SIGMA[spec.activation](x),
     maps.Gate: _gate,
     maps.Normalisation: _normalisation,

@@ -14,9 +14,9 @@ def given_inputs(net, rng, samples=None):
 
 
 def given_draw(net, seed):
-    """(weights, inputs, output error) of one small net."""
+    """(weights, inputs, output error) of one small net; weights that start at 0 are drawn about it."""
     rng = np.random.default_rng(seed)
-    variances = net.weight_variances
+    variances = [variance or 0.3 for variance in net.weight_variances]
     weights = [rng.normal(scale=np.sqrt(s), size=shape) for shape, s in zip(net.weight_shapes, variances, strict=True)]
     return weights, given_inputs(net, rng), rng.normal(size=net.output_shape)
 

@@ -22,6 +22,7 @@ from meanfield.nets.maps import (
     BatchNormalisation,
     Bias,
     Dropout,
+    Gain,
     Gate,
     Linear,
     Map,
@@ -137,7 +138,7 @@ def transformers(draw: st.DrawFn) -> Transformer:
         causal=draw(st.booleans()),
         activation=draw(st.one_of(activations, st.just("swiglu"))),
         rotary=draw(st.booleans()),
-        scaling=draw(st.sampled_from(SCALINGS)),
+        scaling=draw(st.sampled_from((*SCALINGS, "rezero"))),
         tied=draw(st.booleans()),
         outputs=3,
         head=draw(st.sampled_from(HEADS)),
@@ -148,7 +149,7 @@ def transformers(draw: st.DrawFn) -> Transformer:
 
 # Behind a join; dropout is nothing outside training.
 AFTER = ((), (), (Normalisation("layer", 0.1),), (BatchNormalisation(0.1),), (Dropout(0.5),))
-BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised", "over the batch")
+BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised", "over the batch", "gain")
 
 
 def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn) -> tuple[Map, ...]:
@@ -171,6 +172,8 @@ def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn
         return Linear((weight("q"), weight("k"), weight("v"))), heads, Linear((weight("o"),))
     if kind == "bias":
         return stencil, Bias(Weight(f"{kind}{name}b", (channels,), 1.0)), sigma
+    if kind == "gain":
+        return sigma, stencil, Gain(Weight(f"{kind}{name}g", (1,), 1.0))
     if kind == "over the batch":
         return sigma, Dropout(0.3), stencil, BatchNormalisation(0.1)
     return Normalisation(draw(st.sampled_from(NORMALISATIONS)), 0.1), stencil

@@ -9,7 +9,8 @@ distinct variance: by the trapezoid rule, which converges exponentially for anal
 E[f^2] - sum_{k<=K} a_k^2 bounds the terms beyond K at every correlation, +-1 included; it decides where to stop.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -28,6 +29,8 @@ STEP = 0.15
 LARGEST_VARIANCE = 1000.0
 # Averages this small have no digits left to converge in.
 VANISHING = 1e-290
+# Series of so few variances are kept: layer after layer asks for them again where the variance has settled.
+FEW = 8
 
 
 def correlation(c_u: Array, c_v: Array, c_uv: Array) -> tuple[Array, Array]:
@@ -62,7 +65,10 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
         )
     first, second = which[: np.size(c_u)].reshape(np.shape(c_u)), which[np.size(c_u) :].reshape(np.shape(c_v))
     total, power = np.zeros_like(rho), np.ones_like(rho)
-    for row in _coefficients(function, variances):
+    series: Iterable[Array] = _coefficients(function, variances)
+    if len(variances) <= FEW:
+        series = _kept_coefficients(function, tuple(variances.tolist()))
+    for row in series:
         total += row[first] * row[second] * power
         power *= rho
     return total
@@ -81,6 +87,11 @@ class HermiteBasis:
     def coefficients(self, variances: Array) -> Array:
         """a_k(c): (variances, orders)."""
         return np.asarray(self._function(np.sqrt(variances)[:, None] * self._nodes) @ self._projection)
+
+
+@lru_cache(maxsize=16)
+def _kept_coefficients(function: Function, variances: tuple[float, ...]) -> tuple[Array, ...]:
+    return tuple(_coefficients(function, np.array(variances)))
 
 
 def _coefficients(function: Function, variances: Array) -> Iterator[Array]:

@@ -50,9 +50,9 @@ def simulate(
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
         measure: what to read off every draw, one or several of `Energies`, `PairOverlaps`, `ActivationStatistics`,
-            `TokenStatistics`, `TangentPropagation`, `ResidualEnergies` and `StreamUpdates`. Each has options of its
-            own and refuses nets that it does not serve. Measures that draw the same kind of ``weights`` see the same
-            nets. If left out, `ResidualEnergies` for loops and `Energies` for all other nets.
+            `TokenStatistics`, `TangentPropagation`, `ResidualEnergies`, `StreamUpdates` and `TrainedResidualEnergies`.
+            Each has options of its own and refuses nets that it does not serve. Measures that draw the same kind of
+            ``weights`` see the same nets. If left out, `ResidualEnergies` for loops and `Energies` for all other nets.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
         options: those of the default measure, where none is given: ``weights``, ``inputs``, ``backend``,

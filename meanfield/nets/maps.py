@@ -22,8 +22,8 @@ POOLINGS = ("mean", "last")
 class Weight:
     """A Gaussian tensor of i.i.d. N(0, variance) elements, with a name; weights of one name are one tensor.
 
-    ``shape`` is (channels out, channels in / groups, *kernel), or (channels,) of a bias. With several groups, group g
-    of the channels out sees group g of the channels in alone.
+    ``shape`` is (channels out, channels in / groups, *kernel), (channels,) of a bias, or (1,) of a gain. With several
+    groups, group g of the channels out sees group g of the channels in alone.
     """
 
     name: str
@@ -97,6 +97,22 @@ class Bias:
             raise ValueError(
                 f"bias {self.weight.name!r} has shape {self.weight.shape}; {below} channels stand below it"
             )
+        return below
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Z = g X, one number g for all channels, samples and sites, which is a weight."""
+
+    weight: Weight
+
+    @cached_property
+    def weights(self) -> tuple[Weight, ...]:
+        return (self.weight,)
+
+    def channels_above(self, below: int) -> int:
+        if self.weight.shape != (1,):
+            raise ValueError(f"gain {self.weight.name!r} has shape {self.weight.shape}; it is one number, (1,)")
         return below
 
 
@@ -222,4 +238,4 @@ class Dropout(Weightless):
         return below
 
 
-Map = Linear | Bias | Pointwise | Gate | Normalisation | Attention | Pooling | BatchNormalisation | Dropout
+Map = Linear | Bias | Gain | Pointwise | Gate | Normalisation | Attention | Pooling | BatchNormalisation | Dropout

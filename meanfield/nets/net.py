@@ -58,7 +58,7 @@ class Net:
     def role_of(self, weight: str) -> str:
         """Where the weight of this name stands: "input" (in the first unit alone), "hidden" (in any other) or "output".
 
-        For a bias the word is followed by "_bias".
+        For a bias, or a gain, the word is followed by "_bias".
         """
         by_unit = {"hidden": self.units[1:], "input": self.units[:1]}
         role = next((role for role, units in by_unit.items() if weight in named_weights(units)), "output")

@@ -16,3 +16,6 @@ from .resolution import transfer_hyperparameters as transfer_hyperparameters
 from .resolution import base_value as base_value
 from .premises import PREMISES as PREMISES
 from .premises import unmet_premises as unmet_premises
+from .muon_variants import MUON_VARIANTS as MUON_VARIANTS
+from .muon_variants import muon_step_size as muon_step_size
+from .muon_variants import muon_variant_factors as muon_variant_factors

@@ -35,8 +35,8 @@ _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     ),
     "muon": (
         "input",
-        "for the bare step U V^T; where it is multiplied by sqrt(max(1, n_out/n_in)), as in common implementations, "
-        "learning rate and weight decay of the input weights do not scale",
+        "for the bare step U V^T; common implementations multiply it by sqrt(max(1, n_out/n_in)) or by another number "
+        "that grows with the width (`muon_variant_factors`)",
     ),
     "sso": (
         "output",
@@ -59,6 +59,7 @@ def unmet_premises(
     roles: Sequence[str] | None = None,
     input_dimension: int | None = None,
     output_dimension: int | None = None,
+    muon_variant: str = "plain",
 ) -> list[str]:
     """One sentence for every premise of the table that this use of it breaks.
 
@@ -67,6 +68,7 @@ def unmet_premises(
             `transfer_hyperparameters`.
         input_dimension, output_dimension: d_0 and d_(L+1), where known; the output's is the vocabulary of a
             language model.
+        muon_variant: whose factors the learning rates have already (`muon_variant_factors`).
 
     Raises:
         TypeError, ValueError: an unknown optimizer; a block depth or dimension that is no count.
@@ -93,7 +95,7 @@ def unmet_premises(
         sentences.append(f"{PAPER} derive table {table.number} for {optimizer} but train no language model with it")
     if table.one_layer and "hidden" in used:
         sentences.append("condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound")
-    about, sentence = _OF_OPTIMIZER.get(optimizer, ("", ""))
+    about, sentence = _OF_OPTIMIZER.get(optimizer, ("", "")) if muon_variant == "plain" else ("", "")
     return sentences + [sentence] * (about is None or about in used)
 
 

@@ -9,6 +9,18 @@ feature_update_norm = |Delta h_l|_R [draw step block]
     root mean square of the stream's change since before the first step, exact, not to first order
     scaling: O(1) in width and depth under the spectral conditions
     source: Zheng et al. 2026, eq. P1
+output_update_norm = |Delta f|_R [draw step]
+    root mean square over outputs and samples of the outputs' change since before the first step
+    scaling: O(1) in width and depth under the spectral conditions
+    source: Zheng et al. 2026, condition C2.1
+own_change = |Delta_r|_R [draw step role]
+    root mean square of what the weights of one role change alone: the outputs by output weights, h_L by the others
+    scaling: O(1) in width and depth under the spectral conditions
+    source: Zheng et al. 2026, eq. P2
+stable_rank = |A|_F^2 / |A|_2^2 [draw step role]
+    stable rank of the optimizer's direction A for the middle weight of a role
+    scaling: O(1) in width and depth, by assumption
+    source: Zheng et al. 2026, assumption C.1, eq. 15
 order_norm = |epsilon_j(L)|_R [draw optimizer order]
     root mean square of the part of Delta h_L that has j factors Delta W in the block where it arises
     scaling: O(1) according to the paper; for j = 2 at the first step (n L)^(-1/2) is measured

@@ -37,6 +37,7 @@ from .zhang_2026.plain_nets.width_extrapolation import extrapolated as extrapola
 from .zhang_2026.plain_nets.many_channels import at_finite_channels as at_finite_channels, Rung as Rung
 from .zhang_2026.plain_nets.many_channels import has_channel_factor as has_channel_factor
 from .zhang_2026.plain_nets.many_channels import at_infinite_channels as at_infinite_channels, best as best
+from .zhang_2026.plain_nets.many_channels import one_site_ratios as one_site_ratios
 from .zhang_2026.identities import aggregators as aggregators, layer_norm as layer_norm
 from .zhang_2026.identities.label_average import label_average as label_average
 from .zhang_2026.identities.label_average import judge_split as judge_split, judge_prefactor as judge_prefactor
@@ -45,7 +46,8 @@ from .zhang_2026.residual_nets import family_laws as family_laws, overlaps as ov
 from .zhang_2026.training import carried_rates as carried_rates, tuned_rates as tuned_rates
 from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent_propagation as tangent_propagation
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
-from .zheng_2026 import training_assumptions as training_assumptions, update_orders as update_orders
+from .zheng_2026 import table_cells as table_cells, training_assumptions as training_assumptions
+from .zheng_2026 import update_orders as update_orders
 from .zheng_2026 import reported_losses as reported_losses
 from .zheng_2026.loss_tables import loss_tables as loss_tables
 from .zheng_2026.hyperparameter_tables import compare_table as compare_table
@@ -53,3 +55,4 @@ from .zheng_2026.spectral_products import products_of as products_of
 from .zheng_2026.training_assumptions import places_of as places_of
 from .wang_2026 import loop_growth as loop_growth, loop_updates as loop_updates
 from .wang_2026 import loop_rates as loop_rates
+from .wang_2026 import looped_transformers as looped_transformers

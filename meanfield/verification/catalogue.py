@@ -3,7 +3,7 @@
 import re
 
 from meanfield.verification.claims import Claim
-from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updates
+from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updates, looped_transformers
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
@@ -20,7 +20,10 @@ from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     reported_losses,
     spectral_products,
+    table_cells,
+    takeaways,
     training_assumptions,
+    update_ranks,
 )
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
@@ -36,9 +39,18 @@ _OTHER_NETS = (
     loop_growth,
     loop_updates,
     loop_rates,
+    looped_transformers,
     tuned_rates,
 )
-_SPECTRAL = (spectral_products, coordinate_checks, training_assumptions, reported_losses)
+_SPECTRAL = (
+    spectral_products,
+    coordinate_checks,
+    table_cells,
+    takeaways,
+    training_assumptions,
+    update_ranks,
+    reported_losses,
+)
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
 

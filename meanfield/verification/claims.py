@@ -42,17 +42,21 @@ class Claim:
         id: as in docs/papers.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
         statement: what the source says, in our words.
         source: paper by name and year, and equation or section.
+        hypotheses: what the source assumes for it, as far as the verdict turns on that.
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
         premise: what the source assumes and the networks do not have, where the claim fails.
+        identity: whether the claim holds by construction, so that its checks test this library and not the networks.
     """
 
     id: str
     statement: str
     source: str
     checks: tuple[Check, ...]
+    hypotheses: str = ""
     replaced_by: str = ""
     premise: str = ""
+    identity: bool = False
 
     @property
     def runs(self) -> list[str]:

@@ -42,6 +42,9 @@ from meanfield.verification.verdicts import (
 
 P = ParamSpec("P")
 
+# A true error of the stated power is refuted in all but one of a hundred runs: so many standard errors beyond the band.
+CERTAIN = 2.33
+
 # Factors by which draws are multiplied when it is asked how many would do.
 MORE = 1.05 ** np.arange(200)
 
@@ -50,11 +53,15 @@ SENTENCES = re.compile(r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<sou
 
 @dataclass(frozen=True)
 class Ruling:
-    """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments."""
+    """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments.
+
+    ``power``: as in `Finding`.
+    """
 
     verdict: Verdict
     evidence: str
     words: dict[str, Any] = field(default_factory=dict)
+    power: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class Contest:
         draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
         largest_share: of one draw in a mean. Where None, `Judges` says.
         comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run).
+        apart: what the rival expects less what the claim expects, point by point, where each expects one number.
     """
 
     claim: Deviation
@@ -78,6 +86,7 @@ class Contest:
     effective: float | None = None
     largest_share: float | None = None
     comparisons: int | None = None
+    apart: ArrayLike | None = None
 
     def saying(self, shown: str, **words: Any) -> Contest:
         """With what the evidence says first, and the words of the sentences."""
@@ -106,7 +115,20 @@ class Contest:
         claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
         beyond = " beyond the allowance" if self.claim.grants or self.rival.grants else ""
         missed = f"worst {claim} s.e.{beyond}, rival {rival}{reason}{self.note}"
-        return Ruling(verdict, f"{self.shown}; {missed}" if self.shown else missed, self.words)
+        evidence = f"{self.shown}; {missed}" if self.shown else missed
+        return Ruling(verdict, evidence, self.words, self._power(bands))
+
+    def _power(self, bands: Bands) -> float | None:
+        """Numbers this share of the way from claim to rival leave the alarm band, however draws fall but once in 100.
+
+        Where all of them are that far off, the most sensitive one decides.
+        """
+        if self.apart is None or bands.alarm > WIDEST_BAND:
+            return None
+        least = self.claim.allowance + (bands.alarm + CERTAIN) * self.claim.stderr
+        way = np.broadcast_to(np.abs(self.apart), least.shape)
+        share = np.divide(least, way, out=np.full(least.shape, np.inf), where=way > 0)
+        return float(share.min()) if np.isfinite(share.min()) else None
 
 
 def _unconverged(share: float, needed: float, made: float) -> str:
@@ -181,6 +203,7 @@ def contest(
 ) -> Contest:
     """Measured numbers against what claim and rival say they are, the ``allowance`` being granted to both."""
     sides = (Deviation(np.subtract(measured, expected), stderr, allowance) for expected in (claimed, rival))
+    details.setdefault("apart", np.subtract(rival, claimed))
     return Contest(*sides, **details)
 
 
@@ -192,7 +215,9 @@ def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
 def joined(contests: Iterable[Contest]) -> Contest:
     """One contest over the points of several."""
     parts = list(contests)
-    return Contest(*(Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival")))
+    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
+    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
+    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
 
 
 class Judge(Generic[P]):
@@ -215,7 +240,7 @@ class Judge(Generic[P]):
         decided = self.decide(*args, **kwargs)
         ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
         claim, rival = (sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival))
-        return Finding(claim, rival, ruling.verdict, ruling.evidence)
+        return Finding(claim, rival, ruling.verdict, ruling.evidence, ruling.power)
 
 
 class Judges:

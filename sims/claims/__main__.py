@@ -2,8 +2,9 @@
 
 Runs the simulations that the claims rest on (a finished one is read, an interrupted one continued), judges each claim
 on their datasets, and writes the verdicts as a table, Markdown, JSON and one HTML page that holds the figures. The exit
-status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--page
-docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page.
+status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
+it counts how many seeds give each verdict. With `--page docs/verdicts.md` it runs nothing and writes the recorded
+verdicts as a page.
 """
 
 import argparse
@@ -18,20 +19,21 @@ DIFFERENT = 1
 
 def add_options(parser: CommandParser) -> None:
     add = parser.add_argument
-    add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L1 (default: all)")
+    add("--only", metavar="ID[,ID...]", help="claims to judge, e.g. A3,L2 (default: all)")
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
     add("--seed", type=int, default=0, help="root of all random streams (default: 0)")
+    add("--seeds", type=int, default=1, help="judge with so many seeds, and count their verdicts (default: 1)")
     add_worker_options(parser)
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
-    add("--record", action="store_true", help="make these verdicts the recorded ones of the preset")
+    add("--record", action="store_true", help="record these verdicts with their evidence; with --seeds, their counts")
     add("--page", type=Path, metavar="FILE", help="write the preset's recorded verdicts as a page, and run nothing")
 
 
 def run(options: argparse.Namespace) -> int:
     """Simulate what is missing, judge, write, compare with the record."""
     from meanfield.common import require_count, write_text_whole
-    from sims.claims import record, report
+    from sims.claims import record, report, seeds
     from sims.claims.recorded_page import recorded_page
     from sims.claims.runs import RunOptions, chosen_claims, evidence, judged
 
@@ -40,16 +42,23 @@ def run(options: argparse.Namespace) -> int:
         print(f"written {options.page}")
         return 0
     require_count("--seed", options.seed, minimum=0)
+    require_count("--seeds", options.seeds, minimum=1)
     claims = chosen_claims(options.only)
     folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}"
     shared = RunOptions(options.preset, options.seed, options.workers, options.force)
+    if options.seeds > 1:
+        counts = seeds.counted(claims, shared, options.seeds, folder)
+        print(seeds.text(counts))
+        if options.record:
+            print(f"\nrecorded {record.keep_counts(counts, options.preset)}")
+        return 0
     evidence_by_run = evidence(claims, shared, folder)
     results = [judged(claim, evidence_by_run) for claim in claims]
-    print(report.text(results))
+    print(report.text(results, evidence_by_run))
     written = report.write(results, evidence_by_run, folder, title=f"preset {options.preset}, seed {options.seed}")
     print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
     if options.record:
-        print(f"recorded {record.keep(results, options.preset)}")
+        print(f"recorded {record.keep(results, evidence_by_run, options.preset, options.seed)}")
         return 0
     changed = record.differences(results, options.preset)
     print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))

@@ -1,34 +1,74 @@
-"""The recorded verdicts of each preset, which a report is compared with."""
+"""The recorded verdicts of each preset, with what they rest on, which a report is compared with."""
 
 import json
-from collections.abc import Sequence
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from meanfield.common import write_text_whole
-from sims.claims.runs import Result
+from meanfield.execution import code_digest
+from meanfield.verification import CLAIMS
+from sims.claims.runs import Evidence, Result
 
 FOLDER = Path(__file__).parent / "recorded_verdicts"
+
+Entry = dict[str, Any]
 
 
 def differences(results: Sequence[Result], preset: str) -> list[str]:
     """One line for each verdict that is not the recorded one."""
-    recorded = _recorded(preset)
+    kept = recorded(preset)
+    verdicts = {result.claim.id: kept.get(result.claim.id, {}).get("verdict", "nothing") for result in results}
     return [
-        f"{result.claim.id}: recorded {recorded.get(result.claim.id, 'nothing')}, now {result.verdict}"
+        f"{result.claim.id}: recorded {verdicts[result.claim.id]}, now {result.verdict}"
         for result in results
-        if recorded.get(result.claim.id) != result.verdict
+        if verdicts[result.claim.id] != result.verdict
     ]
 
 
-def keep(results: Sequence[Result], preset: str) -> Path:
-    """Record these verdicts; those of other claims stay."""
-    FOLDER.mkdir(exist_ok=True)
+def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: str, seed: int) -> Path:
+    """Record these verdicts with their seed, draws, code and findings; those of other claims stay."""
+    origin = {"seed": seed, "code": code_digest(), "commit": _commit()}
+    entries = {
+        result.claim.id: {"verdict": str(result.verdict)}
+        | origin
+        | {"draws": {run: evidence[run].draws for run in result.claim.runs}, "findings": result.as_data()}
+        for result in results
+    }
+    return _write(preset, recorded(preset) | entries)
+
+
+def keep_counts(counts: Mapping[str, Counter[str]], preset: str) -> Path:
+    """Record how many seeds gave each verdict, beside the recorded verdict of a claim."""
+    kept = recorded(preset)
+    for name, by_verdict in counts.items():
+        kept[name] = kept.get(name, {}) | {"seeds": dict(sorted(by_verdict.items()))}
+    return _write(preset, kept)
+
+
+def recorded(preset: str) -> dict[str, Entry]:
+    """By claim: verdict, and what it rests on. An entry that is one word has been recorded without evidence."""
     path = FOLDER / f"{preset}.json"
-    verdicts = _recorded(preset) | {result.claim.id: str(result.verdict) for result in results}
-    write_text_whole(path, json.dumps(verdicts, indent=2) + "\n")
+    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: entry if isinstance(entry, dict) else {"verdict": entry} for name, entry in entries.items()}
+
+
+def _write(preset: str, entries: Mapping[str, Entry]) -> Path:
+    FOLDER.mkdir(exist_ok=True)
+    """In the catalogue's order, without claims that it no longer has."""
+    path = FOLDER / f"{preset}.json"
+    kept = {name: entries[name] for name in CLAIMS if name in entries}
+    write_text_whole(path, json.dumps(kept, indent=2) + "\n")
     return path
 
 
-def _recorded(preset: str) -> dict[str, str]:
-    path = FOLDER / f"{preset}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+def _commit() -> str:
+    """The commit that the code is of, and whether files have changed since; "" outside a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        said = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return said.stdout.strip()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 
 from meanfield.verification import CLAIMS, Claim, Verdict
-from sims.claims.record import FOLDER
+from sims.claims.record import Entry, recorded
 
 # Subjects and papers, by the letter of the claims' names.
 PAPERS = {
@@ -33,7 +32,9 @@ and runs nothing.
 Together: {counts}.
 
 A claim with several parts is refuted as soon as one of them is. The last two columns say what holds instead of a
-refuted claim, and which simulations decide. [Papers](papers.md) has the titles, [findings](findings.md) the numbers.
+refuted claim, and which simulations decide. An identity holds by construction: its checks test this library, not the
+networks. [Shown by](#shown-by) has the comparisons behind every verdict with their numbers, [papers](papers.md) the
+titles, [findings](findings.md) more numbers.
 
 | symbol | meaning |
 |---|---|
@@ -49,19 +50,29 @@ refuted claim, and which simulations decide. [Papers](papers.md) has the titles,
 All symbols are defined in [theory](theory.md).
 """
 
+SHOWN_BY = """\
+## Shown by
+
+For every claim the seed, draws and code of the recorded run, and the comparisons that decide: what is tested, the
+rival that must be excluded, and the numbers. The power of a comparison is the least share of the way from claim to
+rival that 99 of 100 such runs would have refuted; comparisons of another kind have none. Runs over many seeds say how
+many gave each verdict.
+"""
+
 COLUMNS = "| claim | statement | source | verdict | what holds instead | simulations |\n|---|---|---|---|---|---|"
 
 
 def recorded_page(preset: str) -> str:
     """A table of claims for each paper, with the recorded verdict of every claim."""
-    recorded = json.loads((FOLDER / f"{preset}.json").read_text(encoding="utf-8"))
-    counts = Counter(recorded.values())
+    kept = recorded(preset)
+    counts = Counter(entry["verdict"] for entry in kept.values())
     head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
-    return "\n".join([head, *(_table(letter, recorded) for letter in PAPERS)])
+    shown = [SHOWN_BY, *(_shown_by(claim, kept[claim.id]) for claim in CLAIMS.values() if "findings" in kept[claim.id])]
+    return "\n".join([head, *(_table(letter, kept) for letter in PAPERS), *shown])
 
 
-def _table(letter: str, recorded: Mapping[str, str]) -> str:
-    rows = [_row(claim, recorded[claim.id]) for claim in CLAIMS.values() if claim.id.startswith(letter)]
+def _table(letter: str, kept: Mapping[str, Entry]) -> str:
+    rows = [_row(claim, kept[claim.id]["verdict"]) for claim in CLAIMS.values() if claim.id.startswith(letter)]
     return "\n".join([f"## {PAPERS[letter]}", "", COLUMNS, *rows, ""])
 
 
@@ -71,11 +82,27 @@ def _row(claim: Claim, verdict: str) -> str:
     cells = (
         claim.id,
         *map(_escaped, (claim.statement, claim.source)),
-        f"**{verdict}**",
+        f"**{verdict}**{', an identity' if claim.identity else ''}",
         _escaped(instead),
         simulations,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _shown_by(claim: Claim, entry: Entry) -> str:
+    """What a verdict rests on: seed, draws and code, then every comparison."""
+    draws = ", ".join(f"{run}: {count}" for run, count in entry["draws"].items() if count is not None)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in entry.get("seeds", {}).items())
+    head = [f"seed {entry['seed']}", f"draws {draws}" if draws else "no draws", f"code {entry['code']}"]
+    head += [f"commit {entry['commit']}"] if entry["commit"] else []
+    head += [f"over seeds: {counts}"] if counts else []
+    lines = [
+        f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. {finding['evidence']}."
+        + (f" Power: {finding['power']:.2g}." if finding["power"] is not None else "")
+        for finding in entry["findings"]
+    ]
+    assumed = [f"Assumed: {claim.hypotheses}.", ""] if claim.hypotheses else []
+    return "\n".join([f"**{claim.id}**: {'; '.join(head)}.", "", *map(_escaped, [*assumed, *lines]), ""])
 
 
 def _escaped(text: str) -> str:

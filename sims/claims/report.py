@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import Verdict
+from meanfield.verification import Finding, Verdict
 from sims.claims.page import page
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report
@@ -15,9 +15,9 @@ from sims.common.report import folded, report
 QUESTION = "Which of the papers' claims hold?"
 
 
-def text(results: Sequence[Result]) -> str:
-    """Every claim with its verdict and findings, then how many there are of each verdict."""
-    return report(QUESTION, f"{_counts(results)}.", map(_entry, results))
+def text(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> str:
+    """How many there are of each verdict, every claim with its findings, then the processor time of every run."""
+    return report(QUESTION, f"{_counts(results)}.", [*map(_entry, results), _times(evidence)])
 
 
 def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
@@ -36,16 +36,14 @@ def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: P
 def record(result: Result) -> dict[str, Any]:
     """One claim as data."""
     claim = result.claim
-    findings = [
-        {"verdict": str(finding.verdict), "claim": finding.claim, "rival": finding.rival, "evidence": finding.evidence}
-        for finding in result.findings
-    ]
     return {
         "id": claim.id,
         "verdict": str(result.verdict),
         "statement": claim.statement,
         "source": claim.source,
-        "findings": findings,
+        "hypotheses": claim.hypotheses,
+        "identity": claim.identity,
+        "findings": result.as_data(),
         "commands": list(result.commands),
     } | dict(instead(result))
 
@@ -67,7 +65,7 @@ def markdown(results: Sequence[Result], title: str) -> str:
     ]
     for result in results:
         evidence = "<br>".join(
-            f"{finding.verdict}: {finding.claim}; rival: {finding.rival}; {finding.evidence}"
+            f"{finding.verdict}: {finding.claim}; rival: {finding.rival}; {shown_by(finding)}"
             for finding in result.findings
         )
         replaced = dict(instead(result)).get("instead", "")
@@ -76,11 +74,28 @@ def markdown(results: Sequence[Result], title: str) -> str:
     return "\n".join([*lines, "", _counts(results), ""])
 
 
+def shown_by(finding: Finding) -> str:
+    """The numbers behind a verdict, and what of the way to the rival they would have shown."""
+    if finding.power is None:
+        return finding.evidence
+    return f"{finding.evidence}; power: {finding.power:.2g} of the way to the rival would be refuted"
+
+
+def _times(evidence: Mapping[str, Evidence]) -> str:
+    """Of runs that were not read from an earlier report, the longest first."""
+    made = sorted(evidence.values(), key=lambda run: -run.seconds)
+    total = sum(run.seconds for run in made)
+    words = ", ".join(f"{run.run} {run.seconds:.0f}" for run in made if run.seconds >= 1)
+    return folded(f"{total:.0f} in all; {words or 'no run of a second'}", "Processor seconds: ", 2)
+
+
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:6}{result.verdict:14}"
     lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
+    if result.claim.hypotheses:
+        lines.append(folded(f"assumed: {result.claim.hypotheses}", " " * 6, 20))
     for finding in result.findings:
-        words = f"{finding.claim}; rival: {finding.rival}; {finding.evidence}"
+        words = f"{finding.claim}; rival: {finding.rival}; {shown_by(finding)}"
         lines.append(folded(words, f"      {finding.verdict:14}", 20))
     lines += [folded(f"{name}: {words}", " " * 6, 8) for name, words in instead(result)]
     return "\n".join(lines)

@@ -1,11 +1,13 @@
 """The runs that claims rest on, and the verdicts that follow from their datasets."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -46,12 +48,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One finished run: its name, the command that makes it, its dataset, figure and printed report."""
+    """One finished run: its name, the command that makes it, its dataset, figure and printed report.
+
+    ``seconds`` are of one processor, as this process counts its own work and that of processes that it has ended.
+    """
 
     run: str
     command: str
     path: Path
     dataset: xr.Dataset
+    seconds: float = 0.0
+
+    @property
+    def draws(self) -> int | None:
+        """Of every net; None of a run that draws nothing."""
+        draws = self.dataset.attrs.get("draws")
+        return None if draws is None else int(draws)
 
     @property
     def figure(self) -> Path:
@@ -69,6 +81,15 @@ class Result:
     @property
     def verdict(self) -> Verdict:
         return combined(finding.verdict for finding in self.findings)
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """The findings in plain values; the power of those that have one, to three digits."""
+        rounded = [None if finding.power is None else float(f"{finding.power:.3g}") for finding in self.findings]
+        return [
+            {"verdict": str(finding.verdict), "claim": finding.claim, "rival": finding.rival}
+            | {"evidence": finding.evidence, "power": power}
+            for finding, power in zip(self.findings, rounded, strict=True)
+        ]
 
 
 def chosen_claims(only: str | None) -> list[Claim]:
@@ -140,4 +161,11 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     workers = worker_arguments(run.workers) if "workers" in takes else []
     arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])
-    return Evidence(job.name, command, path, experiment.finished(arguments, path))
+    begun = _processor_seconds()
+    dataset = experiment.finished(arguments, path)
+    return Evidence(job.name, command, path, dataset, _processor_seconds() - begun)
+
+
+def _processor_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

@@ -9,7 +9,7 @@ import xarray as xr
 from meanfield.common import MOST_LAYERS
 from meanfield.nets import ConvNet
 from meanfield.simulation import Energies
-from meanfield.verification import finite_width_allowance
+from meanfield.verification import finite_width_allowance, one_site_ratios
 from sims.cnn_padding import theory
 from sims.common.command import chosen_arrays
 from sims.common.datasets import Axes, attributes, labels_in_mean_field, ladder, over, seeded_run, taken
@@ -86,5 +86,6 @@ def _terms(net: ConvNet, measured: xr.Dataset) -> dict[str, Any]:
     return taken(measured, *BY_LAYER) | {
         "label_term_mean_field": labels_in_mean_field(net)["label_term"].values,
         "finite_width_allowance": finite_width_allowance(net),
+        "one_site_excess": one_site_ratios(net)["label_term"] - 1,
         "label_term_covariance": measured["label_term_covariance"].values,
     }

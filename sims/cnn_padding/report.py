@@ -25,7 +25,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     grids = [str(name) for name in dataset["grid"].values if str(name).isdigit()]
     laws = {grid: claims.ratio_slope(dataset.sel(grid=grid)) for grid in (grids[0], grids[-1])}
     moved = ", ".join(f"{law.exponent:.3f} +- {law.stderr:.3f} ({grid} sites)" for grid, law in laws.items())
-    return answer([claims.judge_exponent(dataset, place) for place in (0, -1)], f"it moves by {moved}")
+    return answer([claims.judge_exponent(dataset), claims.judge_uniform_correction(dataset)], f"it moves by {moved}")
 
 
 def _grid_table(dataset: xr.Dataset) -> str:

@@ -43,22 +43,67 @@ RATES = {
 SOAP_EPSILON = 0.002
 # Of a typical element (AdamW) or squared singular value (Shampoo) of the base model's gradients, a millionth or less.
 EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
+# What makes every cell of a table act in the base model: epsilons as large as those elements and squared singular
+# values are with eight samples and four outputs; decay that takes this share of a weight in a step; and an output
+# learning rate that is so many times the others', as output weights are eight times as large as hidden ones.
+ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT = 0.006, 0.02, 32.0
+
+# Options of `add_batch_options`.
+BATCH = ("samples", "outputs", "activation")
+
+# Role -> hyperparameter -> number, and (role, hyperparameter).
+Values = dict[str, dict[str, float]]
+Cell = tuple[str, str]
 
 
 def hyperparameters(
-    optimizer: str, table: str, width: int, depth: int, *, rate: float | None = None, biases: bool = False
-) -> dict[str, dict[str, float]]:
-    """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1)."""
-    from meanfield.parameterizations import ROLES, WEIGHTS, transfer_hyperparameters
+    optimizer: str,
+    table: str,
+    width: int,
+    depth: int,
+    *,
+    rate: float | None = None,
+    biases: bool = False,
+    acting: bool = False,
+    standard_cell: Cell | None = None,
+) -> Values:
+    """role -> hyperparameters by a table. The base model is of width 64 and depth 2, its streams and outputs O(1).
 
-    roles = ROLES if biases else WEIGHTS
+    Args:
+        acting: whether weights decay, epsilons are as large as gradients of the base model, and output weights alone
+            move the outputs; otherwise there is no decay, epsilons are negligible, and all weights have one rate.
+        standard_cell: one that stays at its value in the base model, as in the standard parameterization.
+    """
+    base = _base_values(optimizer, rate, biases, acting)
+    resolved = _resolved(optimizer, table, width, depth, base)
+    if standard_cell is not None:
+        role, name = standard_cell
+        resolved[role][name] = _resolved(optimizer, "standard", width, depth, base)[role][name]
+    return resolved
+
+
+def _base_values(optimizer: str, rate: float | None, biases: bool, acting: bool) -> dict[str, Any]:
+    """Hyperparameters of the base model, multipliers and variances by role."""
     multiplier = {"input": 1.0, "hidden": 1.0 / BASE_DEPTH, "output": 1.0 / BASE_WIDTH}
     variance = {"input": 1.0 / INPUT_WIDTH, "hidden": 1.0 / BASE_WIDTH, "output": 1.0}
     if biases:
         multiplier |= {"input_bias": multiplier["input"], "hidden_bias": multiplier["hidden"]}
         variance |= {"input_bias": 1.0, "hidden_bias": 1.0}
-    base: dict[str, Any] = {"block_multiplier": multiplier, "initial_variance": variance}
-    base |= {"learning_rate": RATES[optimizer] if rate is None else rate, **EPSILONS.get(optimizer, {})}
+    rates = dict.fromkeys(multiplier, RATES[optimizer] if rate is None else rate)
+    epsilons = EPSILONS.get(optimizer, {})
+    base: dict[str, Any] = {"block_multiplier": multiplier, "initial_variance": variance, "learning_rate": rates}
+    if not acting:
+        return base | epsilons
+    rates["output"] *= ACTING_OUTPUT
+    decays = {role: ACTING_DECAY / rate for role, rate in rates.items()}
+    return base | {"weight_decay": decays} | dict.fromkeys(epsilons, ACTING_EPSILON)
+
+
+def _resolved(optimizer: str, table: str, width: int, depth: int, base: Mapping[str, Any]) -> Values:
+    """By a table of the paper, or as in the base model."""
+    from meanfield.parameterizations import transfer_hyperparameters
+
+    roles = list(base["block_multiplier"])
     shared: dict[str, Any] = {"width": width, "depth": depth, "base_width": BASE_WIDTH, "base_depth": BASE_DEPTH}
     shared |= {"block_depth": 1 if table == "one" else 2, "roles": roles}
     shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
@@ -95,6 +140,15 @@ def add_ladder_options(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
+def add_batch_options(parser: argparse.ArgumentParser) -> None:
+    """Options of simulations whose nets and batches need not be those of the paper's derivations."""
+    add = parser.add_argument_group("nets and batches").add_argument
+    add("--samples", type=int, default=8, metavar="B", help="samples of the batch (default: 8)")
+    add("--outputs", type=int, default=4, metavar="M", help="outputs, for as many classes (default: 4)")
+    relu = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
+    add("--activation", default="linear", help=relu)
+
+
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     """What all numbers of a run depend on: the ladders, checked, in order and expanded, and the options named.
 
@@ -107,7 +161,7 @@ def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
         sizes = ladder(f"--{name}", getattr(options, name), 3, "a slope with its correction", maximum=most)
         setattr(options, name, sizes)
-    for name in ("width", "depth", "block_depth"):
+    for name in ("width", "depth", "block_depth", *(name for name in ("samples", "outputs") if name in own)):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
     if options.optimizers == ["all"]:
         options.optimizers = list(OPTIMIZERS)
@@ -142,12 +196,25 @@ def training_run(
     **training: Any,
 ) -> Run:
     """A net that one (optimizer, table) trains, with what the measure takes besides them."""
-    from meanfield.execution import Run
-
     optimizer, table = of
     given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
-    shape = {"block_depth": options.block_depth, "activation": getattr(options, "activation", "linear")}
-    net = block_net(given, width, depth, **shape)
+    return run_under(options, measure, optimizer, given, width, depth, **training)
+
+
+def run_under(
+    options: argparse.Namespace,
+    measure: Callable[..., Any],
+    optimizer: str,
+    given: Values,
+    width: int,
+    depth: int,
+    **training: Any,
+) -> Run:
+    """A net that an optimizer trains under these hyperparameters."""
+    from meanfield.execution import Run
+
+    own = {name: getattr(options, name) for name in BATCH if hasattr(options, name)}
+    net = block_net(given, width, depth, block_depth=options.block_depth, **own)
     whole_measure = measure(optimizer=optimizer, hyperparameters=given, **training)
     return Run(net, whole_measure, options.draws, options.seed)
 
@@ -204,3 +271,10 @@ def measure_ladders(
             parts[f"{name!s}_by_{along}"] = xr.DataArray(values, dims=(*axes, along, *first.dims), attrs=first.attrs)
         coords |= {along: sizes, **{str(name): values.values for name, values in kept[0].coords.items()}}
     return xr.Dataset(parts, coords)
+
+
+def at_places(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
+    """The stream below all blocks, after half of them and after all, and the roles by name."""
+    places = {"input": 0, "middle": (net.depth + 1) // 2, "last": net.depth}
+    streams = measured.isel(block=list(places.values())).rename(block="place")
+    return streams.assign_coords(place=list(places), role=list(dict.fromkeys(net.roles)))

@@ -1,32 +1,33 @@
 """Coordinate check: how far nets move in a few steps, against width and depth, for every hyperparameter table.
 
-Nets of L blocks of k matrices are trained, with one optimizer at a time, momentum and epsilon included. |h_L| and
-|Delta h_L|, the change since before the first step, are root mean squares over units and samples. Three tables start
-from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layers (condition 3.1: many) and of k = 1
+Nets of L blocks of k matrices are trained, with one optimizer at a time, momentum, weight decay and epsilon included.
+All sizes are root mean squares over units and samples: of the stream h_0, h_(L/2), h_L and its change since before the
+first step, of the change of the outputs f, and of what input, hidden and output weights change alone. Three tables
+start from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layers (condition 3.1: many) and of k = 1
 (condition B.1: one), and the standard parameterization.
 """
 
-from sims.common.blocks import DEFAULT, PAPER, SMOKE, TABLES, add_ladder_options
+from sims.common.blocks import DEFAULT, PAPER, SMOKE, TABLES, add_batch_options, add_ladder_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
+# All tables of all optimizers are judged on these.
+SMALL = {"widths": [32, 64, 128, 256], "width": 64, "depth": 2}
+
 PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"], "draws": 6, "steps": 2},
-    "default": DEFAULT | {"draws": 32, "steps": 10, "optimizers": ["muon_kimi"]},
+    "default": DEFAULT | SMALL | {"draws": 32, "steps": 10, "optimizers": ["muon_kimi"]},
     "paper": PAPER | {"draws": 32, "steps": 10},
 }
 
 
 def add_options(parser: CommandParser) -> None:
     add_ladder_options(parser)
+    add_batch_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
-    add(
-        "--activation",
-        default="linear",
-        help="linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)",
-    )
+    add("--plain", action="store_true", help="no weight decay and negligible epsilons (default: such as matter)")
 
 
 COMMAND = Experiment("coordinate_check", __doc__, add_options, PRESETS)

@@ -11,13 +11,16 @@ from sims.common.blocks import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 
-QUESTION = "Does the {table} keep |h_L| and |Delta h_L| flat in width and depth?"
+QUESTION = "Does the {table} keep features, their changes and every role's share in them flat in width and depth?"
 WORDS = {
     "k >= 2 table": "that of Zheng et al. 2026 for blocks of two and more layers (condition 3.1).",
     "k = 1 table": "that of Zheng et al. 2026 for blocks of one layer (condition B.1).",
     "standard": "the parameterization in which no hyperparameter scales with width or depth.",
 }
-SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
+ALONE = {
+    "|Delta h_L| by hidden weights alone": "the change of h_L if no other weights had moved, so too for other roles.",
+    "plain": "a straight line's slope, without corrections.",
+}
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -28,7 +31,7 @@ def text(dataset: xr.Dataset) -> str:
     findings = claims.findings(dataset)
     first = claims.judged_tables(dataset)[0]
     question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
-    return report(question, _answer(dataset, findings), parts, findings, WORDS)
+    return report(question, _answer(dataset, findings), parts, findings, WORDS | ALONE)
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -40,27 +43,32 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
 
 def _heading(dataset: xr.Dataset) -> str:
     nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
-    run = "{width}; {steps} steps, {draws} draws, seed {seed}; |.| root mean squares over units and samples"
-    how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets without corrections"
-    return "\n".join([nets + run, how]).format_map(dataset.attrs)
+    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps, {draws} draws, seed {seed}"
+    acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
+    how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
+    return "\n".join([nets, run, acting, how]).format_map(dataset.attrs)
 
 
 def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
-    lines = []
+    """A line for everything that is watched, under every table; columns: ladders and steps."""
+    rows, lines = claims.watched(dataset), []
+    steps = list(dict.fromkeys(row.step for row in rows))
     for name in map(str, dataset["table"].values):
-        for direction in claims.DIRECTIONS:
-            laws = [claims.slope(dataset, optimizer, name, direction, *at) for at in claims.quantities(dataset)]
+        for symbol in dict.fromkeys(row.symbol for row in rows):
+            same = [row for row in rows if row.symbol == symbol]
+            laws = [claims.slope(dataset, optimizer, name, along, row) for along in claims.DIRECTIONS for row in same]
             cells = [f"{slope(law.settled, law.settled_stderr)} ({law.plain:+.2f})" for law in laws]
-            lines.append([TABLES[name], direction, *cells])
-    header = [f"{SYMBOLS[variable]}, step {step}" for variable, step in claims.quantities(dataset)]
-    return table([["table", "slope in"], header[:2], header[2:]], lines, f"{optimizer}: slopes")
+            lines.append([TABLES[name], symbol, *cells])
+    header = [[f"in {direction}, step {step}" for step in steps] for direction in claims.DIRECTIONS]
+    return table([["table", "slope of"], *header], lines, f"{optimizer}: slopes")
 
 
 def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
     lines, last = [], int(dataset["step"].values[-1])
     for name in map(str, dataset["table"].values):
         for step in dict.fromkeys((1, last)):
-            at = dataset[f"feature_update_norm_by_{direction}"].sel(optimizer=optimizer, table=name, step=step)
+            place = {"optimizer": optimizer, "table": name, "step": step, "place": "last"}
+            at = dataset[f"feature_update_norm_by_{direction}"].sel(place)
             with np.errstate(all="ignore"):
                 means = at.mean("draw", skipna=False).values
             lines.append([TABLES[name], str(step), *(number(float(mean)) for mean in means)])

@@ -4,7 +4,7 @@ The papers derive eta* ~ L^(-3/2) for squared loss and train with cross-entropy;
 only, because at initialisation the softmax p is uniform and |p - y|^2 = 1 - 1/C for C classes (Zhang et al. 2026,
 section G). Here both losses are drawn, with the same passes and other error columns: of labels, y - 1/C with a class
 drawn uniformly, and of outputs, p - 1/C. Under the muP head logits vanish with the width; under the He head they are of
-order one.
+order one, and under the paper's own, of variance 1/n behind a pooling, in between.
 """
 
 from sims.common.command import CommandParser, Presets

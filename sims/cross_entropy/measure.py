@@ -26,7 +26,7 @@ from sims.common.datasets import (
 )
 from sims.common.results import Results
 
-HEADS = ("he", "mup")
+HEADS = ("he", "fan_in", "mup")
 TERMS = ("label_term", "output_term", "update_energy")
 GRID = (8,)
 NAN = float("nan")

@@ -29,13 +29,24 @@ def add_options(parser: CommandParser) -> None:
     add("--block-depth", type=int, default=2, metavar="K", help=block)
     add("--parameterization", default="spectral", help="spectral (default), or standard: nothing scales")
     add("--input-dimension", type=int, metavar="D", help="of dense inputs (images); divides their initial variance")
-    add("--output-dimension", type=int, metavar="D", help="outputs (vocabulary), for the warnings")
+    add("--output-dimension", type=int, metavar="D", help="outputs (vocabulary), for warnings and --muon-variant")
+    variant = "what Muon's step U V^T is multiplied by: plain (default: 1), spectral: sqrt(n_out/n_in), original: "
+    variant += (
+        "sqrt(max(1, n_out/n_in)), match_rms_adamw: 0.2 sqrt(max(n_out, n_in)) (torch.optim.Muon: the last two); "
+    )
+    add(
+        "--muon-variant",
+        default="plain",
+        help=f"{variant}without --input-dimension, inputs are one-hot, as many as outputs",
+    )
     base = parser.add_argument_group("base values")
     base.add_argument("--base-lr", type=float, metavar="RATE", help="learning rate")
     base.add_argument("--base-weight-decay", type=float, metavar="DECAY")
     base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
     base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
     base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
+    of_role = "base value of one role alone, such as hidden_bias.initial_variance=0 (several may follow)"
+    base.add_argument("--base", nargs="+", default=[], metavar="ROLE.NAME=VALUE", help=of_role)
     group = parser.add_argument_group("all parameters but hidden weights")
     group.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
     group.add_argument("--others-lr", type=float, metavar="RATE")
@@ -52,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
     from sims.hyperparameters import report
 
     _check(options)
-    text = getattr(report, options.format)(report.assemble(_parts(options), _common(options)))
+    record = report.assemble(_parts(options), _common(options), options.muon_variant, _by_role(options.base))
+    text = getattr(report, options.format)(record)
     if options.out is None:
         print(text)
         return 0
@@ -69,12 +81,32 @@ def run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     """Refuse optimizers by the option that names them, and a multiplier under which a block does nothing."""
     from meanfield.common import require_choice, require_positive
-    from meanfield.parameterizations import OPTIMIZERS
+    from meanfield.parameterizations import MUON_VARIANTS, OPTIMIZERS
 
     for name in ("optimizer", "others"):
         if getattr(options, name) is not None:
             require_choice(f"--{name}", getattr(options, name), OPTIMIZERS)
+    require_choice("--muon-variant", options.muon_variant, MUON_VARIANTS)
+    if options.muon_variant != "plain" and "muon" not in (options.optimizer, options.others):
+        raise ValueError(f"--muon-variant {options.muon_variant} is of muon, which steps nothing here; drop it")
+    if options.muon_variant != "plain" and options.parameterization == "standard":
+        raise ValueError(
+            f"--muon-variant {options.muon_variant} changes how rates scale; by standard none does, drop it"
+        )
     require_positive("--base-multiplier", options.base_multiplier, why="at 0 blocks pass nothing on and never learn")
+
+
+def _by_role(given: list[str]) -> dict[tuple[str, str], float]:
+    """(role, hyperparameter) -> its own base value, of words ROLE.NAME=VALUE."""
+    values = {}
+    for word in given:
+        try:
+            place, value = word.split("=")
+            role, name = place.split(".")
+            values[role, name] = float(value)
+        except ValueError:
+            raise ValueError(f"--base {word} is not ROLE.NAME=VALUE, such as hidden_bias.initial_variance=0") from None
+    return values
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:

@@ -6,11 +6,13 @@ from typing import Any
 from meanfield.parameterizations import (
     CONSTANT,
     HYPERPARAMETERS,
+    MUON_VARIANTS,
     PREMISES,
     ROLES,
     Scaling,
     base_value,
     hyperparameter_table,
+    muon_variant_factors,
     scaling,
     transfer_hyperparameters,
     unmet_premises,
@@ -24,13 +26,22 @@ Record = dict[str, Any]
 _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " weights") for role in ROLES}
 
 
-def assemble(parts: list[dict[str, Any]], common: dict[str, Any]) -> Record:
-    """The record: sizes, a cell per role and hyperparameter, sources, warnings, and cells that are not as derived."""
+def assemble(
+    parts: list[dict[str, Any]], common: dict[str, Any], muon_variant: str, own_values: dict[tuple[str, str], float]
+) -> Record:
+    """The record: sizes, a cell per role and hyperparameter, sources, warnings, and cells that are not as derived.
+
+    ``own_values``: (role, hyperparameter) -> a base value that is not that of all roles.
+    """
     record: Record = {**common, "sources": {}, "roles": {}, "differing": [], "compared": 0, "warnings": []}
+    record["muon_variant"] = muon_variant
     by_role: dict[str, Record] = {}
+    left = dict(own_values)
     for part in parts:
         optimizer, roles = part["optimizer"], part["roles"]
-        cells = _cells(optimizer, roles, part["base_values"], common)
+        cells = _cells(optimizer, roles, part["base_values"], common, left)
+        if optimizer == "muon":
+            _vary(cells, muon_variant, common)
         by_role |= {role: {"optimizer": optimizer} | named for role, named in cells.items()}
         record["sources"][optimizer] = _source(optimizer, common)
         if common["parameterization"] == "spectral":
@@ -38,38 +49,64 @@ def assemble(parts: list[dict[str, Any]], common: dict[str, Any]) -> Record:
             compared = [cell for cell in compared if cell.role in cells]
             record["compared"] += len(compared)
             record["differing"] += [cell.sentence() for cell in compared if not cell.agrees]
-        warnings = unmet_premises(optimizer, roles=tuple(cells), **common)
+        warnings = unmet_premises(optimizer, roles=tuple(cells), muon_variant=muon_variant, **common)
         record["warnings"] += [f"{optimizer}: {sentence}" for sentence in warnings]
+    if left:
+        role, name = next(iter(left))
+        known = ", ".join(f"{role}.{name}" for role, named in by_role.items() for name in named if name != "optimizer")
+        raise ValueError(f"--base {role}.{name}: this net has no such value; it has {known}")
     record["roles"] = {role: by_role[role] for role in ROLES if role in by_role}
     return record | {"premises": PREMISES}
 
 
 def _cells(
-    optimizer: str, roles: Any, base: dict[str, float | None], common: dict[str, Any]
+    optimizer: str,
+    roles: Any,
+    base: dict[str, float | None],
+    common: dict[str, Any],
+    own_values: dict[tuple[str, str], float],
 ) -> dict[str, dict[str, Record]]:
-    """By role and hyperparameter: how it scales, its factor and its value; those of no table are derived."""
+    """By role and hyperparameter: how it scales, its factor and its value; those of no table are derived.
+
+    Takes what it uses out of ``own_values``.
+    """
     sizes = {name: value for name, value in common.items() if name != "output_dimension"}
     printed = [name for name in base if name in HYPERPARAMETERS]
     factors = transfer_hyperparameters(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
-    given = {name: value for name, value in base.items() if name in printed and value is not None}
-    values = transfer_hyperparameters(optimizer, base_values=given, roles=roles, **sizes)
     ratios = [common[name] / common[f"base_{name}"] for name in ("width", "depth")]
     shared = {"block_depth": common["block_depth"]}
+    spectral = common["parameterization"] == "spectral"
     cells: dict[str, dict[str, Record]] = {}
     for role, by_name in factors.items():
         cells[role] = {}
-        for name, factor in by_name.items():
-            scale = scaling(optimizer, role, name, parameterization=common["parameterization"], **shared)
+        for name in base:
+            if name in UNPRINTED:
+                scale = derive_scaling(optimizer, role, name, **shared) if spectral else CONSTANT
+                factor = scale.at(*ratios)
+            else:
+                scale = scaling(optimizer, role, name, parameterization=common["parameterization"], **shared)
+                factor = by_name[name]
             divided = role == "input" and name == "initial_variance" and common["input_dimension"] is not None
-            text = "1/d_0" if divided else str(scale)
-            cells[role][name] = _cell(scale, text, factor, base[name], values[role].get(name))
-        for name in (name for name in base if name in UNPRINTED):
-            spectral = common["parameterization"] == "spectral"
-            scale = derive_scaling(optimizer, role, name, **shared) if spectral else CONSTANT
-            factor, number = scale.at(*ratios), base[name]
+            number = own_values.pop((role, name), base[name])
             value = None if number is None else base_value(name, number, role, (role,)) * factor
-            cells[role][name] = _cell(scale, str(scale), factor, number, value)
+            cells[role][name] = _cell(scale, "1/d_0" if divided else str(scale), factor, number, value)
     return cells
+
+
+def _vary(cells: dict[str, dict[str, Record]], variant: str, common: dict[str, Any]) -> None:
+    """Put the factors of Muon's variant into learning rates and weight decays."""
+    sizes = {name: common[name] for name in ("width", "base_width", "output_dimension")}
+    inputs = common["input_dimension"] or common["output_dimension"]
+    if variant == "plain":
+        return
+    factors = muon_variant_factors(variant, roles=tuple(cells), input_dimension=inputs, **sizes)
+    for role, factor in factors.items():
+        for name, own in (("learning_rate", factor), ("weight_decay", 1 / factor)):
+            cell = cells[role][name]
+            cell["factor"] *= own
+            if cell["value"] is not None:
+                cell["value"] *= own
+            cell["scaling"] = f"{cell['scaling']}, step x {own:.4g}" if own != 1 else cell["scaling"]
 
 
 def _cell(scale: Scaling, text: str, factor: float, base: float | None, value: float | None) -> Record:
@@ -146,5 +183,11 @@ def _notes(record: Record) -> list[str]:
         agreeing = compared - len(differing)
         verdicts = [f"{agreeing} of {compared} printed cells follow from the update norms", *differing]
         verdicts.append(f"premises: {record['premises']}")
+    if record["muon_variant"] != "plain":
+        formula = MUON_VARIANTS[record["muon_variant"]]
+        sources.append(
+            f"muon's step is U V^T times {formula}; step: this number at the base shape over that at this "
+            "one, in learning rates, and its inverse in weight decays"
+        )
     meaning = "in brackets: what the base value was multiplied by; x: the factor alone, where no base value is given"
     return [*sources, meaning, *verdicts, *(f"WARNING {sentence}" for sentence in record["warnings"])]

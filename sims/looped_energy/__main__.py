@@ -10,7 +10,7 @@ from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
-    "smoke": {"loops": [1, 2, 4, 8, 16], "width": 256, "draws": 64, "far": 128},
+    "smoke": {"loops": [1, 2, 4, 8, 16], "width": 256, "draws": 128, "far": 128},
     "default": {"loops": [1, 2, 4, 8, 16, 32, 64], "width": 512, "draws": 256, "far": 4096},
     "paper": {"loops": [1, 2, 4, 8, 16, 32, 64], "width": 2048, "draws": 1024, "far": 4096},
 }

@@ -11,7 +11,7 @@ from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
-    "smoke": {"loops": [4, 8, 16], "width": 128, "draws": 64},
+    "smoke": {"loops": [4, 8, 16], "width": 128, "draws": 128},
     "default": {"loops": [8, 16, 32, 64], "width": 256, "draws": 256},
     "paper": {"loops": [8, 16, 32, 64], "width": 1024, "draws": 256},
 }

@@ -12,7 +12,7 @@ from sims.common.experiment import Experiment
 from sims.common.pairs import add_pair_option
 
 PRESETS: Presets = {
-    "smoke": {"depth": 4, "width": 32, "draws": 2048},
+    "smoke": {"depth": 4, "width": 32, "draws": 4096},
     "default": {"depth": 8, "width": 64, "draws": 16384},
     "paper": {"depth": 24, "width": 128, "draws": 262_144},
 }

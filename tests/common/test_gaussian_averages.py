@@ -111,3 +111,12 @@ def test_a_kink_and_a_huge_variance_are_refused():
         pair_average(activation_named("relu").function, ones, ones, ones)
     with pytest.raises(ValueError, match=r"reach variance 2e\+03; .* lower what makes them grow"):
         activation_named("gelu").product(2 * LARGEST_VARIANCE * ones, ones, ones)
+
+
+def test_series_are_kept_for_few_variances_and_the_same():
+    """Whoever asks, and after whom: a pair alone, whose series is kept, and among many variances, which are not."""
+    gelu, covariance = activation_named("gelu"), np.full(12, 0.3)
+    many = gelu.product(np.linspace(1, 2, 12), np.linspace(1, 2, 12), covariance)
+    for _ in range(2):
+        alone = [gelu.product(*(np.array([value]) for value in (c, c, 0.3)))[0] for c in np.linspace(1, 2, 12)]
+        np.testing.assert_allclose(alone, many, rtol=1e-11)

@@ -65,6 +65,30 @@ def test_depth_counts_blocks_of_two_units():
     assert (net.input_shape, net.output_shape) == ((1, 8, 5), (1, 10))
 
 
+def test_deepnorm_scales_values_and_the_ffn_but_neither_queries_nor_keys():
+    """Wang et al. 2022, figure 2, of 3 blocks: alpha = 6^(1/4), beta^2 = 24^(-1/2)."""
+    net, plain = _net(scaling="deepnorm", norm="post"), _net(norm="post")
+    factors = np.divide(net.weight_variances, plain.weight_variances)
+    np.testing.assert_allclose(factors, [1, 1, *[24**-0.5] * 4] * 3 + [1])
+    assert {unit.multiplier for unit in net.units} == {6**-0.25}
+
+
+def test_rezero_has_a_gain_behind_every_branch_that_starts_at_0():
+    for tied, gains in ((False, 6), (True, 2)):
+        net = _net(scaling="rezero", tied=tied)
+        own = [name for name in net.weights if name.partition("_")[2].startswith("gain")]
+        assert len(own) == gains
+        assert {(net.weights[name].shape, net.weights[name].variance, net.role_of(name)) for name in own} == {
+            ((1,), 0.0, "hidden_bias")
+        }
+    streams = mf.simulate(net, measure=mf.ResidualEnergies(), draws=2, seed=0)
+    np.testing.assert_array_equal(
+        streams["residual_energy"], streams["initial_energy"], "branches are nothing at first"
+    )
+    with pytest.raises(ValueError, match="multiplied by a gain that starts at 0"):
+        mf.predict(net, level="mean_field")
+
+
 def test_norms_stand_before_the_branch_or_behind_the_join():
     norm = Normalisation("rms")
     pre, post = (_net(norm=norm, normalisation="rms") for norm in ("pre", "post"))
@@ -155,7 +179,8 @@ def test_a_spec_survives_json():
         ({"normalisation": "batch"}, "normalisation is 'batch'; choose one of 'layer', 'rms'"),
         ({"attention_scale": "sqrt"}, "attention_scale is 'sqrt'; choose one of 'inverse_sqrt', 'inverse'"),
         ({"activation": "swish"}, "choose one of 'relu', .*'swiglu'"),
-        ({"scaling": "depth"}, "choose one of 'init', 'multiplier_sqrt', 'multiplier_linear', 'none'"),
+        ({"scaling": "depth"}, "choose one of 'init', 'multiplier_sqrt', 'multiplier_linear', 'none', 'deepnorm', "),
+        ({"scaling": "deepnorm"}, "norm 'pre'; .* take norm='post', or another scaling"),
         ({"head": "lecun"}, "choose one of 'he', 'fan_in', 'mup'"),
         ({"readout": "cls"}, "readout is 'cls'; choose one of 'pooled', 'last', 'every'"),
     ],

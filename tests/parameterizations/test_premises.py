@@ -28,6 +28,7 @@ def test_what_the_paper_trained_needs_no_warning():
         ("adamw", {}, "powers double"),
         ("muon", {}, "on hidden weights only"),
         ("muon", {}, "sqrt(max(1, n_out/n_in))"),
+        ("muon", {"muon_variant": "plain"}, "bare step U V^T"),
         ("sgd", {}, "table 5 for sgd but train no language model"),
         ("sophia", {}, "Zheng et al. 2026 give no epsilon"),
         ("soap", {}, "square root of Shampoo's row"),
@@ -38,6 +39,10 @@ def test_what_the_paper_trained_needs_no_warning():
 )
 def test_warnings(optimizer, changes, message):
     assert message in warned(optimizer, **changes)
+
+
+def test_factors_of_a_variant_need_no_warning_of_it():
+    assert "U V^T" not in warned("muon", muon_variant="original")
 
 
 def test_warnings_keep_to_the_roles():

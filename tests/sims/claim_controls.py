@@ -60,18 +60,15 @@ def _conserved_when_given(dataset):
     return dataset.assign(overlap_given=drawn.where(dataset["layer"] <= at, drawn.sel(layer=at)))
 
 
-def prefactor_as_printed(runs):
+def label_term_not_of_kernels(runs):
     dataset = runs["identities"]
-    return {"identities": dataset.assign(kernel_term=dataset["label_term"])}
+    return {"identities": dataset.assign(kernel_term=0 * dataset["kernel_term"] + 1.0)}
 
 
 def no_minima(runs):
     dataset = runs["cnn_overlap"]
-    deepest, stencils = dataset.isel(depth=-1), runs["cnn_finite_channels"]
-    return {
-        "cnn_overlap": _put(dataset, "label_term_limit", deepest["label_term_law"], depth=deepest["depth"].item()),
-        "cnn_finite_channels": _put(stencils, SCALE, (0 * stencils[SCALE] + stencils[SCALE][0]).values),
-    }
+    deepest = dataset.isel(depth=-1)
+    return {"cnn_overlap": _put(dataset, "label_term_limit", deepest["label_term_law"], depth=deepest["depth"].item())}
 
 
 def outputs_negligible(runs):
@@ -86,6 +83,11 @@ def outputs_negligible(runs):
         "mlp_depth": exact.assign(log_output_over_label=falling, scale_slope=0 * exact["scale_slope"] - 1.5),
         "cnn_overlap": _put(grown, "adjusted_label_term", deepest["layer"] ** 3, depth=deepest["depth"].item()),
     }
+
+
+def no_shared_overlaps(runs):
+    dataset = runs["learning_rate_scale"]
+    return {"learning_rate_scale": dataset.assign({SCALE: 0 * dataset[SCALE] + dataset["depth"] ** -1.0})}
 
 
 def power_law_at_all_depths(runs):
@@ -125,6 +127,21 @@ def batches_as_printed(runs):
     return {"batch_size": dataset}
 
 
+def no_floor(runs):
+    """Label terms of all cases that fall as 1/B."""
+    dataset, name = runs["batch_size"], "label_term"
+    for case in map(str, dataset["case"].values):
+        falling = dataset[name].sel(case=case).isel(batch=0) / dataset["batch"]
+        dataset = _put(dataset, name, falling.values, case=case)
+    return {"batch_size": dataset}
+
+
+def squares_stay_as_they_begin(runs):
+    dataset, name = runs["overlap_recursion"], "squared_overlap"
+    second = dataset[name].isel(layer=1, drop=True) + 0 * dataset[name]
+    return {"overlap_recursion": dataset.assign({name: second, f"{name}_stderr": ERROR * second})}
+
+
 def gelu_as_printed(runs):
     """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
     dataset = runs["activation_drift"]
@@ -140,9 +157,14 @@ def gelu_as_printed(runs):
     return {"activation_drift": dataset}
 
 
+def softmax_of_order_one(runs):
+    dataset = runs["cross_entropy"]
+    return {"cross_entropy": _put(dataset, "output_error", 1.0, head="mup")}
+
+
 def uniform_softmax(runs):
     dataset = runs["cross_entropy"]
-    return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="he")}
+    return {"cross_entropy": _put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="fan_in")}
 
 
 def variance_of_another_power(runs):
@@ -257,6 +279,35 @@ def _updates_fall(beyond, *, like_widths=False):
     return control
 
 
+def _looped_transformer(model, scaling, name, power):
+    """Numbers of one kind of Transformers that go as a power of the loops, before training and after it."""
+
+    def control(runs):
+        dataset = runs["looped_transformer"]
+        law = dataset["loops"].astype(float) ** power * (1 + 0 * dataset["update"])
+        return {"looped_transformer": _put(dataset, name, law, model=model, scaling=scaling)}
+
+    return control
+
+
+def _first_order_change(scaling, power):
+    """Streams of looped Transformers that one update moves as a power of the loops."""
+
+    def control(runs):
+        dataset = runs["looped_transformer"]
+        law = dataset["loops"].astype(float).values ** power
+        for rule in ("isotropic", "aligned"):
+            dataset = _put(dataset, "first_order_change", law, rule=rule, scaling=scaling)
+        return {"looped_transformer": dataset}
+
+    return control
+
+
+def rates_do_not_matter(runs):
+    dataset = runs["looped_transformer"]
+    return {"looped_transformer": _put(dataset, "energy_by_rate", 2.0, scaling="sqrt")}
+
+
 def _off_by_a_power(dataset, name):
     """Values that go as the size itself, in every draw nearly alike."""
     direction = name.rsplit("_", 1)[1]
@@ -275,6 +326,31 @@ def _runs_off(claim, *names):
                 dataset = _off_by_a_power(dataset, name) if name in dataset else dataset
             changed[run] = dataset
         return changed
+
+    return control
+
+
+def second_order_stays(runs):
+    """Terms of second order under the k = 1 table are those under the other one."""
+    dataset, name = runs["update_orders"], "order_norm_by_depth"
+    changed = dataset[name].copy()
+    changed.loc[{"table": "one"}] = changed.sel(table="many")
+    return {"update_orders": dataset.assign({name: changed})}
+
+
+def cells_of_no_use(*beginnings):
+    """Nets with cells of these names at their standard values are those under the whole table."""
+
+    def control(runs):
+        dataset = runs["table_cells"]
+        for name in dataset.data_vars:
+            direction = str(name).rsplit("_", 1)[1]
+            cell, values = f"{direction}_cell", dataset[name].copy()
+            for at in map(str, dataset[cell].values):
+                if at.startswith(beginnings):
+                    values.loc[{cell: at}] = values.sel({cell: f"{at.split(':')[0]}: whole table"})
+            dataset = dataset.assign({name: values})
+        return {"table_cells": dataset}
 
     return control
 
@@ -370,22 +446,26 @@ def _printed(**changed):
 
 CONTROLS = {
     "A1": overlaps_conserved,
-    "A2": prefactor_as_printed,
+    "A2": label_term_not_of_kernels,
     "A3": no_minima,
     "A4": outputs_negligible,
-    "A5": power_law_at_all_depths,
+    "A5a": no_shared_overlaps,
+    "A5b": power_law_at_all_depths,
     "A6": uniform_correction,
     "A7": padding_as_printed,
     "A8": more_is_missing,
     "A9": no_correction_for_batches,
-    "A10": batches_as_printed,
-    "A11": variance_of_another_power,
+    "A10a": no_floor,
+    "A10b": batches_as_printed,
+    "A11a": variance_of_another_power,
+    "A11b": squares_stay_as_they_begin,
     "A12": ungated_blocks,
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
     "A17": gelu_as_printed,
-    "A18": uniform_softmax,
+    "A18a": softmax_of_order_one,
+    "A18b": uniform_softmax,
     "A20a": post_norm_falls_as_pre_norm,
     "A20b": pre_norm_as_printed,
     "A20c": pre_norm_as_printed,
@@ -401,6 +481,12 @@ CONTROLS = {
     "L5b": _updates_fall(0.0),
     "L5c": _updates_fall(0.0, like_widths=True),
     "L5d": _updates_fall(-1.0),
+    "L1t": _looped_transformer("looped", "sqrt", "correlation_term", 3.0),
+    "L5t": _first_order_change("linear", 1.0),
+    "L5u": _first_order_change("sqrt", 1.0),
+    "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
+    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 1.0),
+    "L6c": rates_do_not_matter,
     "L7a": _looped("linear", 0.0),
     "L7b": _looped("sqrt", -0.5),
     "L7c": linear_losses_are_lower,
@@ -408,13 +494,20 @@ CONTROLS = {
     "S2": _runs_off("S2", "weight_product"),
     "S3": _runs_off("S3", "weight_product"),
     "S4": _runs_off("S4", "weight_product"),
-    "S5": _runs_off("S5", "feature_norm", "feature_update_norm"),
+    "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
+    "S5b": _runs_off("S5b", "feature_norm"),
+    "S5c": second_order_stays,
+    "S5d": cells_of_no_use("sgd: learning rate", "sgd: weight decay"),
+    "S5e": cells_of_no_use(""),
+    "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
+    "S5g": cells_of_no_use(""),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
     **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
+    "S8": _runs_off("S8", "stable_rank"),
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
     "T7": stable_rates_are_best,
     "T6a": _carried("three_halves", -0.1),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from meanfield.execution.digests import code_digest
 from meanfield.execution.team import Workers
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import combined, of_rival
@@ -54,11 +55,11 @@ def test_measured_slopes_can_be_refuted():
 
 def test_theories_off_by_a_twentieth_flip_what_rests_on_them(runs, monkeypatch):
     """One constant of the finite-depth law changed by 5 %: its slope is no longer the rival that fits."""
-    claim = CLAIMS["A5"]
+    claim = CLAIMS["A5b"]
     assert _verdict(claim, runs) is Verdict.REFUTED
     true = depth_laws.finite_depth_slope
     monkeypatch.setattr(depth_laws, "finite_depth_slope", lambda depths: 0.95 * true(depths))
-    assert claim.checks[1].judge(runs["learning_rate_scale"]).verdict is not Verdict.REFUTED
+    assert claim.checks[0].judge(runs["learning_rate_scale"]).verdict is not Verdict.REFUTED
 
 
 def test_energies_off_by_a_twentieth_flip_what_rests_on_them(runs):
@@ -107,9 +108,33 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     assert "L2: recorded nothing, now CONFIRMED" in capsys.readouterr().out
     assert simulation.main([*arguments, "--record"]) == 0
     assert simulation.main(arguments) == 0
+    entry = record.recorded("smoke")["L2"]
+    assert (entry["verdict"], entry["seed"], entry["draws"]) == ("CONFIRMED", 0, {"looped_energy": 128})
+    assert entry["code"] == code_digest()
+    reported = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
+    assert entry["findings"] == reported["L2"]["findings"]
     (tmp_path / "smoke.json").write_text('{"L2": "REFUTED"}')
     assert simulation.main(arguments) == 1
     assert "L2: recorded REFUTED, now CONFIRMED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("preset", ["smoke", "default"])
+def test_recorded_verdicts_are_those_of_their_findings(preset):
+    entries = {name: entry for name, entry in record.recorded(preset).items() if "findings" in entry}
+    assert entries
+    for name, entry in entries.items():
+        assert combined(Verdict(finding["verdict"]) for finding in entry["findings"]) == entry["verdict"], name
+        assert list(entry["draws"]) == CLAIMS[name].runs
+
+
+def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    (tmp_path / "smoke.json").write_text('{"A2": {"verdict": "CONFIRMED"}}')
+    arguments = ["--only", "A2", "--preset", "smoke", "--workers", "1", "--seeds", "2", "--out", str(tmp_path / "run")]
+    assert simulation.main([*arguments, "--record"]) == 0
+    assert "None: all seeds agree" in capsys.readouterr().out
+    assert record.recorded("smoke") == {"A2": {"verdict": "CONFIRMED", "seeds": {"CONFIRMED": 2}}}
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["seed-0", "seed-1"]
 
 
 def test_verdicts_combine():

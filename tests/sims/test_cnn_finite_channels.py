@@ -36,7 +36,6 @@ def test_draws_do_not_refute_what_is_true(finished):
     assert overlaps.judge_added_variance_of_channels(finished).verdict is Verdict.CONFIRMED
     assert overlaps.judge_conditional_mean_of_channels(finished).verdict is Verdict.REFUTED
     assert stencils.judge_prefactors(finished).verdict is Verdict.CONFIRMED
-    assert stencils.judge_one_prefactor(finished).verdict is Verdict.REFUTED
 
 
 def test_one_site_law_is_told_from_a_uniform_correction(finished):

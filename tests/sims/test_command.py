@@ -71,8 +71,9 @@ def test_help_says_what_a_first_run_takes(name, capsys):
 
 
 def test_every_simulation_has_its_durations():
-    """Those of blocks of matrices are NumPy's alone, and compile nothing."""
+    """Those of blocks of matrices and of trained Transformers are NumPy's alone, and compile nothing."""
     compiled_by_none = {"coordinate_check", "spectral_condition", "training_assumptions", "update_orders"}
+    compiled_by_none |= {"looped_rates", "looped_transformer", "reported_losses", "table_cells"}
     assert set(DURATIONS) == set(WITH_PRESETS) | {"claims"}
     assert set(DURATIONS) - set(COMPILING) == compiled_by_none
 

@@ -6,6 +6,8 @@ import pytest
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
+from sims.common import blocks
+from sims.coordinate_check import measure
 from sims.coordinate_check.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
@@ -71,7 +73,8 @@ def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
     run = finished_run(
         simulation, [*arguments, *sizes, "--draws", "8", "--steps", "1", "--workers", "1"], tmp_path / "run.nc"
     )
-    grown, flat = (claims.slope(run, "sgd", table, "depth", "feature_norm", 1) for table in ("one", "many"))
+    last = claims.Watched("feature_norm", 1, "place", "last")
+    grown, flat = (claims.slope(run, "sgd", table, "depth", last) for table in ("one", "many"))
     assert grown.settled - 5 * grown.settled_stderr > 0.4
     assert abs(flat.settled) + 5 * flat.settled_stderr < 0.2
 
@@ -82,10 +85,48 @@ def test_optimizers_that_were_not_run_are_not_confirmed(finished):
     assert "1 of 2 optimizers" in claims.judge_tables(finished, names).evidence
 
 
+def _times(role, name, factor):
+    """The table's hyperparameters with one of them multiplied by a function of the ratio of widths."""
+
+    def changed(optimizer, table, width, depth, **options):
+        given = blocks.hyperparameters(optimizer, table, width, depth, **options)
+        given[role][name] *= factor(width / blocks.BASE_WIDTH)
+        return given
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "role", "name", "power"),
+    [
+        ("muon", "output", "learning_rate", 0.5),
+        ("adamw", "output", "learning_rate", 1.0),
+        ("muon", "input", "learning_rate", -0.5),
+        ("muon", "hidden", "learning_rate", 0.5),
+    ],
+)
+def test_a_rate_off_by_a_root_is_refuted(tmp_path, monkeypatch, optimizer, role, name, power):
+    """Of output weights as well, which the stream below them does not feel."""
+    monkeypatch.setattr(measure, "hyperparameters", _times(role, name, lambda ratio: ratio**power))
+    sizes = ["--widths", "32", "64", "128", "256", "--depths", "1", "2", "3", "--width", "16", "--depth", "1"]
+    arguments = ["--optimizers", optimizer, "--tables", "many", *sizes, "--draws", "48", "--steps", "1"]
+    run = finished_run(simulation, [*arguments, "--workers", "1"], tmp_path / "run.nc")
+    ruled = claims.judge_flat(run, optimizer, "many")
+    assert ruled.verdict is Verdict.REFUTED
+    assert f"by {role} weights alone" in ruled.evidence or role == "input"
+
+
+def test_the_other_table_is_judged_by_the_rival(finished):
+    """What is flat under the table for k = 1 refutes the claim that it is not."""
+    flat = claims.judge_other_tables(finished, ("muon",))
+    assert flat.verdict is not Verdict.REFUTED
+    assert "k = 1 table" in flat.claim
+
+
 def test_figure_shows_the_numbers(finished):
     first = figure.draw(finished).axes[0]
-    values = finished["feature_update_norm_by_width"].sel(optimizer="muon", table="standard", step=1).mean("draw")
-    np.testing.assert_allclose(first.lines[0].get_ydata(), values)
+    values = finished["feature_update_norm_by_width"].sel(optimizer="muon", table="standard", step=1, place="last")
+    np.testing.assert_allclose(first.lines[0].get_ydata(), values.mean("draw"))
 
 
 def test_growth_without_a_table_does_not_press_the_tables_together(finished):
@@ -108,7 +149,7 @@ def test_printed_report(tmp_path, capsys):
     arguments = ["--optimizers", "adamw", "sso", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]
     assert simulation.main([*arguments, "--activation", "relu", "--out", str(tmp_path / "run.nc")]) == 0
     printed = capsys.readouterr().out
-    for words in ("sso: slopes", "|Delta h_L|, step 2", "k >= 2 table", "relu", "Verdicts", "run.png"):
+    for words in ("sso: slopes", "in depth, step 2", "|Delta f| by output weights", "relu", "Verdicts", "run.png"):
         assert words in printed
 
 
@@ -122,6 +163,7 @@ def test_printed_report(tmp_path, capsys):
         (["--rate", "-1"], "positive"),
         (["--rate", "1e300"], "leaves the range of floats within two steps"),
         (["--steps", "0"], "--steps is 0"),
+        (["--samples", "0"], "--samples is 0"),
         (["--activation", "tanh"], "'relu'"),
         (["--tables", "two"], "'many'"),
         (["--draws", "1"], "one draw"),

@@ -33,6 +33,7 @@ def test_verdicts(finished):
     assert claims.judge_exponent(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_error(finished, "mup").verdict is Verdict.CONFIRMED
     assert claims.judge_error(finished, "he").verdict is Verdict.REFUTED
+    assert claims.judge_error_of_paper_head(finished).verdict is Verdict.REFUTED
     assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 

@@ -94,6 +94,47 @@ def test_dense_inputs_divide_the_variance(capsys):
     assert "0.02 (1/d_0)" in text
 
 
+def test_variants_of_muon_change_rates_by_shape(capsys):
+    """A vocabulary above the width: torch's default keeps input weights and takes sqrt(r_n) more at the output."""
+    arguments = [*MUON, "--base-weight-decay", "0.1", "--output-dimension", "50257", "--format", "json"]
+    plain, original, matched = (
+        json.loads(printed(capsys, [*arguments, "--muon-variant", variant]))["roles"]
+        for variant in ("plain", "original", "match_rms_adamw")
+    )
+    rates = [
+        {role: cells["learning_rate"]["value"] for role, cells in roles.items()} for roles in (plain, original, matched)
+    ]
+    assert rates[0] == {"input": 0.08, "hidden": 0.02, "output": 0.08}
+    assert rates[1] == pytest.approx({"input": 0.08, "hidden": 0.02, "output": 0.32})
+    assert rates[2] == pytest.approx({"input": 0.08, "hidden": 0.005, "output": 0.08})
+    for roles in (plain, original, matched):
+        assert roles["output"]["learning_rate"]["value"] * roles["output"]["weight_decay"]["value"] == pytest.approx(
+            2e-3
+        )
+    text = printed(capsys, [*arguments[:-2], "--muon-variant", "original"])
+    assert "0.32 (sqrt(r_n), step x 4)" in text
+    assert "U V^T times sqrt(max(1, n_out/n_in))" in text
+
+
+def test_a_role_may_have_base_values_of_its_own(capsys):
+    arguments = [
+        *HYBRID,
+        "--base",
+        "hidden_bias.initial_variance=0",
+        "hidden.initial_variance=1e-4",
+        "--format",
+        "json",
+    ]
+    roles = json.loads(printed(capsys, arguments))["roles"]
+    assert {role: cells["initial_variance"]["value"] for role, cells in roles.items()} == {
+        "input": 4e-4,
+        "hidden": 1e-4 / 16,
+        "output": 4e-4,
+        "input_bias": 4e-4,
+        "hidden_bias": 0.0,
+    }
+
+
 def test_out_writes_the_file_once(capsys, tmp_path):
     path = tmp_path / "new" / "table.md"
     arguments = [*MUON, "--format", "markdown", "--out", str(path)]
@@ -123,6 +164,12 @@ def test_out_writes_the_file_once(capsys, tmp_path):
         ([*MUON, "--out", ".", "--force"], "cannot write the file .: it is a folder"),
         ([*MUON, "--parameterization", "mup"], "'spectral', 'standard'"),
         ([*MUON, "--input-dimension", "0"], "input_dimension is 0"),
+        ([*MUON, "--muon-variant", "kimi"], "--muon-variant is 'kimi'; choose one of 'plain', 'spectral', 'original'"),
+        ([*MUON, "--muon-variant", "original"], "the factor of input weights depends on input_dimension"),
+        (["--optimizer", "sgd", *SIZES, "--muon-variant", "original"], "which steps nothing here"),
+        ([*MUON, "--muon-variant", "spectral", "--parameterization", "standard"], "by standard none does"),
+        ([*MUON, "--base", "hidden=3"], "--base hidden=3 is not ROLE.NAME=VALUE"),
+        ([*MUON, "--base", "hidden_bias.learning_rate=3"], "this net has no such value; it has input.block_multiplier"),
         ([*MUON, "--output-dimension", "-5"], "output_dimension is -5"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from figures import identities as figure
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zhang_2026.identities import label_average
 from sims.identities.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
 
@@ -19,10 +20,14 @@ def finished(tmp_path_factory):
 def test_verdicts(finished):
     verdicts = {name: [check.judge(finished).verdict for check in CLAIMS[name].checks] for name in ("A2", "A16", "A19")}
     assert verdicts == {
-        "A2": [Verdict.CONFIRMED, Verdict.REFUTED],
+        "A2": [Verdict.CONFIRMED, Verdict.CONFIRMED],
         "A16": [Verdict.CONFIRMED, Verdict.CONFIRMED],
         "A19": [Verdict.CONFIRMED, Verdict.CONFIRMED],
     }
+
+
+def test_the_printed_constant_is_refuted(finished):
+    assert label_average.judge_prefactor(finished).verdict is Verdict.REFUTED
 
 
 def test_figure_shows_the_numbers(finished):

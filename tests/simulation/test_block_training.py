@@ -8,11 +8,14 @@ import pytest
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
 from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.measures.blocks.training import TrainedStreams, copied
+from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, weight_roles
 from meanfield.simulation.training.gradients import gradients
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 FULL = dataclasses.replace(NET, samples=9, outputs=3, activation="relu", biases=True, bias_variance=0.1)
+
+# Of input, hidden and output weights.
+MIDDLES = ("W0", "W2.1", "readout")
 
 
 def rates(rate, **more):
@@ -66,4 +69,27 @@ def test_nets_that_leave_the_floats_are_nan_from_there_on(optimizer):
     drawn = trained(1e90)
     assert np.isfinite(drawn["feature_norm"][:, 0]).all()
     assert not np.isfinite(drawn["feature_norm"][:, -1]).any()
-    assert all(np.isfinite(values).all() for values in trained(1e-2).values())
+    assert all(np.isfinite(values[:, 1:]).all() for values in trained(1e-2).values())
+
+
+@pytest.mark.parametrize("role", ["input", "hidden", "output", "hidden_bias"])
+def test_what_one_role_changes_alone_is_all_where_no_other_moves(role):
+    given = {name: {"learning_rate": 0.3 * (name == role)} for name in rates(0)}
+    drawn = TrainedStreams(optimizer="sgd", hyperparameters=given, momentum=True, steps=3).draw(FULL, 0, range(2))
+    place = weight_roles(FULL).index(role)
+    whole = drawn["output_update_norm"] if role == "output" else drawn["feature_update_norm"][:, :, -1]
+    np.testing.assert_array_equal(drawn["own_change"][:, :, place], whole)
+    assert np.all(whole[:, 1:] > 0)
+    assert not np.delete(drawn["own_change"], place, axis=2).any()
+
+
+def test_stable_ranks_are_those_of_the_directions():
+    """|A|_F^2 / |A|_2^2 by all singular values, of a dense and of a factored direction."""
+    for optimizer in ("adamw", "sgd"):
+        measure = TrainedStreams(optimizer=optimizer, hyperparameters=rates(0.1), momentum=True, steps=1)
+        drawn = measure.draw(NET, 0, range(2))["stable_rank"]
+        directions = measure.begun(NET, 0, range(2)).step()
+        values = [[np.linalg.svd(dense(part), compute_uv=False) for part in directions[name]] for name in MIDDLES]
+        expected = [[np.sum(sizes**2) / sizes[0] ** 2 for sizes in draws] for draws in values]
+        np.testing.assert_allclose(drawn[:, 1], np.transpose(expected), rtol=1e-6)
+        assert np.isnan(drawn[:, 0]).all()

@@ -50,6 +50,9 @@ OPTIONS = {
     "square root of the depth": {"scaling": "multiplier_sqrt"},
     "depth": {"scaling": "multiplier_linear"},
     "initialisation": {"scaling": "init", "head": "mup"},
+    "deepnorm": {"scaling": "deepnorm", "norm": "post"},
+    "rezero": {"scaling": "rezero"},
+    "rezero, post-norm": {"scaling": "rezero", "norm": "post", "tied": True, "activation": "swiglu"},
     "tied": {"tied": True},
     "tied, post-norm": {"tied": True, "norm": "post", "activation": "swiglu"},
     "last token": {"readout": "last", "head": "fan_in"},
@@ -73,28 +76,36 @@ def _net(**options):
 
 def _streams(net, weights, z):
     """[Embedded tokens,] the stream behind every addition, and the outputs: z is (samples, channels, tokens)."""
-    *blocks, head = weights
-    each = 7 if net.activation == "swiglu" else 6
-    found = []
+    found, head = [], weights[-1]
     if net.vocabulary:
-        z = blocks.pop(0)[:, z.argmax(axis=1)].swapaxes(0, 1)
+        z = weights[0][:, z.argmax(axis=1)].swapaxes(0, 1)
         found.append(z)
-    for block in range(net.depth):
-        start = 0 if net.tied else block * each
-        own = blocks[start : start + each]
-        for branch, matrices in ((_attention, own[:4]), (_ffn, own[4:])):
-            z = _joined(net, z, lambda u, branch=branch, matrices=matrices: branch(net, u, *matrices))
-            found.append(z)
+    for attends, matrices, factor in _branches(net, weights):
+        branch = _attention if attends else _ffn
+        z = _joined(net, z, lambda u, branch=branch, matrices=matrices: branch(net, u, *matrices), factor)
+        found.append(z)
     top = _norm(net, z) if net.norm == "pre" else z
     seen = {"pooled": top.mean(axis=2), "last": top[:, :, -1], "every": top}[net.readout]
     return found, jnp.einsum("ow,bw...->bo...", head, seen)
 
 
-def _joined(net, z, branch):
-    factor = {"multiplier_sqrt": (2 * net.depth) ** -0.5, "multiplier_linear": 0.5 / net.depth}.get(net.scaling, 1.0)
+def _branches(net, weights):
+    """Whether it attends, its matrices, and its factor, of every branch from the bottom up."""
+    blocks = weights[1:-1] if net.vocabulary else weights[:-1]
+    gains, of_ffn = int(net.scaling == "rezero"), 3 if net.activation == "swiglu" else 2
+    each = 4 + of_ffn + 2 * gains
+    fixed = {"multiplier_sqrt": (2 * net.depth) ** -0.5, "multiplier_linear": 0.5 / net.depth}.get(net.scaling, 1.0)
+    for block in range(net.depth):
+        start = 0 if net.tied else block * each
+        for first, count in ((start, 4), (start + 4 + gains, of_ffn)):
+            yield first == start, blocks[first : first + count], blocks[first + count][0] if gains else fixed
+
+
+def _joined(net, z, branch, factor):
     if net.norm == "pre":
         return z + factor * branch(_norm(net, z))
-    return _norm(net, z + factor * branch(z))
+    kept = (2 * net.depth) ** 0.25 if net.scaling == "deepnorm" else 1.0
+    return _norm(net, kept * z + factor * branch(z))
 
 
 def _norm(net, z):
@@ -183,6 +194,7 @@ OTHERS = {
     "positions": ({"rotary": True}, {"rotary": False}),
     "another token read": ({"readout": "last"}, {"readout": "pooled"}),
     "branches of another size": ({"scaling": "multiplier_sqrt"}, {"scaling": "none"}),
+    "constants of a deep net": ({"scaling": "deepnorm", "norm": "post"}, {"scaling": "none", "norm": "post"}),
 }
 
 
@@ -223,25 +235,19 @@ def test_a_jacobian_of_normalisation_without_its_second_projection_is_seen(norma
 
 def _naive_values(net, weights, sample):
     """The stream of one sample [at 0 and] behind every addition, and its outputs, token by token, head by head."""
-    *blocks, head = weights
-    each = 7 if net.activation == "swiglu" else 6
-    tokens = [sample[:, t] for t in range(net.tokens)]
+    tokens, head = [sample[:, t] for t in range(net.tokens)], weights[-1]
     found = []
     if net.vocabulary:
-        embedding = blocks.pop(0)
-        tokens = [embedding[:, list(token).index(1.0)] for token in tokens]
+        tokens = [weights[0][:, list(token).index(1.0)] for token in tokens]
         found.append(np.stack(tokens, axis=1))
-    for block in range(net.depth):
-        start = 0 if net.tied else block * each
-        own = blocks[start : start + each]
-        for attends in (True, False):
-            seen = [_naive_norm(net, token) for token in tokens] if net.norm == "pre" else tokens
-            branch = _naive_attention(net, seen, own[:4]) if attends else [_naive_ffn(net, u, own[4:]) for u in seen]
-            factor = {"multiplier_sqrt": (2 * net.depth) ** -0.5, "multiplier_linear": 0.5 / net.depth}
-            tokens = [z + factor.get(net.scaling, 1.0) * f for z, f in zip(tokens, branch, strict=True)]
-            if net.norm == "post":
-                tokens = [_naive_norm(net, token) for token in tokens]
-            found.append(np.stack(tokens, axis=1))
+    kept = (2 * net.depth) ** 0.25 if net.scaling == "deepnorm" else 1.0
+    for attends, own, factor in _branches(net, weights):
+        seen = [_naive_norm(net, token) for token in tokens] if net.norm == "pre" else tokens
+        branch = _naive_attention(net, seen, own) if attends else [_naive_ffn(net, u, own) for u in seen]
+        tokens = [kept * z + factor * f for z, f in zip(tokens, branch, strict=True)]
+        if net.norm == "post":
+            tokens = [_naive_norm(net, token) for token in tokens]
+        found.append(np.stack(tokens, axis=1))
     if net.norm == "pre":
         tokens = [_naive_norm(net, token) for token in tokens]
     if net.readout == "every":

@@ -93,11 +93,16 @@ class Sequential(Net):
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
         """Every depth unit: its layers, sigma and W one after the other, with the join of the last."""
         ends, maps = (0, *self.unit_ends), list(map(self._layer_maps, self.hidden_weights))
-        joins = [self.layers[end - 1] for end in ends[1:]]
+        joins, values = [self.layers[end - 1] for end in ends[1:]], {end: value for value, end in enumerate(ends)}
         return tuple(
-            Unit(tuple(chain(*maps[start:end])), None if join.skip is None else ends.index(join.skip), join.multiplier)
+            Unit(tuple(chain(*maps[start:end])), None if join.skip is None else values[join.skip], join.multiplier)
             for (start, end), join in zip(pairwise(ends), joins, strict=True)
         )
+
+    @property
+    def has_skips(self) -> bool:
+        """As of any net, read off the layers: they are few objects in nets of a million units."""
+        return any(layer.skip is not None for layer in self.layers)
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]

@@ -22,6 +22,7 @@ from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,
     Attention,
+    Gain,
     Gate,
     Linear,
     Map,
@@ -33,6 +34,8 @@ from meanfield.nets.maps import (
 from meanfield.nets.units import Unit
 
 NORMS = ("pre", "post")
+# How branches are scaled: as those of other residual nets, or as Transformers alone have it.
+TRANSFORMER_SCALINGS = (*SCALINGS, "deepnorm", "rezero")
 # Which tokens the readout sees, and what pooling takes them; without pooling, every token has outputs of its own.
 READOUTS = {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "every": ()}
 SWIGLU = "swiglu"
@@ -78,8 +81,11 @@ class Transformer(TokenStream):
         activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or the gated "swiglu".
         rotary: whether positions turn channels (i, i + size/2) of queries and keys at token t by t 10000^(-2 i / size).
             Without it, and without a causal mask, nothing depends on the order of tokens.
-        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); or "init", a = 1
-            and the variance of every weight of a branch divided by 2 D.
+        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); "init", a = 1
+            and the variance of every weight of a branch divided by 2 D; "deepnorm", of post-norm alone (Wang et al.
+            2022), a = (2 D)^(-1/4), as norm(z / a + f(z)) is the same, and the variances of W_v, W_o and the FFN's
+            weights times (8 D)^(-1/2); or "rezero" (Bachlechner et al. 2020), a = g, a weight (1,) behind the others of
+            its branch that starts at 0, one for every branch, and one for all if tied.
         tied: whether all blocks share their weights (a looped Transformer).
         outputs: M.
         vocabulary: V, or None where inputs are embedded tokens.
@@ -93,9 +99,11 @@ class Transformer(TokenStream):
     Raises:
         TypeError, ValueError: a count that is not whole or below 1, an unknown name, heads that do not divide the
             width, pairs of channels that a head of odd size does not have (rotary), a width at which normalisation
-            leaves no more than signs (1 for "rms", 1 and 2 for "layer"), or a hidden layer without units.
+            leaves no more than signs (1 for "rms", 1 and 2 for "layer"), a hidden layer without units, or "deepnorm" of
+            another norm than "post".
 
-    Source: Zhang et al. 2026, section 3.5 and appendix D.
+    Source: Zhang et al. 2026, section 3.5 and appendix D; Wang et al. 2022 (arXiv 2203.00555), figure 2; Bachlechner et
+    al. 2020 (arXiv 2003.04887).
     """
 
     depth: int
@@ -136,13 +144,18 @@ class Transformer(TokenStream):
             ("normalisation", NORMALISATIONS),
             ("attention_scale", ATTENTION_SCALES),
             ("activation", (*ACTIVATIONS, SWIGLU)),
-            ("scaling", SCALINGS),
+            ("scaling", TRANSFORMER_SCALINGS),
             ("head", HEADS),
             ("readout", READOUTS),
         ):
             require_choice(name, getattr(self, name), choices)
         if self.vocabulary is not None:
             self._settle_counts(vocabulary="tokens that there are")
+        if self.scaling == "deepnorm" and self.norm != "post":
+            raise ValueError(
+                f"scaling is 'deepnorm' and norm {self.norm!r}; its constants are those of norm(alpha z + f(z)): take "
+                "norm='post', or another scaling"
+            )
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -197,7 +210,8 @@ class Transformer(TokenStream):
     def multiplier(self) -> float:
         """a, the factor on a branch."""
         additions = 2 * self.depth
-        return {"multiplier_sqrt": additions**-0.5, "multiplier_linear": 1 / additions}.get(self.scaling, 1.0)
+        factors = {"multiplier_sqrt": additions**-0.5, "multiplier_linear": 1 / additions, "deepnorm": additions**-0.25}
+        return factors.get(self.scaling, 1.0)
 
     @cached_property
     def hidden_gain(self) -> float:
@@ -243,8 +257,9 @@ class Transformer(TokenStream):
         return Unit((*before, *READOUTS[self.readout], Linear((weight,))))
 
     def role_of(self, weight: str) -> str:
-        """ "input" (of an embedding alone), "hidden" (in any block) or "output"."""
-        return {"embedding": "input", "readout": "output"}.get(weight, "hidden")
+        """ "input" (of an embedding alone), "hidden" (in any block), "hidden_bias" (of a gain) or "output"."""
+        role = {"embedding": "input", "readout": "output"}.get(weight, "hidden")
+        return role if len(self.weights[weight].shape) > 1 else f"{role}_bias"
 
     @property
     def _normalised(self) -> tuple[Map, ...]:
@@ -254,15 +269,21 @@ class Transformer(TokenStream):
         square = (self.width, self.width)
         looks = Attention(self.heads, self.attention_scale, self.causal, self.rotary)
         stacked = Linear(tuple(self._weight(f"W{name}{label}", square) for name in "qkv"))
-        return stacked, looks, Linear((self._weight(f"Wo{label}", square),))
+        return stacked, looks, Linear((self._weight(f"Wo{label}", square),)), *self._gain(f"attention_gain{label}")
 
     def _ffn(self, label: str) -> tuple[Map, ...]:
         up, down = (self.hidden_units, self.width), (self.width, self.hidden_units)
         gated = self.activation == SWIGLU
         lifted = Linear(tuple(self._weight(f"W{name}{label}", up) for name in ("13" if gated else "1")))
         activated = Gate("silu") if gated else Pointwise(self.activation)
-        return lifted, activated, Linear((self._weight(f"W2{label}", down, self.hidden_gain),))
+        lowered = Linear((self._weight(f"W2{label}", down, self.hidden_gain),))
+        return lifted, activated, lowered, *self._gain(f"ffn_gain{label}")
 
     def _weight(self, name: str, shape: tuple[int, int], gain: float = 1.0) -> Weight:
-        shared = 2 * self.depth if self.scaling == "init" else 1
+        shared = {"init": 2.0 * self.depth, "deepnorm": (8 * self.depth) ** 0.5}.get(self.scaling, 1.0)
+        if self.scaling == "deepnorm" and name[:2] in ("Wq", "Wk"):
+            shared = 1.0
         return Weight(name, shape, 1 / (gain * shape[1] * shared))
+
+    def _gain(self, name: str) -> tuple[Map, ...]:
+        return (Gain(Weight(name, (1,), 0.0)),) if self.scaling == "rezero" else ()

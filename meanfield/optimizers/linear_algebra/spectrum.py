@@ -36,6 +36,17 @@ def rms_operator_norm(matrix: Array | Factored, tolerance: float = 1e-7) -> floa
     return float(np.sqrt(inputs / outputs)) * spectral_norm(matrix, tolerance)
 
 
+def stable_rank(matrix: Array | Factored, tolerance: float = 1e-4) -> float:
+    """|A|_F^2 / |A|_2^2, to the relative tolerance: at most the rank; nan of a matrix that is zero or not finite."""
+    if isinstance(matrix, Factored):
+        squares = float(np.sum((matrix.left.T @ matrix.left) * (matrix.right.T @ matrix.right)))
+    else:
+        squares = float(np.sum(np.square(matrix)))
+    if not 0 < squares < np.inf:
+        return np.nan
+    return squares / spectral_norm(matrix, tolerance) ** 2
+
+
 def _top_of_tall(matrix: Array, tolerance: float) -> tuple[Array, float, Array]:
     size = matrix.shape[1]
     if size <= DIRECT:

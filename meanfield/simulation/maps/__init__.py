@@ -5,6 +5,7 @@ from meanfield.nets.maps import (
     BatchNormalisation,
     Bias,
     Dropout,
+    Gain,
     Gate,
     Linear,
     Map,
@@ -15,7 +16,7 @@ from meanfield.nets.maps import (
 from meanfield.simulation.maps.attention import AttentionOperation
 from meanfield.simulation.maps.base import Operation
 from meanfield.simulation.maps.batches import BatchNormalisationOperation, DropoutOperation
-from meanfield.simulation.maps.linear import BiasOperation, LinearOperation
+from meanfield.simulation.maps.linear import BiasOperation, GainOperation, LinearOperation
 from meanfield.simulation.maps.normalisation import NormalisationOperation
 from meanfield.simulation.maps.pointwise import GateOperation, PointwiseOperation
 from meanfield.simulation.maps.pooling import PoolingOperation
@@ -25,6 +26,7 @@ OPERATIONS: dict[type, Operation] = {
     Linear: LinearOperation(),
     RectifiedLinear: RectifiedLinearOperation(),
     Bias: BiasOperation(),
+    Gain: GainOperation(),
     Pointwise: PointwiseOperation(),
     Gate: GateOperation(),
     Normalisation: NormalisationOperation(),

@@ -1,9 +1,9 @@
-"""Maps with weights: stencils of them, side by side, and biases."""
+"""Maps with weights: stencils of them, side by side, biases and gains."""
 
 from typing import Any
 
 from meanfield.nets.lattice import Table, neighbours, reversed_neighbours
-from meanfield.nets.maps import Bias, Linear
+from meanfield.nets.maps import Bias, Gain, Linear
 from meanfield.simulation.arrays.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Operation, Setting
 from meanfield.simulation.weights.matrices import Dense, WeightMatrix
@@ -49,14 +49,35 @@ class BiasOperation(Operation):
     """X + b: errors and tangents pass unchanged."""
 
     def forward(self, spec: Bias, values: Any, setting: Setting) -> tuple[Any, None]:
-        unit = setting.arrays.xp.ones((len(values), 1, 1), dtype=values.dtype)
-        return values + setting.weights[spec.weight.name].times(unit)[..., None], None
+        return values + _as_column(spec, values, setting), None
 
     def backward(self, spec: Bias, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         return errors
 
     def tangent(self, spec: Bias, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return moved
+
+
+class GainOperation(Operation):
+    """g X: errors and tangents pick up g."""
+
+    def degree(self, spec: Gain) -> int:
+        return 1
+
+    def forward(self, spec: Gain, values: Any, setting: Setting) -> tuple[Any, None]:
+        return _as_column(spec, values, setting) * values, None
+
+    def backward(self, spec: Gain, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        return _as_column(spec, errors, setting) * errors
+
+    def tangent(self, spec: Gain, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        return _as_column(spec, moved, setting) * moved
+
+
+def _as_column(spec: Bias | Gain, values: Any, setting: Setting) -> Any:
+    """The numbers of a weight without rows, (D, channels, 1, 1)."""
+    unit = setting.arrays.xp.ones((len(values), 1, 1), dtype=values.dtype)
+    return setting.weights[spec.weight.name].times(unit)[..., None]
 
 
 def direct_convolution(spec: Linear, setting: Setting) -> DirectConvolution | None:

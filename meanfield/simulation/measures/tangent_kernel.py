@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from meanfield.common.arrays import Array
-from meanfield.nets.maps import Bias
+from meanfield.nets.maps import Bias, Gain
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.passes import Forward, Passage
 from meanfield.simulation.weights.moves import site_gram
@@ -75,12 +75,18 @@ def _along(
 
 
 def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
-    """What a map's own weights give: (X^T X) x identity over channels, (D, n, n), X what a channel's group sees."""
+    """What a map's own weights give, (D, n, n): X^T X x identity over channels, X what a channel's group sees.
+
+    Of a gain, x x^T over all channels and places.
+    """
     spec: Any = passage.unit.maps[place]
     xp = state.arrays.xp
     features = passage.input_of(place, state.setting)
     draws, channels = len(features), sum(weight.shape[0] for weight in spec.weights)
     pairs = features.shape[2] * features.shape[3]
+    if isinstance(spec, Gain):
+        flat = features.reshape(draws, -1)
+        return flat[:, :, None] * flat[:, None]
     kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
     first = 0
     for weight in spec.weights:

@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 from operator import iadd
 from typing import Any
 
-from meanfield.nets.maps import Bias, Linear, Weight
+from meanfield.nets.maps import Bias, Gain, Linear, Weight
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.linear_algebra.factored import Factored, is_worth_factors
 from meanfield.simulation.arrays.convolution import DirectConvolution
@@ -28,7 +28,7 @@ from meanfield.simulation.training.losses import Loss
 class Use:
     """A weight at one of its places: its map, its rows of the errors there, (D, out, r B, S), and what comes in."""
 
-    spec: Linear | Bias
+    spec: Linear | Bias | Gain
     weight: Weight
     errors: Any
     passage: Passage
@@ -49,7 +49,7 @@ class Use:
     @cached_property
     def direct(self) -> DirectConvolution | None:
         """What multiplies out without patches, if something does."""
-        return None if isinstance(self.spec, Bias) else direct_convolution(self.spec, self.setting)
+        return None if isinstance(self.spec, Bias | Gain) else direct_convolution(self.spec, self.setting)
 
     @property
     def by_column(self) -> Any:
@@ -68,9 +68,10 @@ class _Arriving(dict[Place, Any]):
     def __setitem__(self, place: Place, error: Any) -> None:
         passage, first = self._passages[place[0]], 0
         spec = passage.unit.maps[place[1]]
-        assert isinstance(spec, Linear | Bias)
+        assert isinstance(spec, Linear | Bias | Gain)
         for weight in spec.weights:
-            last, name = first + weight.shape[0], weight.name
+            rows = error.shape[1] if isinstance(spec, Gain) else weight.shape[0]
+            last, name = first + rows, weight.name
             self._waiting[name].append(Use(spec, weight, error[:, first:last], passage, place[1], self._setting))
             first, self._missing[name] = last, self._missing[name] - 1
             if not self._missing[name]:
@@ -123,8 +124,8 @@ def loss_gradients(
 def _slope(uses: Sequence[Use]) -> Any:
     """The sum over uses of U X^T, from the first column of errors."""
     errors = [use.by_column[:, :, 0] for use in uses]
-    if isinstance(uses[0].spec, Bias):
-        return _sum(error.sum(axis=(2, 3)) for error in errors)[:, :, None]
+    if not isinstance(uses[0].spec, Linear):
+        return _sum(error.sum(axis=(2, 3)) for error in map(_of_vector, uses, errors))[:, :, None]
     if _by_factors(uses):
         return _factored(uses, errors, [use.patches for use in uses])
     return _sum(product(use, error) for use, error in zip(uses, errors, strict=True))
@@ -133,8 +134,8 @@ def _slope(uses: Sequence[Use]) -> Any:
 def _curvature(uses: Sequence[Use]) -> Any:
     """The sum over samples and columns, from the second on, of the squares of (sum over uses of U X^T)."""
     errors = [use.by_column[:, :, 1:] for use in uses]
-    if isinstance(uses[0].spec, Bias):
-        alone = _sum(error.sum(axis=4) for error in errors)
+    if not isinstance(uses[0].spec, Linear):
+        alone = _sum(error.sum(axis=4) for error in map(_of_vector, uses, errors))
         return (alone * alone).sum(axis=(2, 3))[:, :, None]
     patches = [use.patches for use in uses]
     if len(uses) == 1 and errors[0].shape[4] == 1:  # one place a sample: the square of a product is that of its factors
@@ -150,6 +151,14 @@ def _curvature(uses: Sequence[Use]) -> Any:
             alone = _sum(_multiplied(use, error, x) for use, error, x in zip(uses, own, of_sample, strict=True))
             total = total + alone * alone
     return total
+
+
+def _of_vector(use: Use, errors: Any) -> Any:
+    """Errors (D, C, [r,] B, S) behind a bias as they are, and behind a gain times X, summed over channels."""
+    if not isinstance(use.spec, Gain):
+        return errors
+    values = use.values.reshape(*use.values.shape[:2], *[1] * (errors.ndim - 4), *use.values.shape[2:])
+    return (errors * values).sum(axis=1)[:, None]
 
 
 def _sum(parts: Iterable[Any]) -> Any:

@@ -1,7 +1,7 @@
 """Residual energies of a stream while its net trains: H_l = H_0 + B_l + C_l (Wang et al. 2026, eq. 2), step by step.
 
-The stream h_0 .. h_U are the values from the first unit that skips on. After every step of the optimizer, with
-R_l = h_l - h_0 and N the numbers of a stream,
+The stream h_0 .. h_U is that of `meanfield.simulation.walk`. After every step of the optimizer, with R_l = h_l - h_0
+and N the numbers of a stream,
 
     H_l = |h_l|^2 / N,   B_l = (2 / N) <h_0, R_l>,   C_l = |R_l|^2 / N.
 """
@@ -26,11 +26,13 @@ from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.measures.residual_energy import energy
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import CrossEntropy
 from meanfield.simulation.training.trained_losses import MOST_TOGETHER, OPERATIONS_TOGETHER, WEIGHT_ARRAYS
 from meanfield.simulation.training.training import Training
+from meanfield.simulation.walk import require_residual_stream, units_below
 
 # AdamW without weight decay, as the draws train here.
 ADAM = AdamW()
@@ -81,7 +83,7 @@ class TrainedResidualEnergies(Measure):
                 f"optimizer is {self.optimizer!r}; give an elementwise one of meanfield.optimizers, such as AdamW(), "
                 "as draws train side by side"
             )
-        _require_stream(net)
+        require_residual_stream(net)
         return replace(
             self,
             rate=require_positive("rate", self.rate, why="it is a learning rate"),
@@ -105,7 +107,7 @@ class TrainedResidualEnergies(Measure):
         Raises:
             OverflowError: a net leaves the range of floats.
         """
-        training, first = self._begun(net, seed, draws), _stream_start(net)
+        training, first = self._begun(net, seed, draws), units_below(net)
         by_update = []
         with np.errstate(all="ignore"):  # an error is raised instead
             before = training.look().values[first:]
@@ -137,24 +139,6 @@ class TrainedResidualEnergies(Measure):
         return super().describe() | {"optimizer": repr(self.optimizer)}
 
 
-def _stream_start(net: Net) -> int:
-    """The number of the value that is h_0: the first that a unit adds its branch to."""
-    return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
-
-
-def _require_stream(net: Net) -> None:
-    """Raise ValueError unless every unit from the first that skips on adds to the value below it, and does no more."""
-    first = _stream_start(net)
-    if first == len(net.units):
-        raise ValueError(f"this {type(net).__name__} has no skips, and so no residual stream; take a net that has")
-    for number, unit in enumerate(net.units[first:], start=first):
-        if unit.skip != number or unit.after:
-            raise ValueError(
-                f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
-                f"unit of a residual stream adds its branch to the value below it, {number}, and nothing follows"
-            )
-
-
 def _classes(net: Net, seed: int, draws: range, inputs: Array, arrays: Arrays) -> Any:
     """Classes (D, 1, B, T) at all outputs: uniform, or the next token."""
     _, classes, *grid = net.output_shape
@@ -171,11 +155,11 @@ def _energies(values: Sequence[Any], before: Sequence[Any]) -> dict[str, Array]:
     moved = [stream - start for stream in streams[1:]]
     changed = [stream - _flat(value) for stream, value in zip(streams[1:], before[1:], strict=True)]
     return {
-        "trained_initial_energy": _mean_square(start),
-        "trained_residual_energy": np.stack([_mean_square(stream) for stream in streams[1:]], axis=1),
+        "trained_initial_energy": energy(start),
+        "trained_residual_energy": np.stack([energy(stream) for stream in streams[1:]], axis=1),
         "trained_cross_term": np.stack([2 * np.vecdot(start, total) / start.shape[1] for total in moved], axis=1),
-        "trained_correlation_term": np.stack([_mean_square(total) for total in moved], axis=1),
-        "trained_stream_change": np.stack([_mean_square(change) for change in changed], axis=1),
+        "trained_correlation_term": np.stack([energy(total) for total in moved], axis=1),
+        "trained_stream_change": np.stack([energy(change) for change in changed], axis=1),
     }
 
 
@@ -189,8 +173,3 @@ def _overlaps(values: Sequence[Any], units: Sequence[Unit]) -> Array:
 def _flat(values: Any) -> Array:
     """The numbers of every draw in double precision, (D, N)."""
     return np.asarray(values.reshape(len(values), -1), dtype=np.float64)
-
-
-def _mean_square(vectors: Array) -> Array:
-    """|v|^2 / N, (D,)."""
-    return np.asarray(np.vecdot(vectors, vectors) / vectors.shape[1])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-from meanfield.nets.maps import Bias, Linear, Weight
+from meanfield.nets.maps import Bias, Gain, Linear, Weight
 from meanfield.nets.units import uses
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
@@ -62,6 +62,8 @@ class GradientMoves(WeightMoves):
             ones = setting.arrays.xp.ones((1, 1, 1, *shapes[0][3:]), dtype=errors[0].dtype)
             return [(total * ones).reshape(error.shape) for error in errors]
         features = [self._input(place) for place in places]
+        if isinstance(spec, Gain):
+            return _gain_updates(errors, features, setting)
         return _updates([self._map(place) for place in places], errors, features, setting)
 
 
@@ -85,7 +87,10 @@ class MatrixMoves(WeightMoves):
     """
 
     def __init__(self, state: Forward, product: Product) -> None:
-        super().__init__(state, [(number, place) for number, place, _ in uses(state.net.units)])
+        places = [(number, place, holder) for number, place, holder in uses(state.net.units)]
+        if any(isinstance(holder, Gain) for *_, holder in places):
+            raise ValueError("gains are no matrices, and are moved by gradients alone; leave them out of the net")
+        super().__init__(state, [(number, place) for number, place, _ in places])
         self._product = product
 
     def _moved(self, places: list[Place]) -> list[Any]:
@@ -101,6 +106,14 @@ def _seen(spec: Any, values: Any, setting: Setting) -> Any:
     if isinstance(spec, Bias):
         return setting.arrays.xp.ones((len(values), 1, values.shape[2] * values.shape[3]), dtype=values.dtype)
     return patches_of(spec, values, setting)
+
+
+def _gain_updates(errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:
+    """(sum_uses sum U X) X_here at every use of one gain, of sums over channels, samples and sites."""
+    columns = [setting.by_sample(error) for error in errors]
+    apart = [values[:, :, None] for values in features]
+    total = sum((own * x).sum(axis=(1, 3, 4)) for own, x in zip(columns, apart, strict=True))[:, None, :, None, None]
+    return [(total * x).reshape(error.shape) for x, error in zip(apart, errors, strict=True)]
 
 
 def _updates(maps: list[Any], errors: list[Any], features: list[Any], setting: Setting) -> list[Any]:

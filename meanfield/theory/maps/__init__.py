@@ -10,6 +10,7 @@ from meanfield.nets.maps import (
     BatchNormalisation,
     Bias,
     Dropout,
+    Gain,
     Gate,
     Linear,
     Normalisation,
@@ -33,4 +34,5 @@ TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
     Pooling: through_pooling,
     BatchNormalisation: not_through,
     Dropout: not_through,
+    Gain: not_through,
 }

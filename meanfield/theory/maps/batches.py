@@ -1,10 +1,10 @@
-"""Batch normalisation and dropout, which no prediction serves, and why."""
+"""Batch normalisation, dropout and gains, which no prediction serves, and why."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-from meanfield.nets.maps import BatchNormalisation, Dropout, Map
+from meanfield.nets.maps import BatchNormalisation, Dropout, Gain, Map
 from meanfield.nets.net import Net
 from meanfield.theory.maps.base import Kinds, NoTransport
 
@@ -13,6 +13,8 @@ REASONS: dict[type, str] = {
     "what is above is not Gaussian, and covariances do not follow from covariances; train or simulate this net",
     Dropout: "its masks are those of steps of training, and predictions are made of nets before any; predict the net "
     "without dropout, or train it",
+    Gain: "its one number multiplies all channels, so that a step of it moves them together, and no kernel of a single "
+    "channel tells how far; train or simulate this net",
 }
 
 

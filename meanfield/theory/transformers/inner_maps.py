@@ -47,8 +47,8 @@ class InnerMap(ABC):
 
 
 def inner_map(part: Map, below: Kinds) -> InnerMap:
-    """That of a branch, from the channels below it, which are alike."""
-    covariance, kernel = below[0].covariance, below[0].kernel
+    """That of a branch, from the channels below it, which are alike; attention at scale "inverse" sees values alone."""
+    covariance, kernel = below[-1].covariance, below[-1].kernel
     shape, points = covariance.shape, below[0].mean.size
     pairs = covariance.reshape(points, points), kernel.reshape(points, points)
     if isinstance(part, Attention):

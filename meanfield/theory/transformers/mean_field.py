@@ -12,7 +12,7 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.token_stream import TokenStream
-from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.maps import Attention, Gain, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.units import Unit
 from meanfield.theory.kernels.sample_scan import between_samples
 from meanfield.theory.kernels.token_scan import labels_down, scan
@@ -53,6 +53,16 @@ def refusal(net: TokenStream) -> str:
 def refusal_of_all_roads(net: TokenStream) -> str:
     """Why neither the recursion nor `given_statistics` serves a net; empty if one of them does."""
     attention = _attention(net)
+    if any(isinstance(part, Gain) for part in net.block[0].branch):
+        return (
+            "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
+            "these numbers alone; take another scaling, or simulate the net"
+        )
+    if attention.scale == "inverse_sqrt" and len({weight.variance for weight in _stack(net)}) > 1:
+        return (
+            "queries, keys and values have variances of their own, and averages over random logits are made for one; "
+            "take attention_scale='inverse', whose logits vanish, or another scaling"
+        )
     if net.input_law == "tokens":
         return (
             "the net embeds tokens of a vocabulary, among which some may be the same, and the recursion needs tokens "
@@ -80,6 +90,11 @@ def refusal_of_all_roads(net: TokenStream) -> str:
 
 def _attention(net: TokenStream) -> Attention:
     return next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
+
+
+def _stack(net: TokenStream) -> tuple[Weight, ...]:
+    """Weights of queries, keys and values, side by side."""
+    return next(part for part in net.block[0].branch if isinstance(part, Linear)).weights
 
 
 def stream_moments(net: TokenStream) -> StreamMoments:
@@ -169,8 +184,8 @@ def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
 
 
 def matrix_gain(matrix: Linear) -> float:
-    """Variance of an element times the fan-in, the same for all weights of a stack."""
-    return matrix.weights[0].variance * matrix.weights[0].fan_in
+    """Variance of an element times the fan-in: of values, where queries and keys stand beside them."""
+    return matrix.weights[-1].variance * matrix.weights[-1].fan_in
 
 
 def _top(net: TokenStream) -> Array:

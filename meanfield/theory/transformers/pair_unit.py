@@ -173,7 +173,8 @@ def pair_unit(unit: Unit, trail: Trail, width: int) -> PairUnit:
     first, inner, last = [unit.branch[place] for place in parts]
     assert isinstance(first, Linear)
     assert isinstance(last, Linear)
-    below, above = (matrix.weights[0].variance * matrix.weights[0].fan_in for matrix in (first, last))
+    # Of values, where queries and keys stand beside them.
+    below, above = (matrix.weights[-1].variance * matrix.weights[-1].fan_in for matrix in (first, last))
     ratio = last.weights[0].fan_in / width
     before, after = division(unit.branch[: parts[0]], trail.branch[0]), division(unit.after, trail.after[0])
     branch = unit.multiplier**2 * over_points(trail.branch[-1], "covariance")

@@ -1,8 +1,10 @@
-"""Zheng et al. 2026: hyperparameter tables keep features and their updates flat in width and depth, over many steps."""
+"""Zheng et al. 2026: hyperparameter tables keep features, their changes and every role's share in them flat."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,8 +17,10 @@ from meanfield.verification.ladder_slopes import LadderRow, LadderSlope, against
 from meanfield.verification.verdicts import Finding, Verdict
 
 DIRECTIONS = ("width", "depth")
-SYMBOLS = {"feature_norm": "|h_L|", "feature_update_norm": "|Delta h_L|"}
+# What is watched, by the dim along which it is: a place in the stream, or the role of the weights that change it.
+WATCHED = {"feature_norm": "place", "feature_update_norm": "place", "output_update_norm": "", "own_change": "role"}
 TITLES = {"many": "k >= 2 table", "one": "k = 1 table"}
+OTHER = {"one": "many", "many": "one"}
 # Standard errors by which a wrong table must be away from flat; the sentences of the judges say so too.
 AWAY = 5.0
 # Changes at which a net stands still to rounding, or is about to leave the floats; a slope's error that is rounding.
@@ -25,15 +29,47 @@ LIMITS, MOST = (1e-14, 1e250), 0.6
 ROUNDING = 1e-9
 
 
-def quantities(dataset: xr.Dataset) -> list[tuple[str, int]]:
-    """(variable, step) of what is judged: |h_L| and |Delta h_L| after the first and the last step."""
+@dataclass(frozen=True)
+class Watched:
+    """One of the numbers that are watched: a variable, after a step, at a place of the stream or of one role.
+
+    Attributes:
+        dim, at: the dim of the dataset and the place or role on it; both empty for the outputs.
+    """
+
+    variable: str
+    step: int
+    dim: str = ""
+    at: str = ""
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        return {"step": self.step} | ({self.dim: self.at} if self.dim else {})
+
+    @property
+    def symbol(self) -> str:
+        """In the words of the report."""
+        if self.variable == "output_update_norm":
+            return "|Delta f|"
+        if self.variable == "own_change":
+            return f"|Delta {'f' if self.at == 'output' else 'h_L'}| by {self.at} weights alone"
+        letter = {"input": "h_0", "middle": "h_(L/2)", "last": "h_L"}[self.at]
+        return f"|{letter}|" if self.variable == "feature_norm" else f"|Delta {letter}|"
+
+
+def watched(dataset: xr.Dataset, *names: str) -> list[Watched]:
+    """All numbers that are watched, or those of some variables, after the first and the last step."""
     steps = dict.fromkeys((1, int(dataset["step"].values[-1])))
-    return [(name, step) for step in steps for name in ("feature_norm", "feature_update_norm")]
+    numbers = []
+    for step, name in product(steps, names or WATCHED):
+        dim = WATCHED[name]
+        numbers += [Watched(name, step, dim, str(at)) for at in dataset[dim].values] if dim else [Watched(name, step)]
+    return numbers
 
 
-def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, name: str, step: int) -> LadderSlope:
-    """Slope of one quantity over one ladder."""
-    at = dataset[f"{name}_by_{direction}"].sel(optimizer=optimizer, table=table, step=step)
+def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, number: Watched) -> LadderSlope:
+    """Slope of one number over one ladder."""
+    at = dataset[f"{number.variable}_by_{direction}"].sel(optimizer=optimizer, table=table, **number.selection)
     return ladder_slope(dataset[direction].values, at.transpose(direction, "draw").values)
 
 
@@ -53,7 +89,7 @@ def judged_tables(dataset: xr.Dataset) -> list[str]:
     """Those that were run: the table of the net's own block depth, the other condition's, and none."""
     right = _right_table(dataset)
     run = list(map(str, dataset["table"].values))
-    return [table for table in (right, {"one": "many", "many": "one"}[right], "standard") if table in run]
+    return [table for table in (right, OTHER[right], "standard") if table in run]
 
 
 def _right_table(dataset: xr.Dataset) -> str:
@@ -62,15 +98,27 @@ def _right_table(dataset: xr.Dataset) -> str:
 
 @JUDGES.decide
 def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
-    """The {title}s keep |h_L| and |Delta h_L| flat in width and depth; rival: slopes of half a power or more."""
-    right = _right_table(dataset)
-    return _of_each(dataset, optimizers, partial(judge_flat, table=right), {"title": TITLES[right]})
+    """The {title}s keep features, their changes and every role's share in them flat on blocks of k = {k}; rival: slopes
+    of half a power or more."""
+    return _of_table(dataset, optimizers, _right_table(dataset))
+
+
+@JUDGES.decide
+def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
+    """The {title}s keep features, their changes and every role's share in them flat on {kind} blocks of k = {k}; rival:
+    slopes of half a power or more."""
+    return _of_table(dataset, optimizers, OTHER[_right_table(dataset)])
 
 
 @JUDGES.decide
 def judge_without_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
     """The standard parameterization keeps |Delta h_L| flat; rival: slopes 5 s.e. or more from zero."""
     return _of_each(dataset, optimizers, judge_standard, {})
+
+
+def _of_table(dataset: xr.Dataset, optimizers: Sequence[str], table: str) -> Ruling:
+    words = {"title": TITLES[table], "k": dataset.attrs["block_depth"], "kind": dataset.attrs["activation"]}
+    return _of_each(dataset, optimizers, partial(judge_flat, table=table), words)
 
 
 def _of_each(
@@ -87,11 +135,11 @@ def _of_each(
 
 @JUDGES.decide
 def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Ruling:
-    """{optimizer}: the {title} keeps |h_L| and |Delta h_L| flat in width and depth; rival: slopes of half a power or
-    more."""
+    """{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and depth;
+    rival: slopes of half a power or more."""
     rows = [
-        LadderRow(SYMBOLS[name], direction, slope(dataset, optimizer, table, direction, name, step), step=step)
-        for direction, (name, step) in product(DIRECTIONS, quantities(dataset))
+        LadderRow(number.symbol, direction, slope(dataset, optimizer, table, direction, number), step=number.step)
+        for direction, number in product(DIRECTIONS, watched(dataset))
     ]
     words = {"title": TITLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):
@@ -114,7 +162,9 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     """
     away, slopes = [], []
     for direction in DIRECTIONS:
-        at = dataset[f"feature_update_norm_by_{direction}"].sel(optimizer=optimizer, table="standard", step=1)
+        at = dataset[f"feature_update_norm_by_{direction}"].sel(
+            optimizer=optimizer, table="standard", step=1, place="last"
+        )
         middle, stderr, gone = _middle_slope(dataset[direction].values, at.transpose(direction, "draw").values)
         away.append(abs(middle) / max(stderr, ROUNDING))
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""
@@ -142,25 +192,44 @@ def _middle_slope(sizes: Array, values: Array) -> tuple[float, float, float]:
     return float(middle), float(np.sqrt(np.pi / 2 / len(slopes)) * spread), float(1 - finite.mean())
 
 
-# Steps that are as large as the gradient (SGD), those of single elements, and Shampoo's scatter from draw to draw.
-SCATTERING = ("sgd", "adamw", "lion", "sophia", "shampoo")
-STEADY = tuple(name for name in OPTIMIZERS if name not in SCATTERING)
+# Steps that are as large as the gradient (SGD), those of single elements, and Shampoo's scatter from draw to draw. SSO
+# is flat for five steps, as the sphere holds its input weights down from then on, in wide nets earlier.
+SCATTERING = ("adamw", "lion", "sophia", "shampoo")
+STEADY = ("muon", "muon_kimi", "soap")
+SSO_STEPS = ("--steps", "5")
 
 
-def _flatness(optimizers: tuple[str, ...], *times: str) -> Check:
+def flatness(
+    table: str, optimizers: tuple[str, ...], *arguments: str, judge: Callable[..., Finding] = judge_tables
+) -> Check:
     """Of these optimizers, over many steps."""
-    judge = partial(judge_tables, optimizers=optimizers)
-    return Check("coordinate_check", judge, ("--tables", "many", "--optimizers", *optimizers, *times))
+    decide = partial(judge, optimizers=optimizers)
+    decided = of_rival(decide) if judge is judge_other_tables else decide
+    return Check("coordinate_check", decided, ("--tables", table, "--optimizers", *optimizers, *arguments))
 
+
+# All tables for k >= 2 but SGD's, on k = 2; and every table for k = 1.
+OF_MANY_LAYERS = (
+    flatness("many", STEADY),
+    flatness("many", SCATTERING, "--times", "2"),
+    flatness("many", ("sso",), *SSO_STEPS),
+)
+OF_ONE_LAYER = (
+    flatness("one", ("muon_kimi", "muon", "adamw"), "--block-depth", "1", "--times", "2"),
+    flatness("one", ("sgd",), "--block-depth", "1", "--times", "4"),
+    flatness("one", ("sso",), "--block-depth", "1", *SSO_STEPS),
+)
 
 CLAIMS = (
     Claim(
-        id="S5",
-        source="Zheng et al. 2026, tables 1, 3-7",
-        statement="every optimizer's table keeps |h_L| and |Delta h_L| flat in width and depth, and none does without",
+        id="S5a",
+        source="Zheng et al. 2026, tables 3-7 and 9-13, eqs. P1, P2",
+        statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
+        "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons",
         checks=(
-            _flatness(STEADY),
-            _flatness(SCATTERING, "--times", "2"),
+            *OF_MANY_LAYERS,
+            flatness("many", ("sgd",), "--times", "4"),
+            *OF_ONE_LAYER,
             # Without a table one step is enough.
             Check(
                 "coordinate_check",
@@ -168,5 +237,17 @@ CLAIMS = (
                 ("--tables", "standard", "--steps", "1", "--optimizers", "all"),
             ),
         ),
+    ),
+    Claim(
+        id="S5b",
+        source="Zheng et al. 2026, takeaways 1, 3, section 5.3",
+        statement="on blocks of k = 2 layers the table for k = 1 does not keep them flat",
+        checks=(
+            flatness("one", ("muon",), "--times", "2", judge=judge_other_tables),
+            flatness("one", ("muon",), "--activation", "relu", judge=judge_other_tables),
+        ),
+        replaced_by="in the paper's linear nets it does, and only the second order of updates is lost (S5c); with ReLU "
+        "behind every matrix |h_L| grows with the depth",
+        premise="the output of a block has mean zero: so it has in linear nets, and not with ReLU behind every matrix",
     ),
 )

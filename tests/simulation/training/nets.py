@@ -1,7 +1,7 @@
 """Nets that have every map, tied weights, groups, stacks of weights and several skips from one value."""
 
 from meanfield.nets.chain import Chain
-from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.maps import Attention, Bias, Gain, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.units import Unit
 
 
@@ -14,10 +14,11 @@ def bias(name, channels):
 
 
 def transformer():
-    """Two blocks of attention with one set of weights, SwiGLU, biases, both normalisations, both sides of a join."""
+    """Two blocks of attention with one set of weights and one gain, SwiGLU, biases, both normalisations, both sides of
+    a join."""
     stacked = linear(("Wq", (4, 4)), ("Wk", (4, 4)), ("Wv", (4, 4)))
     attention = Attention(2, causal=True, rotary=True)
-    block = (Normalisation("layer", 0.1), stacked, attention, linear(("Wo", (4, 4))))
+    block = (Normalisation("layer", 0.1), stacked, attention, linear(("Wo", (4, 4))), Gain(Weight("gain", (1,), 1.0)))
     units = (
         Unit((linear(("embed", (4, 3))), bias("position", 4))),
         Unit(block, 1, 0.7),

@@ -33,7 +33,7 @@ NETS = {
     "conv_net": mf.ConvNet(depth=3, channels=4, grid=(5,), kernel=(3,), padding="zero", outputs=3, inputs=3),
     "tied_loop": mf.TiedLoop(depth=5, width=6, alpha=0.5, activation="tanh"),
     "language model": mf.Transformer(**LANGUAGE),
-    "looped language model": mf.Transformer(**LANGUAGE, tied=True, scaling="multiplier_linear"),
+    "looped language model": mf.Transformer(**LANGUAGE, tied=True, scaling="rezero"),
 }
 RATES = {"sgd": 0.2, "adamw": 0.01, "lion": 0.005, "muon": 0.02}
 OURS = {"sgd": SGD(0.9), "adamw": AdamW(0.9, 0.99), "lion": Lion(0.9, 0.99), "muon": Muon(0.95, 5)}

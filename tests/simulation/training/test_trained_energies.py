@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.chain import Chain
 from meanfield.optimizers import Muon
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.training.trained_energies import TrainedResidualEnergies
+from meanfield.simulation.walk import units_below
 from tests.draws import drawn_by
 
 LOOPED = mf.Transformer(
@@ -18,6 +18,7 @@ LOOPED = mf.Transformer(
 NETS = {
     "looped": LOOPED,
     "deep": replace(LOOPED, tied=False, scaling="multiplier_sqrt", readout="last"),
+    "language model": replace(LOOPED, vocabulary=5, outputs=5, readout="every"),
     "loop": mf.TiedLoop(depth=4, width=12, alpha=0.5),
 }
 
@@ -38,14 +39,27 @@ def test_the_split_adds_up_after_every_step(net, precision):
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS)
 def test_before_training_nets_are_those_that_are_walked(net):
-    stream = Chain.of(net, readout_unit=None)
-    walked = drawn_by(ResidualEnergies)(stream, 5, range(3))
+    walked = drawn_by(ResidualEnergies)(net, 5, range(3))
     drawn = draw(net, 5, range(3), steps=1, correlations=True)
     for name in ("residual_energy", "cross_term", "correlation_term"):
         np.testing.assert_allclose(drawn[f"trained_{name}"][:, 0], walked[name], rtol=1e-10, atol=1e-12)
-    overlaps, multipliers = drawn["trained_increment_correlation"], [unit.multiplier for unit in net.units]
+    overlaps, multipliers = (
+        drawn["trained_increment_correlation"],
+        [unit.multiplier for unit in net.units[units_below(net) :]],
+    )
     total = np.einsum("s,dust,t->du", multipliers, overlaps, multipliers)
     np.testing.assert_allclose(total, drawn["trained_correlation_term"][:, :, -1], rtol=1e-10)
+
+
+def test_the_next_token_is_the_class_of_a_token():
+    training = TrainedResidualEnergies()._begun(NETS["language model"], 3, range(2))
+    tokens, classes = training.data.inputs.argmax(axis=1), training.data.targets[:, 0]
+    np.testing.assert_array_equal(classes[..., :-1], tokens[..., 1:])
+
+
+def test_an_embedding_trains_too():
+    start = draw(NETS["language model"], 0, range(2), steps=1, rate=0.1)["trained_initial_energy"]
+    assert (start[:, 1] != start[:, 0]).all()
 
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS)
@@ -73,7 +87,7 @@ def test_the_dataset_counts_updates_and_units():
 @pytest.mark.parametrize(
     ("net", "fields", "message"),
     [
-        (mf.MLP(depth=2, width=4), {}, "this MLP has no skips"),
+        (mf.MLP(depth=2, width=4), {}, "no unit of this MLP adds its branch"),
         (replace(LOOPED, norm="post"), {}, r"unit 1 skips from 0 and has 1 map\(s\) behind its join"),
         (LOOPED, {"optimizer": Muon()}, "give an elementwise one"),
         (LOOPED, {"rate": 0}, "rate is 0"),

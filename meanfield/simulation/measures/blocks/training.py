@@ -10,12 +10,15 @@ from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice
 from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS
+from meanfield.optimizers.linear_algebra.spectrum import stable_rank
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
 from meanfield.simulation.measures.blocks.orders import split_by_order
+from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.training import TINY, Training
+from meanfield.simulation.weights.matrices import given_weights
 
 # Role -> "learning_rate", and if wanted "weight_decay" and "adamw_epsilon", "shampoo_epsilon" or "soap_epsilon", as
 # `meanfield.parameterizations.transfer_hyperparameters` gives them.
@@ -63,12 +66,18 @@ class OneOptimizer(BlockMeasure):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedStreams(OneOptimizer):
-    """Sizes of the stream and of its change over so many steps of training.
+    """Sizes of the stream, of its change and of the outputs' change over so many steps of training, and who makes them.
 
     Its dataset has ``step`` 0, before the first step.
     """
 
-    DIMS: ClassVar[Dims] = dict.fromkeys(("feature_norm", "feature_update_norm"), ("step", "block"))
+    DIMS: ClassVar[Dims] = {
+        "feature_norm": ("step", "block"),
+        "feature_update_norm": ("step", "block"),
+        "output_update_norm": ("step",),
+        "own_change": ("step", "role"),
+        "stable_rank": ("step", "role"),
+    }
 
     steps: int
 
@@ -77,20 +86,62 @@ class TrainedStreams(OneOptimizer):
         return self.steps
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        """Root mean squares over units and samples of h_l and of h_l - h_l at the start, (draws, steps + 1, L + 1).
+        """NAME -> (draws, steps + 1, ...), root mean squares over units and samples.
 
-        h_l is the value of unit l + 1. Nets that leave the range of floats are nan from there on.
+        feature_norm and feature_update_norm (L + 1,), of h_l and of h_l - h_l at the start, h_l the value of unit
+        l + 1;
+        output_update_norm (), of the outputs' change;
+        own_change (roles,), of what the weights of one role change alone, those of all others as at the start: the
+        outputs for output weights, h_L for the others;
+        stable_rank (roles,), of the optimizer's direction A, which steps are made of, for the role's middle weight;
+        nan before the first step.
+
+        Nets that leave the range of floats are nan from there on.
         """
         training = self.begun(net, seed, draws)
-        start = training.look().values[1:]
-        sizes, changes = [root_mean_squares(start)], [np.zeros((len(draws), len(start)))]
+        weights, first = copied(training.weights), training.look()
+        looks = [
+            _changes(training, weights, first) | {"stable_rank": np.full((len(draws), len(_middles(net))), np.nan)}
+        ]
         with np.errstate(all="ignore"):  # where training diverges, the numbers say so by not being finite
             for _ in range(self.steps):
-                training.step()
-                streams = training.look().values[1:]
-                sizes.append(root_mean_squares(streams))
-                changes.append(root_mean_squares([now - before for now, before in zip(streams, start, strict=True)]))
-        return {"feature_norm": np.stack(sizes, axis=1), "feature_update_norm": np.stack(changes, axis=1)}
+                directions = training.step()
+                ranks = [[stable_rank(part) for part in directions[name]] for name in _middles(net)]
+                looks.append(_changes(training, weights, first) | {"stable_rank": np.transpose(ranks)})
+        return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
+
+
+def _changes(training: Training, weights: Mapping[str, Array], first: Forward) -> Pieces:
+    """What `TrainedStreams` looks at, of nets that began with these weights and this first pass."""
+    now, net = training.look(), training.net
+    pairs = zip(now.values[1:], first.values[1:], strict=True)
+    return {
+        "feature_norm": root_mean_squares(now.values[1:]),
+        "feature_update_norm": root_mean_squares([after - before for after, before in pairs]),
+        "output_update_norm": root_mean_square(now.output - first.output),
+        "own_change": np.stack([_own_change(training, weights, first, role) for role in weight_roles(net)], axis=1),
+    }
+
+
+def _own_change(training: Training, weights: Mapping[str, Array], first: Forward, role: str) -> Array:
+    """What the steps of one role's weights change, the others being as at the start."""
+    net = training.net
+    moved = {name: training.weights[name] if net.role_of(name) == role else old for name, old in weights.items()}
+    alone = forward(net, given_weights(net, moved), training.batch.inputs)
+    if role == "output":
+        return root_mean_square(alone.output - first.output)
+    return root_mean_square(alone.values[-1] - first.values[-1])
+
+
+def _middles(net: Net) -> list[str]:
+    """One weight of every role, with as many of them before as behind it."""
+    by_role = {role: [name for name in net.weights if net.role_of(name) == role] for role in weight_roles(net)}
+    return [names[len(names) // 2] for names in by_role.values()]
+
+
+def weight_roles(net: Net) -> list[str]:
+    """The roles of a net's weights, each once, in the order of its weights."""
+    return list(dict.fromkeys(map(net.role_of, net.weights)))
 
 
 def root_mean_squares(values: Sequence[Array]) -> Array:

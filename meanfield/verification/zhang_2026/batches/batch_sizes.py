@@ -10,7 +10,7 @@ from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import scale_law, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, effective_draws, judge_computed
+from meanfield.verification.verdicts import Deviation, effective_draws, judge_computed, only_above
 
 # Cases of `sims.batch_size` by which single claims are judged.
 INDEPENDENT = "MLP, rho 0, labels mean 0"
@@ -88,7 +88,9 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     term, stderr, theory, slack, alike = (
         several[f"label_term{end}"].values[drawn] for end in ("", "_stderr", "_mean_field", "_allowance", "_alike")
     )
-    return Contest(Deviation(term - theory, stderr, slack), Deviation(term - alike, stderr, slack / theory * alike))
+    granted = slack / theory
+    sides = (Deviation(term - law, stderr, only_above(term, law, granted)) for law in (theory, alike))
+    return Contest(*sides)
 
 
 @JUDGES.decide
@@ -177,17 +179,28 @@ CLAIMS = (
         id="A9",
         source="Zhang et al. 2026, lemma 4, eq. 25",
         statement="the second moment over mini-batches is that of the whole data, plus Cov / B",
+        hypotheses="independent pairs with finite second moments",
         checks=checks("batch_size", judge_enumeration, judge_sampling),
+        identity=True,
     ),
     Claim(
-        id="A10",
-        source="Zhang et al. 2026, section 3.3, proposition 3.3",
-        statement="the batch size moves eta* by 1 + O(1/B), labels having mean 0",
+        id="A10a",
+        source="Zhang et al. 2026, section 3.3, proposition 3.3 with its remark",
+        statement="where the limit of large batches leaves an update, the batch size moves eta* by 1 + O(1/B) (judged: "
+        "the label term of labels with a mean, or of a teacher)",
+        hypotheses="the update of the whole data does not vanish as the batch grows",
+        checks=checks("batch_size", judge_floor),
+    ),
+    Claim(
+        id="A10b",
+        source="Zhang et al. 2026, proposition 3.3 for the labels of its derivation, E y = 0",
+        statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (the remark concedes that sqrt(B) "
+        "is possible where the mean gradient vanishes)",
+        hypotheses="labels of mean 0, which are independent of the network",
         checks=checks("batch_size", judge_printed),
-        replaced_by="B / sqrt(1 + (B - 1) f) for labels of mean 0, f the squared kernel between two samples over that "
-        "of one: as B until B f is 1, as sqrt(B) beyond (and at inputs outside the batch). 1 + O(1/B) holds above a "
-        "floor, which labels with a mean leave, or a teacher's where inputs correlate",
-        premise="labels of mean 0, which the papers assume, make the case that the paper's remark calls degenerate, "
-        "sqrt(B), the generic one; and at a sample of the batch its own error adds a term in 1 / B^2",
+        replaced_by="B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one: as B until B "
+        "f is 1, as sqrt(B) beyond (and at inputs outside the batch), as the remark announces",
+        premise="labels of mean 0, which the derivation assumes, make the case that the remark calls degenerate the "
+        "generic one; and at a sample of the batch its own error adds a term in 1 / B^2",
     ),
 )

@@ -64,7 +64,10 @@ def judge_exponent(dataset: xr.Dataset) -> Contest:
     """Where outputs vanish, eta* falls with the same exponent in depth under cross-entropy; rival: 1/2 apart, as the
     exponents of labels (-3/2) and of outputs (-2) that drive a step; source: section G; measured: the slope in L
     less that under squared loss, of all nets with the muP head."""
-    at = dataset.sel(head="mup")
+    return _same_exponent(dataset.sel(head="mup"))
+
+
+def _same_exponent(at: xr.Dataset) -> Contest:
     gaps, stderr, words = _exponent_gaps(at)
     made = Contest(Deviation(gaps, stderr, NEAR), Deviation(np.abs(gaps) - 0.5, stderr, NEAR))
     return made.carried_by(at, "update_energy").saying(words)
@@ -72,7 +75,7 @@ def judge_exponent(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
-    """eta* falls with the same exponent in depth where outputs are of order one (MLP, He head) too; rival:
+    """eta* falls with the same exponent in depth where outputs are of order one (MLP, He head), too; rival:
     {steeper:.3f} less steeply: the squared loss's output term steepens its own, by the exact expectations."""
     at = dataset.sel(net=["MLP"], head="he")
     gaps, stderr, words = _exponent_gaps(at)
@@ -82,6 +85,26 @@ def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     steeper = float(label - update)
     made = contest(gaps, stderr, claimed=0.0, rival=steeper, allowance=NEAR)
     return made.carried_by(at, "update_energy").saying(words, steeper=steeper)
+
+
+@JUDGES.decide
+def judge_exponent_of_paper_head(dataset: xr.Dataset) -> Contest:
+    """With the head of the paper, of variance 1/n behind a pooling, eta* falls with the same exponent in depth under
+    both losses; rival: 1/2 apart, as the exponents of labels and of outputs; source: sections 3.1, G."""
+    return _same_exponent(dataset.sel(net=["ConvNet"], head="fan_in"))
+
+
+@JUDGES.decide
+def judge_error_of_paper_head(dataset: xr.Dataset) -> Contest:
+    """Logits are near zero, and |p - y|^2 = 1 - 1/C = {uniform:.3g}, with the head of the paper, of variance 1/n behind
+    a pooling; rival: as the mean field of these logits says, {rival:.4g} at the first depth; source: sections 3.1, G.
+    """
+    at = dataset.sel(net="ConvNet", loss="cross_entropy", head="fan_in")
+    error, stderr, theory = (at[f"output_error{end}"].values for end in ("", "_stderr", "_mean_field"))
+    uniform = 1 - 1 / int(dataset.attrs["classes"])
+    made = contest(error, stderr, claimed=uniform, rival=theory).carried_by(at, "output_error")
+    words = f"drawn {error.min():.4g} .. {error.max():.4g}, mean field {theory.min():.4g} .. {theory.max():.4g}"
+    return made.saying(words, uniform=uniform, rival=theory[0])
 
 
 def _exponent_gaps(at: xr.Dataset) -> tuple[Array, Array, str]:
@@ -133,17 +156,23 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
 
 CLAIMS = (
     Claim(
-        id="A18",
-        source="Zhang et al. 2026, section G",
-        statement="cross-entropy instead of squared error changes the prefactor of eta* alone; |p - y|^2 = 1 - 1/C",
-        checks=checks(
-            "cross_entropy",
-            judge_exponent,
-            judge_exponent_with_outputs,
-            *(partial(judge_error, head=head) for head in ("mup", "he")),
-        ),
-        replaced_by="holds where outputs vanish (muP head); with outputs of order one |p - y|^2 exceeds 1 - 1/C, and "
-        "the squared loss alone has its slope steepened by them. The label term's prefactor is C - 1, exactly",
-        premise="the softmax is taken at vanishing outputs",
+        id="A18a",
+        source="Zhang et al. 2026, section G, under its premise: logits near zero",
+        statement="where logits vanish (muP head), cross-entropy instead of squared error changes the prefactor of "
+        "eta* alone, and |p - y|^2 = 1 - 1/C",
+        hypotheses="logits near zero",
+        checks=checks("cross_entropy", judge_exponent, partial(judge_error, head="mup")),
+    ),
+    Claim(
+        id="A18b",
+        source="Zhang et al. 2026, section G, for the head of section 3.1",
+        statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C, "
+        "and the exponent of eta* is that of squared error",
+        hypotheses="a linear head of variance 1/n behind global average pooling",
+        checks=checks("cross_entropy", judge_error_of_paper_head, judge_exponent_of_paper_head),
+        replaced_by="logits of order one: sites correlate more and more with depth, so that pooling does not remove "
+        "them, and |p - y|^2 exceeds 1 - 1/C. Outputs steepen eta* under squared loss alone: slopes -1.59 and, under "
+        "cross-entropy, -1.32 over 2 .. 16 layers. The label term's prefactor is C - 1, exactly",
+        premise="the softmax is taken at vanishing outputs, which need a head of variance 1/n^2",
     ),
 )

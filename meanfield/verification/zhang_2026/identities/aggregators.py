@@ -149,6 +149,8 @@ CLAIMS = (
         id="A16",
         source="Zhang et al. 2026, appendix A, A1-A7",
         statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency",
+        hypotheses="positive energies of any number of layers",
         checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
+        identity=True,
     ),
 )

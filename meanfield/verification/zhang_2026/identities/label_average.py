@@ -72,6 +72,19 @@ def judge_prefactor(dataset: xr.Dataset) -> Ruling:
     )
 
 
+@JUDGES.decide
+def judge_proportional(dataset: xr.Dataset) -> Ruling:
+    """B is sigma_y^2 mean sum_t Theta_at^2 times one constant, whatever the layer; rival: the kernels of the layer
+    below in its place; source: eq. 19."""
+    kernel = dataset["kernel_term"].values
+    ratio = dataset["label_term"].values / kernel
+    below = dataset["label_term"].values[1:] / kernel[:-1]
+    constant, outputs = float(ratio[0]), int(dataset.attrs["outputs"])
+    verdict = judge_computed(ratio / constant, 1.0, float(below.min() / constant), TOLERANCE)
+    printed = f"the constant is {constant:.6f} of the printed one, 1/M with M = {outputs}"
+    return Ruling(verdict, f"layers differ by {np.ptp(ratio) / constant:.1g}; {printed}")
+
+
 def _squared_kernel(net: MLP, weights: list[Array], inputs: Array) -> Array:
     """mean_a sum_t Theta_at^2 between z^(l) and the outputs, by layer: parameters of layers 1 .. l alone."""
     total = np.zeros((net.depth, net.channels_by_layer[1], net.output_units))
@@ -92,10 +105,10 @@ CLAIMS = (
     Claim(
         id="A2",
         source="Zhang et al. 2026, lemma 2, eq. 18-20",
-        statement="averaged over labels, S_l = A_l + B_l with B_l = sigma_y^2 sum_t Theta_t^2 / M",
-        checks=checks("identities", judge_split, judge_prefactor),
-        replaced_by="the split is exact, with B_l = sigma_y^2 sum_t Theta_t^2 / M^2 for the loss |z - y|^2 / (2M): no "
-        "exponent changes, every prefactor does",
-        premise="one factor 1/M of the gradient of the loss is lost between the proof and eq. 19",
+        statement="averaged over labels, S_l = A_l + B_l with B_l proportional to sigma_y^2 sum_t Theta_t^2 (eq. 19 "
+        "loses a constant: for the loss |z - y|^2 / (2M) it is 1 / M^2, printed 1 / M; no exponent changes)",
+        hypotheses="labels of mean 0 and variance sigma_y^2, independent over outputs and of the network",
+        checks=checks("identities", judge_split, judge_proportional),
+        identity=True,
     ),
 )

@@ -122,6 +122,8 @@ CLAIMS = (
         id="A19",
         source="Zhang et al. 2026, section D.2, eq. 38-39",
         statement="LayerNorm has the Jacobian of eq. 38, of norm at most 2 gamma_max / s",
+        hypotheses="epsilon > 0",
         checks=checks("identities", on_examples(judge_jacobian), on_examples(judge_bound)),
+        identity=True,
     ),
 )

@@ -217,6 +217,7 @@ CLAIMS = (
         source="Zhang et al. 2026, appendix F",
         statement="GELU: E phi'^2 = 0.456, gain 0.912 per layer under He's variance, which makes eta* slightly steeper "
         "over finite depths than ReLU's",
+        hypotheses="GELU under He's variance 2 / fan-in",
         checks=checks(
             "activation_drift",
             judge_gain,

@@ -21,17 +21,13 @@ from meanfield.theory import learning_rate_exponent
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, slope_contest
+from meanfield.verification.judges import CERTAIN, Contest, Judges, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws
-from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
 from meanfield.verification.zhang_2026.plain_nets.many_channels import LABEL_SCALE, SCALES, best
 
 # Growth laws need so many layers.
 LEAST_DEPTH = 3
-# A true error of the stated power is refuted in all but one of a hundred runs: so many standard errors beyond the band.
-CERTAIN = 2.33
-
 # No law: of means that few draws have left below 0.
 NO_LAW = PowerLaw(np.nan, np.nan, np.nan)
 
@@ -288,12 +284,10 @@ CLAIMS = (
     Claim(
         id="A3",
         source="Zhang et al. 2026, eq. 22, 23",
-        statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor",
-        checks=(
-            *checks("cnn_overlap", partial(judge_sum_of_minima, name="label_term")),
-            *checks("cnn_finite_channels", stencil_slopes.judge_one_prefactor),
-        ),
-        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site; its prefactor goes as 1/taps",
+        statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor for all l",
+        hypotheses="lemma 1 (A1) and homogeneous layers, many channels",
+        checks=checks("cnn_overlap", partial(judge_sum_of_minima, name="label_term")),
+        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site",
         premise="a gate passes two tangents at one unit with chance 1/2 and at two units with 1/4; one factor is taken "
         "for both",
     ),

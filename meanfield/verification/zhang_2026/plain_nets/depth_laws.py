@@ -180,6 +180,7 @@ CLAIMS = (
         id="A4",
         source="Zhang et al. 2026, eq. 21",
         statement="A_l = O(l^2), negligible beside B_l",
+        hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
         checks=(
             *checks("mlp_depth", judge_output_term_growth, judge_negligible_output_term),
             *checks("cnn_overlap", depth_growth.judge_output_term),
@@ -189,21 +190,34 @@ CLAIMS = (
         premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
     ),
     Claim(
-        id="A5",
-        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 1",
-        statement="eta* = kappa L^(-3/2), for any kernel, grid and width",
+        id="A5a",
+        source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
+        statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
+        "grid (judged: the label term, which decides where outputs are few)",
+        hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
         checks=(
-            *checks("learning_rate_scale", judge_asymptote, judge_power_law_in_use),
-            *checks("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes), stencil_slopes.judge_one_exponent),
+            *checks("learning_rate_scale", judge_asymptote),
+            *checks("cnn_finite_channels", stencil_slopes.judge_one_exponent),
         ),
-        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))), of slope -1.39 over 3 .. 30; -3/2 is its limit, "
-        "for every stencil and grid; kappa is 1/taps times a function of the number of sites",
+    ),
+    Claim(
+        id="A5b",
+        source="Zhang et al. 2026, footnote 1: used as a transfer rule; depths of the experiments",
+        statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30",
+        hypotheses="those of A5a, with depth taken for large",
+        checks=(
+            *checks("learning_rate_scale", judge_power_law_in_use),
+            *checks("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))) of one site, of slope -1.39 over 3 .. 30; other "
+        "stencils and grids have slopes within 0.01 of it in mean field, and prefactors that fall as 1/taps",
         premise="the limit of many layers is taken at depths of ten",
     ),
     Claim(
         id="A6",
         source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
         statement="finite channels correct by O(1/C), uniformly in depth",
+        hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
         checks=(
             *checks("mlp_depth", judge_uniform_correction),
             *checks(

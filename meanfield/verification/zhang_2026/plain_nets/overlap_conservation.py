@@ -5,8 +5,8 @@ import xarray as xr
 
 from meanfield.verification.claims import Claim, checks, of_rival
 from meanfield.verification.drawn_slopes import drawn_law, shown
-from meanfield.verification.judges import Contest, Judges, slope_contest
-from meanfield.verification.verdicts import Deviation, effective_draws
+from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
+from meanfield.verification.verdicts import Deviation, Verdict, effective_draws
 
 # Standard errors below this are rounding: the overlap is the same in every draw.
 ROUNDING = 1e-12
@@ -22,7 +22,7 @@ def effective_overlap_draws(dataset: xr.Dataset) -> float:
 JUDGES = Judges("Zhang et al. 2026", effective=effective_overlap_draws)
 findings = JUDGES.findings
 # Two of them judge `sims.cnn_finite_channels` too, beside those of `channel_corrections` and `stencil_slopes`.
-CHANNEL_FINDINGS = 9
+CHANNEL_FINDINGS = 8
 CHANNEL_JUDGES = Judges("Zhang et al. 2026", findings=CHANNEL_FINDINGS, effective=effective_overlap_draws)
 
 
@@ -66,6 +66,29 @@ def judge_added_variance(dataset: xr.Dataset) -> Contest:
     return slope_contest(*laws, claimed=-1.0, rival=-0.5, draws=draws, effective=draws, shown=words)
 
 
+@JUDGES.decide
+def judge_uniform_bound(dataset: xr.Dataset) -> Contest | Ruling:
+    """E X^2, X one channel's share of the overlap T_h of a direction with itself, has one bound C_0 at all depths;
+    rival: every layer multiplies it, as in the exact recursion; source: lemma 5, eq. 26; measured: the growth of
+    ln E T_h^2, which is that of ln E X^2, from layer {first} to {last}.
+
+    Given the layers below, X is the square of a Gaussian, so that E X^2 = 3 E T_h^2 up to 1/n.
+    """
+    own = [pair for pair in map(str, dataset["pair"].values) if len(set(pair.split(":"))) == 1]
+    first, last = (int(dataset["layer"][place]) for place in (1, -1))
+    if not own:
+        ends = {"first": first, "last": last}
+        return Ruling(Verdict.INCONCLUSIVE, "no direction is paired with itself in this run", ends)
+    at = dataset.sel(pair=own[0], layer=[first, last])
+    square, stderr, exact = (at[f"squared_overlap{end}"].values for end in ("", "_stderr", "_exact"))
+    growth, theory = (float(np.diff(np.log(values))[0]) for values in (square, exact))
+    # Two means of the same draws: at most their errors add up.
+    error = float((stderr / square).sum())
+    made = contest(growth, error, claimed=0.0, rival=theory).carried_by(at, "squared_overlap")
+    words = f"it grows {np.exp(growth):.3f}-fold (+- {error:.1%}), exact {np.exp(theory):.3f}"
+    return made.shared_in(at, "squared_overlap").saying(words, first=first, last=last)
+
+
 judge_conditional_mean_of_channels, judge_added_variance_of_channels = (
     CHANNEL_JUDGES.decide(judge.decide) for judge in (judge_conditional_mean, judge_added_variance)
 )
@@ -94,6 +117,7 @@ CLAIMS = (
         id="A1",
         source="Zhang et al. 2026, lemma 1, eq. 14; Zhang et al. 2025",
         statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters",
+        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l",
         checks=(
             *checks("overlap_recursion", of_rival(judge_mean), judge_conditional_mean),
             *checks("cnn_finite_channels", judge_conditional_mean_of_channels),
@@ -103,12 +127,25 @@ CLAIMS = (
         premise="gates are taken for independent of the tangents that pass them",
     ),
     Claim(
-        id="A11",
+        id="A11a",
         source="Zhang et al. 2026, lemma 5, eq. 27",
-        statement="Var(T_h given layer h - 1) is at most C_0 / C_h",
+        statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
+        hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
         checks=(
             *checks("overlap_recursion", judge_added_variance),
             *checks("cnn_finite_channels", judge_added_variance_of_channels),
         ),
+        identity=True,
+    ),
+    Claim(
+        id="A11b",
+        source="Zhang et al. 2026, lemma 5, eq. 26",
+        statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
+        "depths (judged: its mean over nets, E X^2, of a direction with itself)",
+        hypotheses="it is one: lemma 5 assumes it",
+        checks=checks("overlap_recursion", judge_uniform_bound),
+        replaced_by="E X^2 = 3 E T^2 grows by a factor 1 + O(1/n) with every layer, as exp(5 l / n) for ReLU; bounded "
+        "in depth only while L / n is, which is where corrections are a function of L / n",
+        premise="the constant is taken for one of a layer; every layer multiplies it by 1 + O(1/n)",
     ),
 )

@@ -149,6 +149,7 @@ CLAIMS = (
         id="A12",
         source="Zhang et al. 2026, lemma 6, eq. 31-35",
         statement="overlaps obey the one-block identity, and grow in mean by (1 + c q / K)^l, at most e^(c q)",
+        hypotheses="blocks z + W sigma(z) with weights of variance c / (K n); gates independent of tangents up to o(1)",
         checks=checks("residual_overlap", judge_one_block, judge_mean_law, judge_vanishing_deviation),
     ),
 )

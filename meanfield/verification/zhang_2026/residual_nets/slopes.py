@@ -154,6 +154,7 @@ CLAIMS = (
         id="A13",
         source="Zhang et al. 2026, sections 3.4, C.2; Zhang et al. 2025, theorem 3",
         statement="eta* = Theta(K^(-3/2)) for residual nets whose branches are initialised with variance 1/(q K n)",
+        hypotheses="branches by eq. 5, plain layers by the fan-in rule, branches of a fixed inner structure",
         checks=checks("residual_depth", judge_initialisation),
         replaced_by="K^-1 for branches of one layer, K^(k - 2) for branches of k",
         premise="overlaps between units are taken to add up as in plain nets; a block adds only 1/K of them",
@@ -161,7 +162,9 @@ CLAIMS = (
     Claim(
         id="A14",
         source="Zhang et al. 2026, sections 3.1, 3.4",
-        statement="the factor K^(-1/2) as a multiplier is equivalent: eta* = Theta(K^(-3/2)) again",
+        statement="ambiguous in the paper, whose 'scaling residual-branch weights by K^(-1/2)' is eq. 5 itself; as a "
+        "multiplier on the branch, which section 3.4 can be read to say: eta* = Theta(K^(-3/2)) again",
+        hypotheses="those of A13, the factor outside the weights",
         checks=checks("residual_depth", judge_multiplier),
         replaced_by="K^0: the update of a weight is multiplied too, S(initialisation) = K^2 S(multiplier) for k = 1",
         premise="a factor in the initialisation and one outside give equal nets, not equal gradients",
@@ -170,6 +173,7 @@ CLAIMS = (
         id="A15",
         source="Zhang et al. 2026, section C.2; Zhang et al. 2025, C.1",
         statement="depth counts as m + K in mixed backbones, and the depth of a branch is absorbed",
+        hypotheses="those of A13, with m plain layers and branches of k layers",
         checks=checks("residual_depth", judge_block_depth, judge_effective_depth),
         replaced_by="eta* ~ K^(k - 2) in the blocks, while every plain layer counts as in a plain net",
         premise="a block of k layers is taken for one layer, and a block for a layer",
@@ -178,6 +182,7 @@ CLAIMS = (
         id="A22",
         source="Zhang et al. 2026, section 4.3",
         statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets",
+        hypotheses="branches by eq. 5",
         checks=checks("residual_depth", judge_path_sum),
     ),
 )

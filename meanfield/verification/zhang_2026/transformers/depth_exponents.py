@@ -178,12 +178,14 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.5, appendix D.4",
         statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D (judged: the label term, "
         "which decides where outputs are few)",
+        hypotheses="assumption 1 of appendix D (A20d), mean field, weak dependence",
         checks=checks("transformer_depth", judge_post_limit, judge_post_theory),
     ),
     Claim(
         id="A20b",
         source="Zhang et al. 2026, section 3.5, remark of appendix D.4",
         statement="pre-norm Transformers: eta* = Theta(L^(-3/2)), as for post-norm (judged: the label term)",
+        hypotheses="those of A20a",
         checks=checks("transformer_depth", judge_pre_limit, judge_pre_theory),
         replaced_by="L^(-1/2) (ln L)^(-3/2): with 8 tokens local slopes of -1.4 at L = 8, -1.0 at 64 and -0.76 at 1000",
         premise="the remark asks that rho be bounded; the stream's variance grows with l and the branches do not, so "
@@ -193,6 +195,7 @@ CLAIMS = (
         id="A20c",
         source="Zhang et al. 2026, section 4.5",
         statement="normalisation placement has minimal effect on the exponent of eta* in depth",
+        hypotheses="those of A20a",
         checks=checks("transformer_depth", judge_placement, judge_placement_limit),
         replaced_by="without a factor on branches slopes differ at all depths, and by 1 in the limit up to logarithms; "
         "with a factor L^(-1/2) or 1/L they agree within 0.06",

@@ -108,6 +108,7 @@ CLAIMS = (
         id="A20d",
         source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
         statement="rho_{l:h} is bounded in depth, one for all directions up to o(1), and its fluctuations vanish",
+        hypotheses="it is one: appendix D assumes it",
         checks=checks(
             "transformer_depth", judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all
         ),

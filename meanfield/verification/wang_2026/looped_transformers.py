@@ -1,0 +1,220 @@
+"""Wang et al. 2026 on looped Transformers: residual energy before and after the first steps of training, one update.
+
+The paper proves its theorems for an un-normalised loop and uses them for pre-norm Transformers, so that each is decided
+twice: for the loop in `loop_growth` and `loop_updates`, and for the Transformer here.
+"""
+
+from functools import partial
+from math import hypot, log
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.estimates import PowerLaw
+from meanfield.verification.claims import Claim, checks
+from meanfield.verification.drawn_slopes import drawn_law, shown, span
+from meanfield.verification.judges import Contest, Judges, slope_contest
+from meanfield.verification.verdicts import Deviation, largest_share
+
+# Streams that one update moves are drawn so many times as often as those that train.
+MORE = 3
+# Numbers of loops from which slopes are taken.
+DEEPER = 3
+# Energies that change by less than this count as bounded: over the deeper half of the loops, or in training.
+BOUNDED = np.log(2.0)
+# Energies that grow by more than this in training have exploded.
+EXPLODED = np.log(10.0)
+# What counts as independent of L, over all loops.
+FLAT = np.log(1.1)
+
+# The judges of `sims.looped_transformer`.
+JUDGES = Judges(
+    "Wang et al. 2026", largest_share=lambda dataset: largest_share(dataset, "residual_energy", "first_order_change")
+)
+findings = JUDGES.findings
+
+
+def energy(dataset: xr.Dataset, model: str, scaling: str, update: int) -> xr.Dataset:
+    """Energies of one net over loops; update 0 is before training, -1 after its last step."""
+    return dataset.sel(model=model, scaling=scaling).isel(update=update)
+
+
+def deeper_half(dataset: xr.Dataset) -> xr.Dataset:
+    """The last `DEEPER` numbers of loops."""
+    return dataset.isel(loops=slice(-DEEPER, None))
+
+
+def energy_slope(dataset: xr.Dataset, model: str, scaling: str, update: int) -> PowerLaw:
+    """Slope of H in L over the deeper half of the loops."""
+    return drawn_law(deeper_half(energy(dataset, model, scaling, update)), "loops", "residual_energy")
+
+
+def growth_by_rate(dataset: xr.Dataset, scaling: str) -> list[tuple[float, float]]:
+    """ln H after training less ln H before, with its error, of looped nets by learning rate."""
+    at = dataset.sel(scaling=scaling)
+    by_rate = [at.isel(rate=place) for place in range(at.sizes["rate"])]
+    return [_log_ratio(net.sel(state="after"), net.sel(state="before"), "energy_by_rate") for net in by_rate]
+
+
+def update_slope(dataset: xr.Dataset, rule: str, scaling: str) -> PowerLaw:
+    """Slope of |dh_L|^2 / N in L over the deeper half of the loops."""
+    return drawn_law(deeper_half(dataset.sel(rule=rule, scaling=scaling)), "loops", "first_order_change")
+
+
+@JUDGES.decide
+def judge_loops_bounded(dataset: xr.Dataset) -> Contest:
+    """Under eps = 1/L the energy of looped Transformers does not depend on L after the first steps of training; rival:
+    it does not under eps = L^(-1/2) either; source: figure 1; measured: ln H at the most loops less ln H at the fewest,
+    after the last step."""
+    return _same(dataset, "looped", "linear", "sqrt", slice(None), FLAT)
+
+
+@JUDGES.decide
+def judge_loops_explode(dataset: xr.Dataset) -> Contest:
+    """Under eps = L^(-1/2) the energy of looped Transformers can explode in the first steps of training: it grows at
+    least tenfold under some learning rate; rival: it at most doubles under all; source: section 3.1; measured: ln H
+    after the last step less ln H before the first, at the largest rate."""
+    (growth, stderr), (other, _) = (growth_by_rate(dataset, scaling)[-1] for scaling in ("sqrt", "linear"))
+    rate, loops = float(dataset["rate"][-1]), dataset.attrs["rate_loops"]
+    words = f"H grows {np.exp(growth):.3g}-fold at rate {rate:g} and {loops} loops, under 1/L {np.exp(other):.3g}-fold"
+    lacking = max(EXPLODED - growth, 0.0)
+    sides = Deviation(lacking, stderr), Deviation(max(growth, 0.0), stderr, BOUNDED)
+    return Contest(*sides, shown=words).shared_in(dataset, "energy_by_rate")
+
+
+@JUDGES.decide
+def judge_stacks_bounded(dataset: xr.Dataset) -> Contest:
+    """Under eps = L^(-1/2) the energy of deep Transformers stays bounded in the first steps of training; rival: it does
+    without a factor, too; source: figure 1; measured: ln H at the most loops less that at a quarter of them, after the
+    last step, granting a factor of two."""
+    return _same(dataset, "deep", "sqrt", "none", slice(-DEEPER, None), BOUNDED)
+
+
+@JUDGES.decide
+def judge_stacks_damped(dataset: xr.Dataset) -> Contest:
+    """Under eps = 1/L what the blocks of deep Transformers add to the stream dies out with depth; rival: it stays, as
+    in looped ones; source: section 3.1; measured: ln C at the most loops less that at the fewest, after the last step:
+    less than half is left."""
+    fewest, most = (energy(dataset, "deep", "linear", -1).isel(loops=place) for place in (0, -1))
+    growth, stderr = _log_ratio(most, fewest, "correlation_term")
+    words = f"C falls to {np.exp(growth):.3f} +- {np.exp(growth) * stderr:.3f} of its value"
+    claim = Deviation(max(growth + BOUNDED, 0.0), stderr)
+    return Contest(claim, Deviation(growth, stderr, FLAT), shown=words)
+
+
+@JUDGES.decide
+def judge_growth(dataset: xr.Dataset) -> Contest:
+    """What a looped Transformer adds to its stream grows as eps^2 L^2 = L under eps = L^(-1/2); rival: as in the
+    un-normalised loop, exponentially in sqrt(L); source: theorem 1; measured: the slope of C in L before training,
+    granting a relative correction 1/L."""
+    at = deeper_half(energy(dataset, "looped", "sqrt", 0))
+    law = drawn_law(at, "loops", "correlation_term")
+    toy = _toy_slope(at, "correlation_term")
+    words = f"slope {shown(law)} over {span(at['loops'])}, un-normalised {toy:.2f}"
+    return slope_contest(law, claimed=1.0, rival=toy, allowance=_correction(at), shown=words)
+
+
+@JUDGES.decide
+def judge_bounded(dataset: xr.Dataset) -> Contest:
+    """The energy of looped Transformers stays bounded under eps = 1/L before training; rival: it does under
+    eps = L^(-1/2), too; source: theorem 1; measured: ln H at the most loops less ln H at the fewest."""
+    return _same(dataset, "looped", "linear", "sqrt", slice(None), FLAT, update=0)
+
+
+@JUDGES.decide_each({"rule": "isotropic"}, {"rule": "aligned"})
+def judge_update(dataset: xr.Dataset, rule: str) -> Contest:
+    """{rule} updates move the stream of looped Transformers alike at every L under eps = 1/L; rival: they move it as L;
+    source: theorem 2, eq. 3; measured: the slope of |dh_L|^2 / N in L, granting a relative
+    correction 1/L."""
+    law = update_slope(dataset, rule, "linear")
+    slack, draws = _correction(deeper_half(dataset)), MORE * dataset.attrs["draws"]
+    return slope_contest(law, claimed=0.0, rival=1.0, allowance=slack, shown=f"slope {shown(law)}", draws=draws)
+
+
+@JUDGES.decide
+def judge_update_below(dataset: xr.Dataset) -> Contest:
+    """Isotropic updates move the stream of looped Transformers by (eta eps L)^2 = eta^2 L under eps = L^(-1/2), too;
+    rival: exponentially in sqrt(L), as that of the un-normalised loop; source: theorem 2, whose premise is
+    eps L = O(1); measured: the slope of |dh_L|^2 / N in L, granting a relative
+    correction 1/L."""
+    law, at = update_slope(dataset, "isotropic", "sqrt"), deeper_half(dataset.sel(rule="isotropic", scaling="sqrt"))
+    toy = _toy_slope(at, "first_order_change")
+    words, draws = f"slope {shown(law)}, un-normalised {toy:.2f}", MORE * dataset.attrs["draws"]
+    return slope_contest(law, claimed=1.0, rival=toy, allowance=_correction(at), shown=words, draws=draws)
+
+
+def _same(
+    dataset: xr.Dataset, model: str, scaling: str, looser: str, loops: slice, allowed: float, update: int = -1
+) -> Contest:
+    """ln H changes by no more than what is allowed between two numbers of loops; rival: the same of another scaling."""
+    ends = [energy(dataset, model, name, update).isel(loops=loops) for name in (scaling, looser)]
+    (growth, stderr), (other, error) = (
+        _log_ratio(at.isel(loops=-1), at.isel(loops=0), "residual_energy") for at in ends
+    )
+    words = f"ln H changes by {growth:.3f} +- {stderr:.3f} over {span(ends[0]['loops'])} loops"
+    sides = Deviation(growth, stderr, allowed), Deviation(other, error, allowed)
+    return Contest(*sides, shown=f"{words}, under the looser scaling by {other:.3g}")
+
+
+def _log_ratio(above: xr.Dataset, below: xr.Dataset, name: str) -> tuple[float, float]:
+    """ln of the ratio of two means, and its standard error (an upper bound where the same draws make both)."""
+    relative = [float(at[f"{name}_stderr"] / at[name]) for at in (above, below)]
+    return log(float(above[name] / below[name])), hypot(*relative)
+
+
+def _toy_slope(at: xr.Dataset, name: str) -> float:
+    """Slope in L of the un-normalised loop's law at alpha = 1/2."""
+    return float(np.polyfit(np.log(at["loops"].values), at[f"log_toy_{name}"].values, 1)[0])
+
+
+def _correction(at: xr.Dataset) -> float:
+    """What a relative correction 1/L adds to the slope from the first to the last of these loops."""
+    loops = at["loops"].values
+    return float(np.log((1 + 1 / loops[0]) / (1 + 1 / loops[-1])) / np.log(loops[-1] / loops[0]))
+
+
+CLAIMS = (
+    Claim(
+        id="L1t",
+        source="Wang et al. 2026, theorem 1 on the pre-norm Transformer",
+        statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
+        "growing as L under eps = L^(-1/2)",
+        checks=checks("looped_transformer", judge_bounded, judge_growth),
+    ),
+    Claim(
+        id="L5t",
+        source="Wang et al. 2026, theorem 2 on the pre-norm Transformer",
+        statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update of a looped pre-norm Transformer at alpha = 1, "
+        "so that eta does not depend on L",
+        checks=checks("looped_transformer", *(partial(judge_update, rule=rule) for rule in ("isotropic", "aligned"))),
+    ),
+    Claim(
+        id="L5u",
+        source="Wang et al. 2026, theorem 2 and table 1 on the pre-norm Transformer",
+        statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update at alpha = 1/2, so that eta ~ L^(-1/2)",
+        checks=checks("looped_transformer", judge_update_below),
+        replaced_by="a steeper power of L, which depends on the branch (docs/theory.md section 22): with SwiGLU "
+        "isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
+        premise="eps L = O(1) fails at alpha = 1/2: what one step has moved, later steps amplify by a power of L",
+    ),
+    Claim(
+        id="L6a",
+        source="Wang et al. 2026, figure 1e, f",
+        statement="in ten Adam steps eps = 1/L keeps the energy of looped Transformers the same over 1 .. 64 loops, "
+        "eps = L^(-1/2) does not",
+        checks=checks("looped_transformer", judge_loops_bounded),
+    ),
+    Claim(
+        id="L6b",
+        source="Wang et al. 2026, figure 1b, c",
+        statement="in ten Adam steps eps = L^(-1/2) stabilises the energy of deep Transformers, and eps = 1/L "
+        "over-dampens what their blocks add",
+        checks=checks("looped_transformer", judge_stacks_bounded, judge_stacks_damped),
+    ),
+    Claim(
+        id="L6c",
+        source="Wang et al. 2026, section 3.1",
+        statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps",
+        checks=checks("looped_transformer", judge_loops_explode),
+    ),
+)

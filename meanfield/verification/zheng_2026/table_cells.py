@@ -1,0 +1,175 @@
+"""Zheng et al. 2026: every cell in which a table differs from the standard parameterization is needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from meanfield.parameterizations import OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
+from meanfield.verification.claims import Check, Claim
+from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.verdicts import Deviation, Finding
+from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, Watched, watched
+
+# The least change of a slope that counts as one, and standard errors of slopes that no draw changes.
+MOVED, ROUNDING = 0.05, 1e-6
+
+WHOLE = "whole table"
+
+
+def named(optimizer: str, cell: tuple[str, str] | None = None) -> str:
+    """A cell (role, hyperparameter) of an optimizer's table in words, or the table as a whole."""
+    if cell is None:
+        return f"{optimizer}: {WHOLE}"
+    role, hyperparameter = cell
+    return f"{optimizer}: {hyperparameter.replace('_', ' ')} of {role} weights"
+
+
+def cells(optimizer: str, block_depth: int, along: str) -> list[tuple[str, str]]:
+    """(role, hyperparameter) of the cells of weights that scale with the width, or with the depth."""
+    table = hyperparameter_table(optimizer, block_depth)
+    return [
+        (role, name)
+        for name in table.hyperparameters(optimizer)
+        for role in WEIGHTS
+        if _power(table.rows[name][role], along)
+    ]
+
+
+def _power(factor: Scaling, along: str) -> float:
+    return float(factor.width if along == "width" else factor.depth)
+
+
+@dataclass(frozen=True)
+class Move:
+    """By how much one cell, kept at its standard value, changes the slope that tells most.
+
+    Attributes:
+        change, stderr: of that slope, draw by draw; infinite where nets leave the range of floats.
+        number: whose slope it is.
+    """
+
+    cell: str
+    direction: str
+    change: float
+    stderr: float
+    number: Watched
+
+    @property
+    def is_decay(self) -> bool:
+        return ": weight decay of " in self.cell
+
+    @property
+    def distance(self) -> float:
+        """Standard errors by which the change is larger than `MOVED`."""
+        return (abs(self.change) - MOVED) / self.stderr
+
+
+def moves(dataset: xr.Dataset, optimizer: str) -> list[Move]:
+    """Of every cell of an optimizer's table, along the ladders along which it scales.
+
+    Raises:
+        ValueError: an optimizer that was not run.
+    """
+    if optimizer not in run_optimizers(dataset):
+        raise ValueError(f"the run has {', '.join(run_optimizers(dataset))} and not {optimizer}; run all optimizers")
+    changed = []
+    for direction in DIRECTIONS:
+        of_optimizer = [
+            name for name in map(str, dataset[f"{direction}_cell"].values) if name.startswith(f"{optimizer}: ")
+        ]
+        whole, *others = of_optimizer
+        by_number = {number: _logarithms(dataset, whole, direction, number) for number in watched(dataset)}
+        changed += [_move(dataset, name, direction, by_number) for name in others]
+    return changed
+
+
+def _move(dataset: xr.Dataset, cell: str, direction: str, whole: dict[Watched, np.ndarray]) -> Move:
+    """The largest in standard errors, over everything that is watched."""
+    line = np.log(dataset[direction].values)
+    line = (line - line.mean()) / np.sum((line - line.mean()) ** 2)
+    candidates = []
+    for number, before in whole.items():
+        changes = line @ (_logarithms(dataset, cell, direction, number) - before)
+        change, stderr = float(changes.mean()), float(changes.std(ddof=1) / np.sqrt(len(changes)))
+        if not np.isfinite(change):
+            return Move(cell, direction, np.inf, ROUNDING, number)
+        candidates.append(Move(cell, direction, change, max(stderr, ROUNDING), number))
+    return max(candidates, key=lambda move: move.distance)
+
+
+def _logarithms(dataset: xr.Dataset, cell: str, direction: str, number: Watched) -> np.ndarray:
+    """(sizes, draws)."""
+    at = dataset[f"{number.variable}_by_{direction}"].sel({f"{direction}_cell": cell, **number.selection})
+    with np.errstate(all="ignore"):  # nets that leave the range of floats
+        return np.asarray(np.log(at.transpose(direction, "draw").values))
+
+
+def candidates(dataset: xr.Dataset) -> int:
+    """How many numbers are watched, of which a move is the largest."""
+    return len(watched(dataset))
+
+
+# The judges of `sims.table_cells`.
+JUDGES = Judges()
+
+
+def run_optimizers(dataset: xr.Dataset) -> list[str]:
+    """Those that were run."""
+    return list(dict.fromkeys(str(name).split(":")[0] for name in dataset["width_cell"].values))
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """Two for every optimizer that was run."""
+    return [judge(dataset, (name,)) for name in run_optimizers(dataset) for judge in (judge_cells, judge_decays)]
+
+
+@JUDGES.decide
+def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
+    """Every cell of multipliers, variances, learning rates and epsilons in which the tables for {names} differ from the
+    standard parameterization moves a slope, where it stays at its standard value; rival: a cell may stay there and no
+    slope moves."""
+    of_cells = [move for name in optimizers for move in moves(dataset, name) if not move.is_decay]
+    return contest_of(dataset, of_cells, ", ".join(optimizers))
+
+
+@JUDGES.decide
+def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
+    """Every weight decay in which the tables for {names} differ from the standard parameterization moves a slope, where
+    it stays at its standard value; rival: one may stay there and no slope moves."""
+    of_cells = [move for name in optimizers for move in moves(dataset, name) if move.is_decay]
+    return contest_of(dataset, of_cells, ", ".join(optimizers))
+
+
+def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -> Contest:
+    """Changes of at least `MOVED`, against none, by the cell that moves least."""
+    change = np.minimum(np.abs([move.change for move in of_cells]), 1e9)
+    stderr = np.array([move.stderr for move in of_cells])
+    weakest = of_cells[int(np.argmin([move.distance for move in of_cells]))]
+    claim = Deviation(np.maximum(MOVED - change, 0.0), stderr)
+    rival = Deviation(abs(weakest.change), weakest.stderr)
+    words = (
+        f"{len(of_cells)} cells, weakest {weakest.cell}, {weakest.change:+.3f} +- {weakest.stderr:.3f} "
+        f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
+    )
+    return Contest(claim, rival, comparisons=len(of_cells) * candidates(dataset)).saying(words, names=names)
+
+
+CLAIMS = (
+    Claim(
+        id="S5e",
+        source="Zheng et al. 2026, tables 3-7",
+        statement="no multiplier, variance, learning rate or epsilon in which tables differ from the standard "
+        "parameterization can stay at its standard value",
+        checks=(Check("table_cells", partial(judge_cells, optimizers=OPTIMIZERS)),),
+    ),
+    Claim(
+        id="S5g",
+        source="Zheng et al. 2026, tables 3-7, appendix C.1",
+        statement="no weight decay in which tables differ from the standard parameterization can stay at its standard "
+        "value",
+        checks=(Check("table_cells", partial(judge_decays, optimizers=OPTIMIZERS)),),
+    ),
+)

@@ -1,0 +1,96 @@
+"""Zheng et al. 2026, takeaways 1 and 2: block depth decides the rule for depth, and SGD alone needs more than 1/L."""
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.claims import Check, Claim
+from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.verdicts import Deviation
+from meanfield.verification.zheng_2026 import table_cells, update_orders
+from meanfield.verification.zheng_2026.coordinate_checks import OF_MANY_LAYERS, OF_ONE_LAYER
+
+# The optimizer in which second-order terms were seen to settle within ten steps.
+SETTLED = "muon"
+
+# The judges of takeaway 1, on `sims.update_orders`, and of takeaway 2, on `sims.table_cells`.
+ORDERS, CELLS = Judges(), Judges()
+
+
+@ORDERS.decide
+def judge_second_order(dataset: xr.Dataset) -> Contest:
+    """After {step} steps of {optimizer} on blocks of k >= 2 layers, terms of second order keep their size in depth
+    under the k >= 2 table, and fall as its root or faster under the k = 1 table; rival: they keep it under both."""
+    step = int(dataset["step"].values[-1])
+    kept, falling = (update_orders.order_slope(dataset, SETTLED, table, "depth", step, 2) for table in ("many", "one"))
+    stderr, granted = [kept.plain_stderr, falling.plain_stderr], [update_orders.FINITE, 0.0]
+    claim = Deviation([kept.plain, max(falling.plain + 0.5, 0.0)], stderr, granted)
+    rival = Deviation(falling.plain, falling.plain_stderr, update_orders.FINITE)
+    slopes = [f"{law.plain:+.2f} +- {law.plain_stderr:.2f}" for law in (kept, falling)]
+    shown = f"slopes {slopes[0]} (claimed 0) and {slopes[1]} (claimed -0.5 or less)"
+    return Contest(claim, rival, comparisons=2).saying(shown, step=step, optimizer=SETTLED)
+
+
+def _depth_cells(dataset: xr.Dataset, optimizer: str, *names: str) -> list[table_cells.Move]:
+    """Moves of an optimizer's hyperparameters of these names along the ladder in depth."""
+    words = [name.replace("_", " ") for name in names]
+    moves = [move for move in table_cells.moves(dataset, optimizer) if move.direction == "depth"]
+    return [move for move in moves if any(f": {word} of " in move.cell for word in words)]
+
+
+@CELLS.decide
+def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
+    """Of all optimizers SGD alone has learning rates and weight decays that scale with the depth, and needs them;
+    rival: no slope moves where they stay."""
+    by_optimizer = {name: _depth_cells(dataset, name, "learning_rate", "weight_decay") for name in _run(dataset)}
+    printed = [name for name, moves in by_optimizer.items() if moves]
+    if printed != ["sgd"]:
+        raise ValueError(f"tables of {', '.join(printed)} have such cells; run all optimizers at a block depth of two")
+    return table_cells.contest_of(dataset, by_optimizer["sgd"])
+
+
+@CELLS.decide
+def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
+    """No epsilon scales with the depth: no slope moves where hidden weights keep theirs; rival: one does."""
+    moves = [move for name in _run(dataset) for move in _depth_cells(dataset, name, "adamw_epsilon", "shampoo_epsilon")]
+    change, stderr = (np.array([getattr(move, name) for move in moves]) for name in ("change", "stderr"))
+    claim = Deviation(change, stderr, table_cells.MOVED)
+    most = moves[int(np.argmax(claim.excess))]
+    rival = Deviation(max(table_cells.MOVED - abs(most.change), 0.0), most.stderr)
+    words = ", ".join(f"{move.cell} {move.change:+.3f} +- {move.stderr:.3f} ({move.number.symbol})" for move in moves)
+    return Contest(claim, rival, comparisons=len(moves) * table_cells.candidates(dataset)).saying(words)
+
+
+def _run(dataset: xr.Dataset) -> list[str]:
+    return table_cells.run_optimizers(dataset)
+
+
+CLAIMS = (
+    Claim(
+        id="S5c",
+        source="Zheng et al. 2026, takeaway 1",
+        statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1, and k >= 2 requires 1/L for updates "
+        "of second order to keep their size",
+        checks=(
+            *OF_ONE_LAYER,
+            Check("update_orders", judge_second_order),
+        ),
+    ),
+    Claim(
+        id="S5d",
+        source="Zheng et al. 2026, takeaway 2",
+        statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
+        "multiplier 1/L, keep nets flat in depth",
+        checks=(
+            *OF_MANY_LAYERS,
+            Check("table_cells", judge_rates_in_depth),
+        ),
+    ),
+    Claim(
+        id="S5f",
+        source="Zheng et al. 2026, takeaway 2",
+        statement="epsilons need no rule for depth either",
+        checks=(Check("table_cells", judge_epsilons_in_depth),),
+        replaced_by="the paper's own tables 4 and 6: AdamW's epsilon falls as 1/L, Shampoo's as 1/L^2",
+        premise="optimizers have no epsilon, or one that gradients never come near",
+    ),
+)

@@ -1,0 +1,63 @@
+"""Zheng et al. 2026, assumption C.1: updates of optimizers of elements keep a rank that neither size changes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.claims import Check, Claim
+from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.ladder_slopes import LadderRow, against_conditions, ladder_slope
+from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, SCATTERING
+
+# Optimizers that step every element by itself, of which the paper assumes it.
+OF_ELEMENTS = ("sgd", "adamw", "lion", "sophia")
+
+JUDGES = Judges()
+
+
+def rank_rows(dataset: xr.Dataset, optimizers: Sequence[str]) -> list[LadderRow]:
+    """Slopes of the stable rank of input, hidden and output updates after the first and the last step."""
+    rows = []
+    steps = dict.fromkeys((1, int(dataset["step"].values[-1])))
+    for direction in DIRECTIONS:
+        ranks = dataset[f"stable_rank_by_{direction}"].transpose(..., direction, "draw")
+        for optimizer in optimizers:
+            for role in map(str, dataset["role"].values):
+                for step in steps:
+                    at = ranks.sel(optimizer=optimizer, role=role, step=step).isel(table=0)
+                    law = ladder_slope(dataset[direction].values, at.values)
+                    rows.append(LadderRow("stable rank", direction, law, optimizer, role, step))
+    return rows
+
+
+@JUDGES.decide
+def judge_ranks(dataset: xr.Dataset) -> Contest:
+    """Updates of {optimizers} have a stable rank |A|_F^2 / |A|_2^2 that neither width nor depth changes; rival: it
+    grows or falls as the root of one of them; source: assumption C.1, eq. 15."""
+    optimizers = [name for name in map(str, dataset["optimizer"].values) if name in OF_ELEMENTS]
+    rows = rank_rows(dataset, optimizers)
+    claim, rival = against_conditions(rows)
+    hardest = rows[int(np.argmax(claim.excess))]
+    law = hardest.slope
+    largest = max(float(dataset[f"stable_rank_by_{direction}"].max()) for direction in DIRECTIONS)
+    made = Contest(claim, rival, comparisons=len(rows))
+    shown = f"{len(rows)} slopes, hardest {law.settled:+.3f} +- {law.settled_stderr:.3f} ({hardest.where}), allowance "
+    most = int(dataset.attrs["samples"])
+    return made.saying(
+        f"{shown}{law.allowance:.3f}; largest {largest:.1f} for {most} samples and {dataset.attrs['outputs']} outputs",
+        optimizers=", ".join(optimizers),
+    )
+
+
+CLAIMS = (
+    Claim(
+        id="S8",
+        source="Zheng et al. 2026, assumption C.1, eq. 15",
+        statement="updates of optimizers of elements have a stable rank that neither width nor depth changes",
+        checks=(
+            Check("coordinate_check", judge_ranks, ("--tables", "many", "--optimizers", *SCATTERING, "--times", "2")),
+            Check("coordinate_check", judge_ranks, ("--tables", "many", "--optimizers", "sgd", "--times", "4")),
+        ),
+    ),
+)

@@ -1,0 +1,145 @@
+"""Looped and deep Transformers in training, correlations of their increments, and one update; the toy loop beside."""
+
+import argparse
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import meanfield as mf
+from meanfield.common import MOST_LAYERS, Array, require_count
+from meanfield.execution import Run
+from meanfield.nets import TiedLoop, Transformer
+from meanfield.simulation import StreamUpdates, TrainedResidualEnergies
+from meanfield.theory import log_update_energies
+from meanfield.verification import looped_transformers as claims
+from sims.common.datasets import ENDS, Axes, attributes, ladder, over, seeded_run
+from sims.common.results import Results
+
+SHARED = ("width", "heads", "tokens", "vocabulary")
+MODELS = ("looped", "deep")
+# eps by its name in the library. One loop makes two additions, of attention and of the FFN, and eps counts additions.
+SCALINGS = {"none": "none", "sqrt": "multiplier_sqrt", "linear": "multiplier_linear"}
+ENERGIES = ("residual_energy", "initial_energy", "cross_term", "correlation_term", "stream_change", "loss")
+RULES = ("isotropic", "aligned")
+# The scaling of each model under which increments are correlated, and the most loops that they have.
+HEATMAPS = {"looped": "linear", "deep": "sqrt"}
+HEATMAP_LOOPS = 16
+# Rates, over that of all other trainings, under which looped nets of at most so many loops are followed, too.
+RATE_FACTORS = (3.0, 10.0, 30.0)
+# The paper's blocks are Llama's: their gated FFN of 8/3 has as many weights as an ungated one of 4.
+LLAMA: dict[str, Any] = {
+    **{"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": 8 / 3},
+    **{"readout": "every", "head": "fan_in"},
+}
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """The numbers of loops, the looped net of the most, and the measure of its training."""
+    loops = ladder("--loops", options.loops, 3, "a growth law", maximum=MOST_LAYERS // 2, why="numbers of loops")
+    require_count("--vocabulary", options.vocabulary, minimum=2, why="tokens that there are")
+    training = TrainedResidualEnergies(rate=options.rate, steps=options.steps, precision="float32")
+    run = seeded_run(options, _net(options, loops[-1], "looped", "none"), training, "")
+    run.require_memory(options.workers.here)
+    return {"loops": loops, "net": run.net, "training": run.measure}
+
+
+def _net(options: argparse.Namespace, depth: int, model: str, scaling: str) -> Transformer:
+    """A Llama-style language model of so many loops, or of as many blocks with weights of their own."""
+    return Transformer(
+        **attributes(options, *SHARED),
+        depth=depth,
+        tied=model == "looped",
+        scaling=SCALINGS[scaling],
+        outputs=options.vocabulary,
+        **LLAMA,
+    )
+
+
+def measure(
+    options: argparse.Namespace,
+    results: Results,
+    loops: list[int],
+    net: Transformer,
+    training: TrainedResidualEnergies,
+) -> xr.Dataset:
+    """Energies by update; correlations before and after training; one update to first order; the toy loop's laws."""
+    axes: Axes = {"model": MODELS, "scaling": list(SCALINGS), "loops": loops}
+    rates: Axes = {"scaling": ("sqrt", "linear"), "rate": [factor * options.rate for factor in RATE_FACTORS]}
+    moves: Axes = {"rule": RULES, "scaling": ("sqrt", "linear"), "loops": loops}
+
+    def run(made: Any, what: Any, *label: Any, more: int = 1) -> Run:
+        return seeded_run(options, made, what, " ".join(map(str, label)), more * options.draws)
+
+    trained = [run(_net(options, depth, *at), training, *at, depth) for *at, depth in product(*axes.values())]
+    correlated = replace(training, correlations=True)
+    shown = min(HEATMAP_LOOPS, loops[-1])
+    pairs = [run(_net(options, shown, *at), correlated, "pairs", *at) for at in HEATMAPS.items()]
+    hastened = [
+        run(_net(options, shown, "looped", scaling), replace(training, rate=rate), "rate", scaling, rate)
+        for scaling, rate in product(*rates.values())
+    ]
+    streams = [(rule, scaling, _stream(options, depth, scaling)) for rule, scaling, depth in product(*moves.values())]
+    moved = [
+        run(stream, StreamUpdates(update=rule), rule, scaling, len(stream.units), more=claims.MORE)
+        for rule, scaling, stream in streams
+    ]
+    drawn = iter(results.draw([*trained, *pairs, *hastened, *moved]))
+    parts = [
+        over(axes, [_energies(next(drawn)) for _ in trained], "update"),
+        over({"model": MODELS}, [_correlations(next(drawn)) for _ in pairs], "state", "increment", "increment_other"),
+        over(rates, [_by_rate(next(drawn)) for _ in hastened], "state").reindex(scaling=axes["scaling"]),
+        over(moves, [_last_change(next(drawn)) for _ in moved]).reindex(scaling=axes["scaling"]),
+        over({"loops": loops}, [_toy(options, depth) for depth in loops]),
+    ]
+    coords = {"update": range(options.steps + 1), "state": ["before", "after"]}
+    return (
+        xr.merge(parts)
+        .assign_coords(coords)
+        .assign_attrs(attributes(options, *SHARED, "steps", "rate"), rate_loops=shown)
+    )
+
+
+def _stream(options: argparse.Namespace, depth: int, scaling: str) -> mf.Chain:
+    """The blocks of a looped net alone, from embedded tokens on."""
+    embedded = replace(_net(options, depth, "looped", scaling), vocabulary=None)
+    return mf.Chain.of(embedded, readout_unit=None)
+
+
+def _energies(measured: xr.Dataset) -> dict[str, Array]:
+    """What training says of the end of the stream, after every update."""
+    at_end = measured.isel(step=-1)
+    return {name + end: at_end[f"trained_{name}{end}"].values for name, end in product(ENERGIES, ENDS)}
+
+
+def _correlations(measured: xr.Dataset) -> dict[str, Array]:
+    """Correlation coefficients of the increments of whole loops, before and after training: (2, L, L)."""
+    name = "increment_correlation"
+    overlaps = measured[f"trained_{name}"].isel(update=[0, -1]).values
+    loops = overlaps.shape[1] // 2  # a loop adds attention and FFN
+    by_loop = overlaps.reshape(2, loops, 2, loops, 2).sum(axis=(2, 4))
+    sizes = np.sqrt(np.einsum("aii->ai", by_loop))
+    return {name: by_loop / (sizes[:, :, None] * sizes[:, None, :])}
+
+
+def _by_rate(measured: xr.Dataset) -> dict[str, Array]:
+    """H_L before training and after it."""
+    at_ends = measured.isel(step=-1, update=[0, -1])
+    return {f"energy_by_rate{end}": at_ends[f"trained_residual_energy{end}"].values for end in ENDS}
+
+
+def _last_change(measured: xr.Dataset) -> dict[str, float]:
+    """|dh_L|^2 / N."""
+    return {f"first_order_change{end}": float(measured[f"stream_update_energy{end}"][-1]) for end in ENDS}
+
+
+def _toy(options: argparse.Namespace, depth: int) -> dict[str, float]:
+    """ln C_L and ln |dh_L|^2 / N of the un-normalised loop of equation 1, of as many additions, at alpha = 1/2."""
+    loop = TiedLoop(depth=2 * depth, width=options.width, alpha="sqrt")
+    theory = mf.predict(loop, level="mean_field").isel(step=-1)
+    return {
+        "log_toy_correlation_term": float(theory["log_correlation_term"]),
+        "log_toy_first_order_change": float(log_update_energies(loop)[-1]),
+    }

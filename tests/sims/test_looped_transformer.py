@@ -1,0 +1,61 @@
+"""The command on looped Transformers: numbers, figure, report, refusals."""
+
+import numpy as np
+import pytest
+
+from figures import looped_transformer as figure
+from meanfield.verification.wang_2026 import looped_transformers as claims
+from sims.common.cells import drawn
+from sims.looped_transformer.__main__ import COMMAND as simulation
+from sims.looped_transformer.report import text
+from tests.sims.commands import assert_refused, finished_run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("looped") / "run.nc"
+    sizes = ["--loops", "1", "2", "4", "--width", "8", "--tokens", "4", "--vocabulary", "8", "--draws", "3"]
+    return finished_run(simulation, ["--preset", "smoke", *sizes, "--steps", "2", "--workers", "1"], path)
+
+
+def test_the_split_adds_up(finished):
+    parts = finished["initial_energy"] + finished["cross_term"] + finished["correlation_term"]
+    np.testing.assert_allclose(parts.transpose(*finished["residual_energy"].dims), finished["residual_energy"])
+
+
+def test_every_judge_finds(finished):
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
+
+
+def test_figure_shows_the_numbers(finished):
+    axes = figure.draw(finished).axes
+    for panel, (model, scaling) in {0: ("deep", "none"), 6: ("looped", "linear")}.items():
+        shown = [line.get_ydata() for line in axes[panel].lines if len(line.get_ydata()) == finished.sizes["loops"]]
+        expected = finished["residual_energy"].sel(model=model, scaling=scaling).transpose("update", "loops").values
+        assert all(any(np.array_equal(values, curve) for values in shown) for curve in expected)
+
+
+def test_report_prints_the_numbers_of_the_dataset(finished):
+    printed = text(finished)
+    for model, scaling, end in (("looped", "sqrt", 0), ("deep", "none", -1), ("looped", "linear", -1)):
+        at = finished.sel(model=model, scaling=scaling).isel(update=end, loops=-1)
+        assert drawn(at, "residual_energy") in printed
+    assert drawn(finished.sel(rule="aligned", scaling="sqrt").isel(loops=0), "first_order_change") in printed
+    for words in ("Slopes of H", "The split at 4 loops", "Correlation of increments", "Verdicts"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--loops", "4", "8"], "a growth law needs three or more"),
+        (["--loops", "0", "1", "2"], "--loops is 0"),
+        (["--width", "6"], "heads is 4 at width 6"),
+        (["--vocabulary", "0"], "--vocabulary is 0"),
+        (["--rate", "-1"], "rate is -1"),
+        (["--steps", "0"], "steps is 0"),
+        (["--draws", "1"], "one draw"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
+    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
