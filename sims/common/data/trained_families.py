@@ -87,15 +87,12 @@ def trained_net(family: str, depth: int, width: int, source: str) -> Net:
     (`DataShape`). All have a head of variance 1/fan-in, pooled over sites; a loop's outputs are its whole last stream.
 
     Raises:
-        ValueError: an unknown family, text or vectors for a family that takes images, or a file without labelled
-            inputs.
+        ValueError: an unknown family, text or vectors for one that takes images, or a file without labelled inputs.
     """
     require_choice("--families", family, FAMILIES)
     if source == TEXT and not family.startswith("transformer"):
         raise ValueError(f"text is a row of characters, which Transformers take; {family!r} takes images")
     data = DataShape.of(source)
     if source != TEXT and len(data.sides) == 1 and not family.startswith(("mlp", "residual mlp", "loop")):
-        raise ValueError(
-            f"inputs in {source} are vectors, which 'mlp', 'residual mlp ..' take; {family!r} takes images"
-        )
+        raise ValueError(f"inputs in {source} are vectors, which 'mlp' and others take; {family!r} takes images")
     return FAMILIES[family](depth, width, data)
