@@ -158,6 +158,13 @@ def test_what_has_no_mean_field_says_why(options, message):
         mf.predict(_net(**options), level="mean_field")
 
 
+@pytest.mark.parametrize("other", [{"tied": True}, {"rotary": True}])
+def test_a_stream_is_predicted_whatever_its_readout(other):
+    """Where no labels are followed down, outputs at every token are no hindrance."""
+    every, pooled = (mf.predict(_net(readout=readout, **other), level="mean_field") for readout in ("every", "pooled"))
+    assert every.stream_variance.equals(pooled.stream_variance)
+
+
 def test_a_spec_survives_json():
     net = _net(activation="swiglu", tied=True, ffn=8 / 3, readout="every", vocabulary=7)
     spec = json.loads(json.dumps(net.describe()))

@@ -60,11 +60,6 @@ def refusal_of_all_roads(net: TokenStream) -> str:
     if why := refusal_of_parts(net):
         return why
     attention = _attention(net)
-    if net.readout not in ("pooled", "last"):
-        return (
-            f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
-            "last token; take readout='pooled' or 'last'"
-        )
     if net.is_tied:
         return "blocks share weights (tied=True), whose changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":
@@ -74,17 +69,22 @@ def refusal_of_all_roads(net: TokenStream) -> str:
             f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
             "fewer, or attention_scale='inverse'"
         )
+    if net.readout not in ("pooled", "last"):
+        return (
+            f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
+            "last token; take readout='pooled' or 'last'"
+        )
     return ""
 
 
 def refusal_of_parts(net: TokenStream) -> str:
     """Why a net has a part that no covariance goes through, tied or not; empty if it has none."""
-    if any(isinstance(part, Gain) for part in net.block[0].branch):
+    first = net.block[0]
+    if any(isinstance(part, Gain) for part in first.branch):
         return (
             "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
             "these numbers alone; take another scaling, or simulate the net"
         )
-    first = net.block[0]
     if not any(isinstance(part, Normalisation) for part in first.maps):
         return (
             "tokens are not normalised, and grow from branch to branch, where averages over gates and logits are made "

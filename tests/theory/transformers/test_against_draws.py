@@ -25,6 +25,7 @@ NETS = {
     "post-norm": {"norm": "post", "readout": "last", "normalisation": "rms"},
     "large heads": {"size": 32},
     "1/size": {"attention_scale": "inverse", "norm": "post", "scaling": "multiplier_sqrt"},
+    "deepnorm": {"attention_scale": "inverse", "norm": "post", "scaling": "deepnorm"},
     "gated": {"activation": "swiglu"},
     "smooth": {"activation": "gelu", "scaling": "init"},
 }
@@ -59,6 +60,7 @@ def test_label_terms_tend_to_the_mean_field(name, width):
         ("large heads", {"size": 1}),
         ("post-norm", {"readout": "pooled"}),
         ("1/size", {"scaling": "none"}),
+        ("deepnorm", {"scaling": "multiplier_sqrt"}),
         ("gated", {"activation": "silu"}),
     ],
 )
