@@ -137,8 +137,7 @@ def _times_to_resolve(dataset: xr.Dataset) -> float:
     A mean within one standard error of 0, of which nothing is known but that, counts as one.
     """
     narrow = dataset.isel(width=slice(LEAST_WIDTHS))
-    stderr = narrow["gate_deviation_stderr_by_width"]
-    seen = np.maximum(narrow["gate_deviation_by_width"] / stderr, 1.0)
+    seen = (narrow["gate_deviation_by_width"] / narrow["gate_deviation_stderr_by_width"]).clip(min=1.0)
     return float(((RESOLVED / seen) ** 2).max("width").min())
 
 
