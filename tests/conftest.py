@@ -25,7 +25,7 @@ def smoke(tmp_path_factory):
 
     made = _of_all_processes(tmp_path_factory) / "claims"
     with made.with_suffix(".finished").open("a+") as finished:
-        fcntl.flock(finished, fcntl.LOCK_EX)  # until the file is closed: who comes second waits for the first, and reads
+        fcntl.flock(finished, fcntl.LOCK_EX)  # until the file is closed: who comes second waits for the first
         if not finished.seek(0, os.SEEK_END):
             assert claims.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
             finished.write("whole")
