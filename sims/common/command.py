@@ -188,6 +188,11 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
     raise ValueError("it writes no dataset; leave out what only prints")
 
 
+def leave_out_dask() -> None:
+    """Let this process do without Dask for good: xarray loads it where it is installed, which takes half a second."""
+    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]  # a module whose import fails
+
+
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C and SIGTERM."""
     from meanfield.common import TERMINATED, Terminated, when_terminated, while_read

@@ -20,6 +20,7 @@ from sims.common.command import (
     add_run_options,
     command_parser,
     fill_from_preset,
+    leave_out_dask,
     run_command,
 )
 from sims.common.results import Results, require_draws_and_seed, run_key, shared_values
@@ -56,8 +57,11 @@ class Command:
         return self.work(options)
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command, from its arguments to its exit status."""
-        return run_command(self.run, self.parse(argv))
+        """The command, from its arguments to its exit status; those of the process itself where none are given."""
+        options = self.parse(argv)
+        if argv is None and getattr(options, "scheduler", None) is None:
+            leave_out_dask()
+        return run_command(self.run, options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,6 +102,19 @@ print([name for name in ("numpy", "xarray", "matplotlib", "numba") if name in sy
     assert done.stdout == "[]\n"
 
 
+def test_a_command_of_one_machine_loads_no_dask(tmp_path):
+    """Half a second of a short run; in a process of its own, as it is left out for good."""
+    command = f"""
+import sys
+from sims.reported_losses.__main__ import COMMAND
+sys.argv[1:] = ["--out", {str(tmp_path / "run.nc")!r}]
+status = COMMAND.main()
+print(status, [name for name in sys.modules if name.partition(".")[0] in ("dask", "distributed") and sys.modules[name]])
+"""
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
 def test_a_reader_that_has_left_ends_the_command_without_a_word():
     sizes = ["--width", "8", "--depth", "8", "--base-width", "4", "--base-depth", "4"]
     assert unread("sims.hyperparameters", "--optimizer", "sgd", *sizes) == (141, "")
