@@ -24,6 +24,10 @@ WORDS = {
     "increments": "what one loop adds to the stream.",
 }
 TITLES = {"looped": "Looped: one block for all loops", "deep": "Deep: weights for every block"}
+NEXT = (
+    "Next: --rate 0.003 trains all nets at another rate, --times 2 halves variances, and python -m sims.looped_rates "
+    "tunes the rate over loops."
+)
 SCALINGS = ("none", "sqrt", "linear")
 ENDS = {0: "before", -1: "after"}
 RULES = ("isotropic", "aligned")
@@ -154,6 +158,7 @@ text = Report(
         _increments,
         _update_table,
         _first_steps,
+        NEXT,
     ],
     findings=claims.findings,
     heavy=["residual_energy", "first_order_change"],
