@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from figures._command import command
 from figures.legends import legend_below
-from figures.style import by_size, log_values, styled
+from figures.style import MEAN_FIELD, by_size, log_values, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one block"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = (2L)$^{-1/2}$", "linear": "eps = 1/(2L)"}
@@ -43,6 +43,8 @@ def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
         label = f"after {update} updates" if update in (0, last // 2, last) else None
         value, stderr = (at[name].sel(update=update).values for name in ("residual_energy", "residual_energy_stderr"))
         axes.errorbar(loops, value, stderr, fmt="o-", color=shade, linewidth=0.8, markersize=2.5, label=label)
+    theory = at["residual_energy_mean_field"].values
+    axes.plot(loops, theory, "--", color=MEAN_FIELD, label="mean field, before training")
     by_size(axes, loops, "")
     log_values(axes)
     low, high = at["residual_energy"].values.min(), at["residual_energy"].values.max()

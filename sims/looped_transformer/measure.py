@@ -27,6 +27,8 @@ RULES = ("isotropic", "aligned")
 # The scaling of each model under which increments are correlated, and the most loops that they have.
 HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 16
+# Loops up to which the mean field is followed: its time grows as their square.
+MEAN_FIELD_LOOPS = 16
 # Rates, over that of all other trainings, under which looped nets of at most so many loops are followed, too.
 RATE_FACTORS = (3.0, 10.0, 30.0)
 # The paper's blocks are Llama's: their gated FFN of 8/3 has as many weights as an ungated one of 4.
@@ -93,6 +95,7 @@ def measure(
     drawn = iter(results.draw([*trained, *pairs, *gated, *hastened, *moved]))
     parts = [
         over(axes, [_energies(next(drawn)) for _ in trained], "update"),
+        over(axes, [_mean_field(options, *at) for at in product(*axes.values())]),
         over({"model": MODELS}, [_correlations(next(drawn)) for _ in pairs], "state", "increment", "increment_other"),
         over({"loops": loops}, [_energies(next(drawn), "rezero_") for _ in gated], "update"),
         over(rates, [_by_rate(next(drawn)) for _ in hastened], "state").reindex(scaling=axes["scaling"]),
@@ -127,6 +130,15 @@ def _correlations(measured: xr.Dataset) -> dict[str, Array]:
     by_loop = overlaps.reshape(2, loops, 2, loops, 2).sum(axis=(2, 4))
     sizes = np.sqrt(np.einsum("aii->ai", by_loop))
     return {name: by_loop / (sizes[:, :, None] * sizes[:, None, :])}
+
+
+def _mean_field(options: argparse.Namespace, model: str, scaling: str, depth: int) -> dict[str, float]:
+    """H_L before training at infinite width, of white tokens; NaN beyond `MEAN_FIELD_LOOPS`."""
+    energy = float("nan")
+    if depth <= MEAN_FIELD_LOOPS:
+        read_last = replace(_net(options, depth, model, scaling), vocabulary=None, readout="last")
+        energy = float(mf.predict(read_last, level="mean_field")["residual_energy"][-1])
+    return {"residual_energy_mean_field": energy}
 
 
 def _by_rate(measured: xr.Dataset) -> dict[str, Array]:

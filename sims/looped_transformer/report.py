@@ -1,6 +1,6 @@
 """The printed report on looped Transformers: energies before and after training, slopes, split, increments, updates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import looped_transformers as claims
-from sims.common.cells import drawn, fitted, predicted, rows
+from sims.common.cells import against, drawn, fitted, predicted, rows
 from sims.common.report import Report, answer
 from sims.common.table import number, table
 
@@ -24,6 +24,10 @@ WORDS = {
     "increments": "what one loop adds to the stream.",
 }
 TITLES = {"looped": "Looped: one block for all loops", "deep": "Deep: weights for every block"}
+NEXT = (
+    "Next: --rate 0.003 trains all nets at another rate, --times 2 halves variances, and python -m sims.looped_rates "
+    "tunes the rate over loops."
+)
 SCALINGS = ("none", "sqrt", "linear")
 ENDS = {0: "before", -1: "after"}
 RULES = ("isotropic", "aligned")
@@ -39,15 +43,28 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer([claims.judge_loops_bounded(dataset)], f"{words}; under L^(-1/2) it is {sqrt:.3g}, as L^{slope:.2f}")
 
 
-def _energy_tables(dataset: xr.Dataset) -> list[str]:
+def _before(dataset: xr.Dataset) -> list[str]:
     def cells(at: xr.Dataset) -> list[str]:
-        return [drawn(at.sel(scaling=name).isel(update=end), "residual_energy") for name in SCALINGS for end in ENDS]
+        return [cell for name in SCALINGS for cell in against(at.sel(scaling=name), "residual_energy")]
 
-    header = ["loops", *([f"H, {name}", "after"] for name in SCALINGS)]
-    end = f"before training and after {dataset.attrs['steps']} Adam steps"
-    return [
-        table(header, rows(dataset.sel(model=model), ["loops"], cells), f"{TITLES[model]}, {end}") for model in TITLES
-    ]
+    header = ["loops", *([f"H, {name}", "mean field", "s.e."] for name in SCALINGS)]
+    begun = dataset.isel(update=0)
+    return [_by_loops(begun.sel(model=model), header, cells, f"{TITLES[model]}, before training") for model in TITLES]
+
+
+def _after(dataset: xr.Dataset) -> list[str]:
+    def cells(at: xr.Dataset) -> list[str]:
+        return [drawn(at.sel(scaling=name), "residual_energy") for name in SCALINGS]
+
+    header, end = ["loops", *(f"H, {name}" for name in SCALINGS)], f"after {dataset.attrs['steps']} Adam steps"
+    trained = dataset.isel(update=-1)
+    return [_by_loops(trained.sel(model=model), header, cells, f"{TITLES[model]}, {end}") for model in TITLES]
+
+
+def _by_loops(
+    at: xr.Dataset, header: Sequence[str | Sequence[str]], cells: Callable[[xr.Dataset], list[str]], title: str
+) -> str:
+    return table(header, rows(at, ["loops"], cells), title)
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
@@ -132,7 +149,8 @@ text = Report(
     heading="pre-norm Transformers, causal, rotary, SwiGLU: width {width}, {heads} heads, {tokens} random tokens of "
     "{vocabulary}\n{draws} seeds, seed {seed}; Adam without decay, learning rate {rate}, one sequence a seed",
     parts=[
-        _energy_tables,
+        _before,
+        _after,
         _slope_table,
         _split_table,
         _rate_table,
@@ -140,6 +158,7 @@ text = Report(
         _increments,
         _update_table,
         _first_steps,
+        NEXT,
     ],
     findings=claims.findings,
     heavy=["residual_energy", "first_order_change"],

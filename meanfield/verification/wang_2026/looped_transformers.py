@@ -13,7 +13,7 @@ import xarray as xr
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import drawn_law, shown, span
-from meanfield.verification.judges import Contest, Judges, slope_contest
+from meanfield.verification.judges import Contest, Judges, contest, slope_contest
 from meanfield.verification.verdicts import Deviation, largest_share
 
 # Streams that one update moves are drawn so many times as often as those that train.
@@ -115,6 +115,17 @@ def judge_growth(dataset: xr.Dataset) -> Contest:
 
 
 @JUDGES.decide
+def judge_mean_field(dataset: xr.Dataset) -> Contest:
+    """Energies of looped Transformers before training follow the mean field of steps that share their weights; rival:
+    that of steps with weights of their own; measured: H, where the mean field was followed."""
+    known = dataset.isel(update=0).sel(loops=_followed(dataset))
+    at, deep = (known.sel(model=model).stack(net=("scaling", "loops")) for model in ("looped", "deep"))
+    expected = {"claimed": at["residual_energy_mean_field"].values, "rival": deep["residual_energy_mean_field"].values}
+    allowance = _finite_sizes(dataset) * at["correlation_term"].values
+    return contest(at["residual_energy"].values, at["residual_energy_stderr"].values, **expected, allowance=allowance)
+
+
+@JUDGES.decide
 def judge_bounded(dataset: xr.Dataset) -> Contest:
     """The energy of looped Transformers stays bounded under eps = 1/L before training; rival: it does under
     eps = L^(-1/2), too; source: theorem 1; measured: ln H at the most loops less ln H at the fewest."""
@@ -167,6 +178,20 @@ def _toy_slope(at: xr.Dataset, name: str) -> float:
     return float(np.polyfit(np.log(at["loops"].values), at[f"log_toy_{name}"].values, 1)[0])
 
 
+def _followed(dataset: xr.Dataset) -> list[int]:
+    """Loops at which there is a mean field."""
+    known = dataset["residual_energy_mean_field"].notnull().all(["model", "scaling"])
+    return [int(loops) for loops in dataset["loops"].values[known.values]]
+
+
+def _finite_sizes(dataset: xr.Dataset) -> float:
+    """What may be added to C, relatively, at so many channels and tokens to choose from.
+
+    The mean field is off by about 1/N; and it has independent tokens, while two of V are the same with chance 1/V.
+    """
+    return 1 / float(dataset.attrs["width"]) + 1 / float(dataset.attrs["vocabulary"])
+
+
 def _correction(at: xr.Dataset) -> float:
     """What a relative correction 1/L adds to the slope from the first to the last of these loops."""
     loops = at["loops"].values
@@ -179,7 +204,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 1 on the pre-norm Transformer",
         statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
         "growing as L under eps = L^(-1/2)",
-        checks=checks("looped_transformer", judge_bounded, judge_growth),
+        checks=checks("looped_transformer", judge_bounded, judge_growth, judge_mean_field),
         hypotheses="H_l = O(1) or normalised branches, which do not see H_l; increments that overlap on average",
     ),
     Claim(
