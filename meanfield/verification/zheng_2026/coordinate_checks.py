@@ -223,9 +223,11 @@ OF_ONE_LAYER = (
 CLAIMS = (
     Claim(
         id="S5a",
-        source="Zheng et al. 2026, tables 3-7 and 9-13, eqs. P1, P2",
+        source="Zheng et al. 2026, principle 2.1, tables 3-7 and 9-13",
         statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
         "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons",
+        hypotheses="one step on one sample, linear blocks, no momentum; checked over ten steps (SSO: five) with "
+        "momentum, on eight samples and four outputs",
         checks=(
             *OF_MANY_LAYERS,
             flatness("many", ("sgd",), "--times", "4"),
@@ -242,12 +244,14 @@ CLAIMS = (
         id="S5b",
         source="Zheng et al. 2026, takeaways 1, 3, section 5.3",
         statement="on blocks of k = 2 layers the table for k = 1 does not keep them flat",
+        hypotheses="linear blocks (eq. 2) as well as ReLU behind every matrix (eq. 28); the paper shows it on "
+        "Transformers",
         checks=(
             flatness("one", ("muon",), "--times", "2", judge=judge_other_tables),
             flatness("one", ("muon",), "--activation", "relu", judge=judge_other_tables),
         ),
         replaced_by="in the paper's linear nets it does, and only the second order of updates is lost (S5c); with ReLU "
         "behind every matrix |h_L| grows with the depth",
-        premise="the output of a block has mean zero: so it has in linear nets, and not with ReLU behind every matrix",
+        premise="outputs of blocks have mean zero, as in linear nets, and not with ReLU behind every matrix",
     ),
 )

@@ -80,6 +80,7 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 2",
         statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
         "multiplier 1/L, keep nets flat in depth",
+        hypotheses="optimizers without epsilon (S5f)",
         checks=(
             *OF_MANY_LAYERS,
             Check("table_cells", judge_rates_in_depth),
