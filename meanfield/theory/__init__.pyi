@@ -35,3 +35,4 @@ from .outputs.output_term import output_profiles as output_profiles
 from .outputs.output_term import output_term as output_term
 from .outputs.output_term import output_term_refusal as output_term_refusal
 from .prediction import predict as predict
+from .transformers.tied.laws import growth_constant as growth_constant
