@@ -15,7 +15,7 @@ TITLES = {"many": "k $\\geq$ 2 table", "one": "k = 1 table"}
 def draw(dataset: xr.Dataset) -> Figure:
     """Rows by optimizer; columns by table and ladder; colours by order, open marks one step, full marks the last."""
     optimizers = [str(name) for name in dataset["optimizer"].values]
-    columns = [(table, direction) for direction in ("width", "depth") for table in TITLES]
+    columns = [(table, direction) for direction in ("width", "depth") for table in map(str, dataset["table"].values)]
     figure = Figure(figsize=(10.0, 2.5 * len(optimizers)))
     grid = figure.subplots(len(optimizers), len(columns), squeeze=False, sharey="row")
     for row, optimizer in zip(grid, optimizers, strict=True):

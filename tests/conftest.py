@@ -1,10 +1,13 @@
 """Settings of the suite: one thread for its small matrix products, hypothesis without deadlines, the same examples."""
 
+import fcntl
 import os
 
 # Before any library is loaded; threads that wait for each other take longer than the products of tests.
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+# The references in JAX are compiled for one small product each: without optimisation in half of the time.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
@@ -20,9 +23,17 @@ def smoke(tmp_path_factory):
     """All claims at the smallest sizes: a folder with dataset, figure and printed report of every simulation."""
     from sims.claims.__main__ import COMMAND as claims
 
-    made = tmp_path_factory.mktemp("claims")
-    assert claims.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
+    made = _of_all_processes(tmp_path_factory) / "claims"
+    with (made.parent / "claims.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: whoever comes second reads what the first has made
+        assert claims.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
     return made
+
+
+def _of_all_processes(tmp_path_factory):
+    """The temporary folder of the session, one level above those of its processes under pytest-xdist."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")

@@ -183,6 +183,7 @@ def namespace():
         abs=_pointwise(np.abs),
         ones_like=lambda values: _wrapped(np.ones_like(_operand(values))),
         zeros_like=lambda values: _wrapped(np.zeros_like(_operand(values))),
+        ones=_filled(np.ones),
         zeros=_filled(np.zeros),
         empty=_filled(np.empty),
         concatenate=_joined(np.concatenate),

@@ -94,9 +94,9 @@ def predict(
         they are many; of any number of them under a readout of one token, and at attention scale "inverse" where pairs
         of tokens are followed (docs/theory.md section 19): those of given inputs, under a causal mask, or of several
         samples with smooth or gated activations, up to 143 tokens, without ``overlap_energy``. The attribute
-        ``left_out`` says why a quantity is left out. Rotary positions are refused at attention scale "inverse_sqrt".
-        Tied blocks have ``stream_variance``, ``token_correlation`` and, under pre-norm, over ``step`` = 1 .. 2 depth,
-        what loops have (docs/theory.md section 22), in O(depth^2).
+        ``left_out`` says why a quantity is left out. Under pre-norm there are, over ``step`` = 1 .. 2 depth, the
+        energies of loops. Nets with tied blocks, and those with rotary positions at attention scale "inverse_sqrt",
+        have these, ``stream_variance`` and ``token_correlation`` alone, in O(depth^2) (docs/theory.md section 22).
 
         Loops instead over ``step``: ``residual_energy``, ``initial_energy`` (1), ``cross_term`` (0) and
         ``correlation_term``, and with ``correlations``, over ``step`` and ``step_other``, ``increment_correlation`` and

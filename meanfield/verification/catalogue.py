@@ -23,6 +23,7 @@ from meanfield.verification.zheng_2026 import (
     table_cells,
     takeaways,
     training_assumptions,
+    update_orders,
     update_ranks,
 )
 
@@ -50,6 +51,7 @@ _SPECTRAL = (
     training_assumptions,
     update_ranks,
     reported_losses,
+    update_orders,
 )
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 

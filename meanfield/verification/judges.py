@@ -119,10 +119,7 @@ class Contest:
         return Ruling(verdict, evidence, self.words, self._power(bands))
 
     def _power(self, bands: Bands) -> float | None:
-        """Numbers this share of the way from claim to rival leave the alarm band, however draws fall but once in 100.
-
-        Where all of them are that far off, the most sensitive one decides.
-        """
+        """Share of the way from claim to rival at which the most sensitive number leaves the band, 99 times in 100."""
         if self.apart is None or bands.alarm > WIDEST_BAND:
             return None
         least = self.claim.allowance + (bands.alarm + CERTAIN) * self.claim.stderr
@@ -203,8 +200,12 @@ def contest(
 ) -> Contest:
     """Measured numbers against what claim and rival say they are, the ``allowance`` being granted to both."""
     sides = (Deviation(np.subtract(measured, expected), stderr, allowance) for expected in (claimed, rival))
-    details.setdefault("apart", np.subtract(rival, claimed))
-    return Contest(*sides, **details)
+    return between(*sides, **details)
+
+
+def between(claim: Deviation, rival: Deviation, **details: Any) -> Contest:
+    """The same numbers against two laws that each expect one value of every number."""
+    return Contest(claim, rival, apart=claim.difference - rival.difference, **details)
 
 
 def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.execution import code_digest
 from meanfield.verification import CLAIMS
 from sims.claims.runs import Evidence, Result
 
@@ -29,12 +28,12 @@ def differences(results: Sequence[Result], preset: str) -> list[str]:
 
 
 def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: str, seed: int) -> Path:
-    """Record these verdicts with their seed, draws, code and findings; those of other claims stay."""
-    origin = {"seed": seed, "code": code_digest(), "commit": _commit()}
+    """Record these verdicts with seed, commit, runs and findings; those of other claims stay."""
+    origin = {"seed": seed, "commit": _commit()}
     entries = {
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
-        | {"draws": {run: evidence[run].draws for run in result.claim.runs}, "findings": result.as_data()}
+        | {"runs": {run: evidence[run].origin for run in result.claim.runs}, "findings": result.as_data()}
         for result in results
     }
     return _write(preset, recorded(preset) | entries)

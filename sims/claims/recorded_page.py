@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from meanfield.verification import CLAIMS, Claim, Verdict
 from sims.claims.record import Entry, recorded
@@ -91,18 +92,22 @@ def _row(claim: Claim, verdict: str) -> str:
 
 def _shown_by(claim: Claim, entry: Entry) -> str:
     """What a verdict rests on: seed, draws and code, then every comparison."""
-    draws = ", ".join(f"{run}: {count}" for run, count in entry["draws"].items() if count is not None)
+    runs = ", ".join(f"`{name}` {_drawn(origin)}code {origin['code']}" for name, origin in entry["runs"].items())
     counts = ", ".join(f"{count} {verdict}" for verdict, count in entry.get("seeds", {}).items())
-    head = [f"seed {entry['seed']}", f"draws {draws}" if draws else "no draws", f"code {entry['code']}"]
+    head = [f"seed {entry['seed']}", runs]
     head += [f"commit {entry['commit']}"] if entry["commit"] else []
     head += [f"over seeds: {counts}"] if counts else []
     lines = [
-        f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. {finding['evidence']}."
+        f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. Numbers: {finding['evidence']}."
         + (f" Power: {finding['power']:.2g}." if finding["power"] is not None else "")
         for finding in entry["findings"]
     ]
     assumed = [f"Assumed: {claim.hypotheses}.", ""] if claim.hypotheses else []
     return "\n".join([f"**{claim.id}**: {'; '.join(head)}.", "", *map(_escaped, [*assumed, *lines]), ""])
+
+
+def _drawn(origin: Mapping[str, Any]) -> str:
+    return "" if origin["draws"] is None else f"{origin['draws']:,} draws, "
 
 
 def _escaped(text: str) -> str:

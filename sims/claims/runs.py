@@ -1,5 +1,6 @@
 """The runs that claims rest on, and the verdicts that follow from their datasets."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,10 +61,12 @@ class Evidence:
     seconds: float = 0.0
 
     @property
-    def draws(self) -> int | None:
-        """Of every net; None of a run that draws nothing."""
-        draws = self.dataset.attrs.get("draws")
-        return None if draws is None else int(draws)
+    def origin(self) -> dict[str, Any]:
+        """Draws of every net (None of a run that draws nothing), the digest of the library's code, and of the run."""
+        attrs = self.dataset.attrs
+        draws = attrs.get("draws")
+        code = json.loads(attrs.get("provenance", "{}")).get("code")
+        return {"draws": None if draws is None else int(draws), "code": code, "run": attrs["run"]}
 
     @property
     def figure(self) -> Path:

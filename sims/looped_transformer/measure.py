@@ -47,12 +47,15 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _net(options: argparse.Namespace, depth: int, model: str, scaling: str) -> Transformer:
-    """A Llama-style language model of so many loops, or of as many blocks with weights of their own."""
+    """A Llama-style language model of so many loops, or of as many blocks with weights of their own.
+
+    ``scaling`` is one of `SCALINGS`, or another of the library's by its own name.
+    """
     return Transformer(
         **attributes(options, *SHARED),
         depth=depth,
         tied=model == "looped",
-        scaling=SCALINGS[scaling],
+        scaling=SCALINGS.get(scaling, scaling),
         outputs=options.vocabulary,
         **LLAMA,
     )
@@ -77,6 +80,7 @@ def measure(
     correlated = replace(training, correlations=True)
     shown = min(HEATMAP_LOOPS, loops[-1])
     pairs = [run(_net(options, shown, *at), correlated, "pairs", *at) for at in HEATMAPS.items()]
+    gated = [run(_net(options, depth, "looped", "rezero"), training, "rezero", depth) for depth in loops]
     hastened = [
         run(_net(options, shown, "looped", scaling), replace(training, rate=rate), "rate", scaling, rate)
         for scaling, rate in product(*rates.values())
@@ -86,10 +90,11 @@ def measure(
         run(stream, StreamUpdates(update=rule), rule, scaling, len(stream.units), more=claims.MORE)
         for rule, scaling, stream in streams
     ]
-    drawn = iter(results.draw([*trained, *pairs, *hastened, *moved]))
+    drawn = iter(results.draw([*trained, *pairs, *gated, *hastened, *moved]))
     parts = [
         over(axes, [_energies(next(drawn)) for _ in trained], "update"),
         over({"model": MODELS}, [_correlations(next(drawn)) for _ in pairs], "state", "increment", "increment_other"),
+        over({"loops": loops}, [_energies(next(drawn), "rezero_") for _ in gated], "update"),
         over(rates, [_by_rate(next(drawn)) for _ in hastened], "state").reindex(scaling=axes["scaling"]),
         over(moves, [_last_change(next(drawn)) for _ in moved]).reindex(scaling=axes["scaling"]),
         over({"loops": loops}, [_toy(options, depth) for depth in loops]),
@@ -108,10 +113,10 @@ def _stream(options: argparse.Namespace, depth: int, scaling: str) -> mf.Chain:
     return mf.Chain.of(embedded, readout_unit=None)
 
 
-def _energies(measured: xr.Dataset) -> dict[str, Array]:
-    """What training says of the end of the stream, after every update."""
+def _energies(measured: xr.Dataset, start: str = "") -> dict[str, Array]:
+    """What training says of the end of the stream, after every update, under names with this start."""
     at_end = measured.isel(step=-1)
-    return {name + end: at_end[f"trained_{name}{end}"].values for name, end in product(ENERGIES, ENDS)}
+    return {start + name + end: at_end[f"trained_{name}{end}"].values for name, end in product(ENERGIES, ENDS)}
 
 
 def _correlations(measured: xr.Dataset) -> dict[str, Array]:

@@ -81,6 +81,19 @@ def _rate_table(dataset: xr.Dataset) -> str:
     return table(header, rows(dataset, ["rate"], cells), title)
 
 
+def _gain_table(dataset: xr.Dataset) -> str:
+    def cells(at: xr.Dataset) -> list[str]:
+        last = at.isel(update=-1)
+        return [
+            drawn(last, "rezero_residual_energy"),
+            drawn(last, "rezero_correlation_term"),
+            predicted(last, "rezero_loss"),
+        ]
+
+    title = f"Looped, ReZero: every branch times a gain that learns from 0, after {dataset.attrs['steps']} steps"
+    return table(["loops", "H", "C", "loss"], rows(dataset, ["loops"], cells), title)
+
+
 def _increments(dataset: xr.Dataset) -> str:
     count, lines = dataset.sizes["increment"], []
     for model, distance in product(TITLES, (1, count // 2, count - 1)):
@@ -118,7 +131,16 @@ text = Report(
     answer=_answer,
     heading="pre-norm Transformers, causal, rotary, SwiGLU: width {width}, {heads} heads, {tokens} random tokens of "
     "{vocabulary}\n{draws} seeds, seed {seed}; Adam without decay, learning rate {rate}, one sequence a seed",
-    parts=[_energy_tables, _slope_table, _split_table, _rate_table, _increments, _update_table, _first_steps],
+    parts=[
+        _energy_tables,
+        _slope_table,
+        _split_table,
+        _rate_table,
+        _gain_table,
+        _increments,
+        _update_table,
+        _first_steps,
+    ],
     findings=claims.findings,
     heavy=["residual_energy", "first_order_change"],
     words=WORDS,

@@ -1,8 +1,9 @@
 """The spectral conditions of Zheng et al. 2026: products of RMS operator norms against width and depth, per optimizer.
 
-Nets of L blocks of k matrices are drawn and updated once by every optimizer, without momentum or epsilon, under the
-paper's hyperparameter tables. Slopes of the products that conditions 3.1, B.1 and B.2 constrain stand beside what these
-ask, and so do the alignments of claims F.1 and F.2, by which norms are to say what features do.
+Nets of L blocks of k matrices are drawn and updated by every optimizer, once or more often (--steps), without momentum
+or epsilon, under the paper's hyperparameter tables. Slopes of the products that conditions 3.1, B.1 and B.2 constrain
+stand beside what these ask, and so do the features before the update and the alignments of claims F.1 and F.2, by which
+norms are to say what features do.
 """
 
 from sims.common.blocks import DEFAULT, PAPER, SMOKE, add_ladder_options
@@ -18,6 +19,9 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add_ladder_options(parser)
+    parser.add_argument("--steps", type=int, default=1, help="steps that make an update (default: 1)")
+    activation = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
+    parser.add_argument("--activation", default="linear", help=activation)
     parser.add_argument(
         "--biases", action="store_true", help="nets with biases (condition B.3), optimizers of elements only"
     )

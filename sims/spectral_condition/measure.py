@@ -5,11 +5,20 @@ from typing import Any
 
 import xarray as xr
 
+from meanfield.common import require_count
 from meanfield.execution import Run
 from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
 from meanfield.simulation import FirstUpdates
 from meanfield.verification import products_of
-from sims.common.blocks import block_net, hyperparameters, measure_ladders, planned_ladders, worded
+from sims.common.blocks import (
+    PLAIN_RATES,
+    RATES,
+    block_net,
+    hyperparameters,
+    measure_ladders,
+    planned_ladders,
+    worded,
+)
 from sims.common.results import Results
 
 
@@ -17,7 +26,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders; with biases, all optimizers are those whose tables have biases."""
     if options.biases and options.optimizers == ["all"]:
         options.optimizers = [name for name in OPTIMIZERS if "hidden_bias" in hyperparameter_table(name, 2).roles]
-    return {"described": planned_ladders(options) | {"biases": int(options.biases)}}
+    require_count("--steps", options.steps)
+    return {"described": planned_ladders(options, "steps", "activation") | {"biases": int(options.biases)}}
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
@@ -25,11 +35,14 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     table = "one" if options.block_depth == 1 else "many"
 
     def run_of(width: int, depth: int) -> Run:
-        shared = {"rate": options.rate, "biases": options.biases}
-        given = {name: hyperparameters(name, table, width, depth, **shared) for name in options.optimizers}
-        shape = {"block_depth": options.block_depth, "biases": options.biases}
+        rates = RATES if options.steps == 1 else PLAIN_RATES
+        given = {
+            name: hyperparameters(name, table, width, depth, rate=options.rate or rates[name], biases=options.biases)
+            for name in options.optimizers
+        }
+        shape = {"block_depth": options.block_depth, "biases": options.biases, "activation": options.activation}
         net = block_net(given[options.optimizers[0]], width, depth, **shape)
-        return Run(net, FirstUpdates(hyperparameters=given), options.draws, options.seed)
+        return Run(net, FirstUpdates(hyperparameters=given, steps=options.steps), options.draws, options.seed)
 
     dataset = measure_ladders(options, results, run_of, {}, products_of)
     return dataset.assign_coords(optimizer=options.optimizers).assign_attrs(worded(described))

@@ -18,7 +18,7 @@ def text(dataset: xr.Dataset) -> str:
     weights, updates, aligned = (
         rows(dataset) for rows in (claims.weight_rows, claims.update_rows, claims.alignment_rows)
     )
-    parts = [_heading(dataset), _weights(weights)]
+    parts = [_heading(dataset), _weights([*weights, *claims.feature_rows(dataset)])]
     parts += [_updates(updates, direction) for direction in claims.DIRECTIONS]
     parts.append(_aligned(dataset, aligned))
     off = [abs(row.slope.settled - row.condition) for row in (*weights, *updates)]
@@ -28,8 +28,12 @@ def text(dataset: xr.Dataset) -> str:
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    nets = "L blocks of {block_depth} matrices, linear; widths {widths} at L = {depth}, L = {depths} at width {width}"
-    run = "first update of every optimizer under its table, {draws} draws, seed {seed}; |.| are RMS operator norms"
+    nets = (
+        "L blocks of {block_depth} {activation} layers; widths {widths} at L = {depth}, L = {depths} at width {width}"
+    )
+    run = (
+        "updates of {steps} steps under each optimizer's table, {draws} draws, seed {seed}; |.| are RMS operator norms"
+    )
     how = "slopes: log y = a + s log x + c / x (depths: + d / L^2), draw by draw; weights over finite Gaussian norms"
     return "\n".join([nets, run, how]).format_map(dataset.attrs)
 

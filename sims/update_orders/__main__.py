@@ -5,14 +5,16 @@ which are to be of order one (C2.3). Here Delta h_L is split exactly, after one 
 condition 3.1 (k >= 2) and by condition B.1 (k = 1), on blocks of one, two and three matrices.
 """
 
-from sims.common.blocks import DEFAULT, PAPER, SMOKE, add_ladder_options
+from sims.common.blocks import PAPER, SMOKE, add_ladder_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
+# From four blocks upwards, where what finite depths leave in a plain slope is below what is granted.
+LADDERS = {"widths": [64, 128, 256], "depths": [4, 8, 16, 32], "width": 64, "depth": 4}
 PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["muon"]},
-    "default": DEFAULT | {"draws": 32, "optimizers": ["sgd", "adamw", "muon"]},
-    "paper": PAPER | {"draws": 64},
+    "default": LADDERS | {"draws": 32, "optimizers": ["sgd", "adamw", "muon"]},
+    "paper": PAPER | {"draws": 64, "depths": [4, 8, 16, 32, 64]},
 }
 
 
@@ -20,6 +22,8 @@ def add_options(parser: CommandParser) -> None:
     add_ladder_options(parser)
     steps = "steps after which the change is split again (default: 10)"
     parser.add_argument("--steps", type=int, default=10, help=steps)
+    tables = "of many (k >= 2) and one (k = 1) (default: both)"
+    parser.add_argument("--tables", nargs="+", default=["many", "one"], metavar="NAME", help=tables)
 
 
 COMMAND = Experiment("update_orders", __doc__, add_options, PRESETS)

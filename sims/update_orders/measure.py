@@ -5,19 +5,22 @@ from typing import Any
 
 import xarray as xr
 
-from meanfield.common import require_count
+from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
 from meanfield.simulation import UpdateOrders
-from sims.common.blocks import measure_ladders, planned_ladders, training_run, worded
+from sims.common.blocks import PLAIN_RATES, block_net, hyperparameters, measure_ladders, planned_ladders, worded
 from sims.common.results import Results
 
 TABLES = ("many", "one")
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
-    """The ladders and steps."""
+    """The ladders, tables and steps."""
     require_count("--steps", options.steps, minimum=2, why="one step is split in any case")
-    return {"described": planned_ladders(options, "steps")}
+    options.tables = list(dict.fromkeys(options.tables))
+    for table in options.tables:
+        require_choice("--tables", table, TABLES)
+    return {"described": planned_ladders(options, "steps", "tables")}
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
@@ -25,9 +28,12 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     steps = [1, options.steps]
 
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
-        training = {"momentum": False, "steps": steps}
-        return training_run(options, UpdateOrders, (optimizer, table), width, depth, **training)
+        rate = options.rate or PLAIN_RATES[optimizer] * 2 / options.block_depth  # k layers move a block k times as far
+        given = hyperparameters(optimizer, table, width, depth, rate=rate)
+        orders = UpdateOrders(optimizer=optimizer, hyperparameters=given, momentum=False, steps=steps)
+        net = block_net(given, width, depth, block_depth=options.block_depth)
+        return Run(net, orders, options.draws, options.seed)
 
-    axes = {"optimizer": options.optimizers, "table": list(TABLES)}
+    axes = {"optimizer": options.optimizers, "table": options.tables}
     dataset = measure_ladders(options, results, run_of, axes, lambda measured, net: measured)
     return dataset.assign_coords(step=steps, order=range(options.block_depth + 1)).assign_attrs(worded(described))

@@ -15,9 +15,10 @@ from sims.common.table import number, slope, table
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     optimizers = list(map(str, dataset["optimizer"].values))
-    judged = [claims.judge_order(dataset, optimizer, "many", 1, 1) for optimizer in optimizers]
+    first = str(dataset["table"].values[0])
+    judged = [claims.judge_order(dataset, optimizer, first, 1, 1) for optimizer in optimizers]
     laws = [
-        claims.order_slope(dataset, optimizer, "many", direction, 1, 1)
+        claims.order_slope(dataset, optimizer, first, direction, 1, 1)
         for optimizer in optimizers
         for direction in claims.DIRECTIONS
     ]

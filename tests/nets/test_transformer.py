@@ -85,8 +85,6 @@ def test_rezero_has_a_gain_behind_every_branch_that_starts_at_0():
     np.testing.assert_array_equal(
         streams["residual_energy"], streams["initial_energy"], "branches are nothing at first"
     )
-    with pytest.raises(ValueError, match="multiplied by a gain that starts at 0"):
-        mf.predict(net, level="mean_field")
 
 
 def test_norms_stand_before_the_branch_or_behind_the_join():
@@ -141,10 +139,23 @@ def test_what_serves_no_tokens_says_so():
     for batch in (mf.Batch(input_correlation=0.5), mf.Batch(labels="teacher")):
         with pytest.raises(ValueError, match="this net takes one-hot tokens"):
             mf.simulate(net, draws=2, seed=0, batch=batch)
-    with pytest.raises(ValueError, match=r"embeds tokens of a vocabulary.*take vocabulary=None"):
-        mf.predict(net, level="mean_field")
-    with pytest.raises(ValueError, match=r"outputs at every token.*take readout='pooled' or 'last'"):
-        mf.predict(_net(readout="every"), level="mean_field")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocabulary": 6}, r"embeds tokens of a vocabulary.*take vocabulary=None"),
+        ({"vocabulary": 6, "tied": True}, r"embeds tokens of a vocabulary.*take vocabulary=None"),
+        ({"readout": "every"}, r"outputs at every token.*take readout='pooled' or 'last'"),
+        ({"scaling": "rezero"}, "multiplied by a gain that starts at 0"),
+        ({"normalisation": "none"}, r"not normalised.*take normalisation='layer' or 'rms'"),
+        ({"scaling": "rezero", "tied": True}, "multiplied by a gain that starts at 0"),
+        ({"scaling": "deepnorm", "norm": "post"}, r"variances of their own.*take attention_scale='inverse'"),
+    ],
+)
+def test_what_has_no_mean_field_says_why(options, message):
+    with pytest.raises(ValueError, match=message):
+        mf.predict(_net(**options), level="mean_field")
 
 
 def test_a_spec_survives_json():
@@ -176,11 +187,12 @@ def test_a_spec_survives_json():
         ({"width": 1, "heads": 1, "normalisation": "rms"}, "normalisation 'rms' over 1 channel.* give 2"),
         ({"width": 2}, "leaves signs at most, which no step moves"),
         ({"norm": "sandwich"}, "norm is 'sandwich'; choose one of 'pre', 'post'"),
-        ({"normalisation": "batch"}, "normalisation is 'batch'; choose one of 'layer', 'rms'"),
+        ({"normalisation": "batch"}, "normalisation is 'batch'; choose one of 'layer', 'rms', 'none'"),
         ({"attention_scale": "sqrt"}, "attention_scale is 'sqrt'; choose one of 'inverse_sqrt', 'inverse'"),
         ({"activation": "swish"}, "choose one of 'relu', .*'swiglu'"),
         ({"scaling": "depth"}, "choose one of 'init', 'multiplier_sqrt', 'multiplier_linear', 'none', 'deepnorm', "),
-        ({"scaling": "deepnorm"}, "norm 'pre'; .* take norm='post', or another scaling"),
+        ({"scaling": "deepnorm"}, "norm 'pre' and normalisation 'layer'; .* take norm='post' and"),
+        ({"scaling": "deepnorm", "norm": "post", "normalisation": "none"}, "normalisation 'none'; .* take norm='post'"),
         ({"head": "lecun"}, "choose one of 'he', 'fan_in', 'mup'"),
         ({"readout": "cls"}, "readout is 'cls'; choose one of 'pooled', 'last', 'every'"),
     ],

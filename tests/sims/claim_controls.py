@@ -331,11 +331,11 @@ def _runs_off(claim, *names):
 
 
 def second_order_stays(runs):
-    """Terms of second order under the k = 1 table are those under the other one."""
+    """Terms of second order under the k = 1 table keep their size in depth, in every draw nearly alike."""
     dataset, name = runs["update_orders"], "order_norm_by_depth"
-    changed = dataset[name].copy()
-    changed.loc[{"table": "one"}] = changed.sel(table="many")
-    return {"update_orders": dataset.assign({name: changed})}
+    level = 1 + ERROR * np.cos(dataset["draw"])
+    stays = dataset[name].where(dataset["table"] != "one", level)
+    return {"update_orders": dataset.assign({name: stays})}
 
 
 def cells_of_no_use(*beginnings):
@@ -353,6 +353,28 @@ def cells_of_no_use(*beginnings):
         return {"table_cells": dataset}
 
     return control
+
+
+def features_stay(runs):
+    """|h_L| of nets with ReLU is the same at all sizes, but for small differences between draws."""
+    (run,) = CLAIMS["S2b"].runs
+    dataset = runs[run]
+    flat = {f"feature_norm_by_{way}": 0 * dataset[f"feature_norm_by_{way}"] + 1 for way in ("width", "depth")}
+    noise = 1 + ERROR * np.random.default_rng(0).normal(size=flat["feature_norm_by_depth"].shape)
+    flat["feature_norm_by_depth"] = flat["feature_norm_by_depth"] * noise
+    return {run: dataset.assign(flat)}
+
+
+def first_step_is_flat(runs):
+    """Second-order terms of one step of one size, with signs that scatter."""
+    (run,) = CLAIMS["S9"].runs
+    dataset = runs[run]
+    changed = {}
+    for way in ("width", "depth"):
+        name = f"order_norm_by_{way}"
+        noise = 1 + 0.1 * np.random.default_rng(1).normal(size=dataset[name].shape)
+        changed[name] = (0 * dataset[name] + 1) * noise
+    return {run: dataset.assign(changed)}
 
 
 def activations_collapse(runs):
@@ -491,8 +513,10 @@ CONTROLS = {
     "L7b": _looped("sqrt", -0.5),
     "L7c": linear_losses_are_lower,
     "S1": _runs_off("S1", "weight_product"),
-    "S2": _runs_off("S2", "weight_product"),
-    "S3": _runs_off("S3", "weight_product"),
+    "S2a": _runs_off("S2a", "weight_product"),
+    "S2b": features_stay,
+    "S3a": _runs_off("S3a", "weight_product"),
+    "S3b": _runs_off("S3b", "order_norm"),
     "S4": _runs_off("S4", "weight_product"),
     "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
     "S5b": _runs_off("S5b", "feature_norm"),
@@ -503,6 +527,7 @@ CONTROLS = {
     "S5g": cells_of_no_use(""),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
+    "S9": first_step_is_flat,
     **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},

@@ -109,8 +109,9 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     assert simulation.main([*arguments, "--record"]) == 0
     assert simulation.main(arguments) == 0
     entry = record.recorded("smoke")["L2"]
-    assert (entry["verdict"], entry["seed"], entry["draws"]) == ("CONFIRMED", 0, {"looped_energy": 128})
-    assert entry["code"] == code_digest()
+    assert (entry["verdict"], entry["seed"]) == ("CONFIRMED", 0)
+    run = entry["runs"]["looped_energy"]
+    assert (run["draws"], run["code"]) == (128, code_digest())
     reported = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
     assert entry["findings"] == reported["L2"]["findings"]
     (tmp_path / "smoke.json").write_text('{"L2": "REFUTED"}')
@@ -124,7 +125,7 @@ def test_recorded_verdicts_are_those_of_their_findings(preset):
     assert entries
     for name, entry in entries.items():
         assert combined(Verdict(finding["verdict"]) for finding in entry["findings"]) == entry["verdict"], name
-        assert list(entry["draws"]) == CLAIMS[name].runs
+        assert list(entry["runs"]) == CLAIMS[name].runs
 
 
 def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):

@@ -26,7 +26,9 @@ def test_verdicts(finished):
     assert claims.judge_uniform_correction(finished).verdict is Verdict.REFUTED
     assert claims.judge_turning(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_half(finished, "1D linear").verdict is Verdict.CONFIRMED
-    assert claims.judge_half(finished, "1D ReLU").verdict is Verdict.INCONCLUSIVE
+    half = claims.judge_half(finished, "1D ReLU")
+    assert half.verdict is Verdict.INCONCLUSIVE
+    assert half.evidence.endswith("longer lines (--far-lines) decide, draws do not")
     assert claims.judge_missing_terms(finished).verdict is Verdict.CONFIRMED
     assert len(claims.findings(finished)) == len(claims.JUDGES)
 
@@ -70,6 +72,9 @@ def test_depths_that_grow_with_the_grid_alone_are_refuted(finished):
 def test_a_bound_for_fewer_taps_is_refuted(finished):
     weak = finished.assign(missing_bound=finished["missing_bound"] / finished["set_taps"])
     assert claims.judge_missing_terms(weak).verdict is Verdict.REFUTED
+    without = claims.judge_missing_terms(finished.assign(set_taps=xr.ones_like(finished["set_taps"])))
+    assert without.verdict is Verdict.INCONCLUSIVE
+    assert without.evidence.endswith("sets with more taps decide, draws do not")
 
 
 # Output -----------------------------------------------------------------------------------------------------

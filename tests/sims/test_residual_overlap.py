@@ -58,6 +58,7 @@ def test_epsilon_is_judged_by_its_slope_in_the_width(finished, power, error, ver
     finding = claims.judge_vanishing_deviation(made)
     assert finding.verdict is verdict
     assert ("not resolved" in finding.evidence) == (error == 1.0)
+    assert ("about 33,000 needed (2,048 made)" in finding.evidence) == (error == 1.0)
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.CONFIRMED), (0.0, Verdict.REFUTED)])

@@ -40,6 +40,36 @@ def test_products_off_by_a_root_of_depth_are_refuted(finished):
     assert verdict_of(tilted, "C2.1") is Verdict.REFUTED
 
 
+def test_features_of_rectified_blocks_grow_where_linear_ones_do_not(tmp_path):
+    """k = 1 with ReLU behind every matrix: a positive mean is added L times, and L^(-1/2) does not hold it."""
+    sizes = ["--widths", "16", "24", "32", "--depths", "4", "16", "64", "--width", "32", "--depth", "2"]
+    arguments = ["--optimizers", "adamw", *sizes, "--block-depth", "1", "--draws", "12", "--workers", "1"]
+    slopes = {}
+    for activation in ("linear", "relu"):
+        dataset = finished_run(simulation, [*arguments, "--activation", activation], tmp_path / f"{activation}.nc")
+        (slopes[activation],) = (row.slope for row in claims.feature_rows(dataset) if row.direction == "depth")
+    assert abs(slopes["linear"].plain) < 0.1
+    assert slopes["relu"].plain > 0.4
+
+
+def test_updates_of_several_steps_are_no_identity(tmp_path):
+    sizes = ["--widths", "8", "16", "32", "--depths", "1", "2", "4", "--width", "8", "--depth", "1"]
+    arguments = ["--optimizers", "muon", *sizes, "--draws", "3", "--workers", "1"]
+    once, thrice = (
+        finished_run(simulation, [*arguments, "--steps", steps], tmp_path / f"{steps}.nc") for steps in ("1", "3")
+    )
+    name = "update_product_by_width"
+    product = {"update_product_name": "a_0 |dW_0|", "optimizer": "muon"}
+    assert float(once[name].sel(product).std("draw").max()) < 1e-9
+    ratio = thrice[name].sel(product) / once[name].sel(product)
+    assert float(ratio.min()) > 1
+    assert float(ratio.max()) <= 3 + 1e-9
+    assert float(ratio.std("draw").max()) > 1e-4
+    assert "an identity" in claims.judge_group(once, "C2.1").evidence
+    assert "an identity" not in claims.judge_group(thrice, "C2.1").evidence
+    assert "an identity" not in claims.judge_group(once, "C1").evidence
+
+
 def test_gaussian_norms_are_those_of_drawn_matrices():
     rng = np.random.default_rng(0)
     for shape in ((64, 64), (128, 16), (1, 200), (64, 256)):

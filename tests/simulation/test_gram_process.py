@@ -61,7 +61,7 @@ def test_other_laws_are_told_apart():
 
 
 def test_lazily_revealed_draws_have_the_same_law():
-    net = mf.MLP(depth=12, width=64)
+    net = mf.MLP(depth=6, width=32)
     gram, lazy = draw_gram_energies(net, 1, range(4000)), draw_energies(net, 2, range(4000), weights="lazy")
     assert _same_law(_columns(gram), _columns(lazy))
 

@@ -24,7 +24,8 @@ def both_roads(net, seed):
     ours = tangent_kernels(passes.forward(net, drawn, columns))
     with by_jax.jax.enable_x64(True):
         at = {name: by_jax.jnp.asarray(w) for name, w in zip(net.weights, weights, strict=True)}
-        jacobians = by_jax.jax.jacrev(lambda w: by_jax.values_and_output(net, w, by_jax.jnp.asarray(inputs))[0])(at)
+        values = by_jax.jax.jacrev(lambda w: by_jax.values_and_output(net, w, by_jax.jnp.asarray(inputs))[0])
+        jacobians = by_jax.jax.jit(values)(at)
     for kernel, jacobian in zip(ours, jacobians, strict=True):
         yield kernel[0], sum(_rows(part, w.ndim) @ _rows(part, w.ndim).T for part, w in _pairs(jacobian, at))
 

@@ -38,6 +38,7 @@ OPTIONS = {
     "post-norm": {"norm": "post"},
     "rms": {"normalisation": "rms"},
     "rms, post-norm": {"normalisation": "rms", "norm": "post"},
+    "no normalisation": {"normalisation": "none", "scaling": "multiplier_linear"},
     "1/size": {"attention_scale": "inverse"},
     "causal": {"causal": True},
     "rotary": {"rotary": True},
@@ -109,6 +110,8 @@ def _joined(net, z, branch, factor):
 
 
 def _norm(net, z):
+    if net.normalisation == "none":
+        return z
     if net.normalisation == "layer":
         z = z - jnp.mean(z, axis=1, keepdims=True)
     return z / jnp.sqrt(jnp.mean(z * z, axis=1, keepdims=True))
@@ -256,6 +259,8 @@ def _naive_values(net, weights, sample):
 
 
 def _naive_norm(net, token):
+    if net.normalisation == "none":
+        return token
     mean = sum(token) / net.width if net.normalisation == "layer" else 0.0
     return (token - mean) / math.sqrt(sum((x - mean) ** 2 for x in token) / net.width)
 

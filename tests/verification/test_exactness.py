@@ -15,6 +15,7 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
     OVERLAP_SPREAD,
     draws_needed,
     is_converged,
+    judge_drawn_share,
     judge_exact,
     layer_ranges,
     share_at_top,
@@ -80,7 +81,18 @@ def test_a_planned_mean_that_one_draw_makes_decides_nothing(moderate):
     lone = moderate.assign(label_term_largest_share=0 * moderate["label_term_largest_share"] + 0.3)
     finding = judge_exact(lone, "label_term")
     assert finding.verdict is Verdict.INCONCLUSIVE
-    assert "has not converged" in finding.evidence
+    assert "its mean has not converged; about 6,500 needed (4,096 made)" in finding.evidence
+
+
+def test_nets_that_one_draw_makes_decide_nothing():
+    """Made up: three tenths of a mean in one draw need 6,543 draws; 64 effective ones in place of 100, 6,400."""
+    row = {"": 1.0, "_stderr": 0.1, "_exact": 1.0, "_converged": 0.0, "_draws": 4096.0, "_draws_needed": 10.0}
+    for largest, evidence in ((0.3, "about 6,500 needed"), (0.1, "about 6,400 needed")):
+        values = row | {"_largest_draw": largest, "_effective_draws": 64.0}
+        variables = {f"drawn_share{end}": (("head", "drawn_outputs"), [[value] * 2]) for end, value in values.items()}
+        finding = judge_drawn_share(xr.Dataset(variables, attrs={"draws": 4096}))
+        assert finding.verdict is Verdict.INCONCLUSIVE
+        assert f"2 nets have not converged; {evidence} (4,096 made)" in finding.evidence
 
 
 def test_draws_needed():

@@ -38,7 +38,7 @@ NORMS = ("pre", "post")
 TRANSFORMER_SCALINGS = (*SCALINGS, "deepnorm", "rezero")
 # Which tokens the readout sees, and what pooling takes them; without pooling, every token has outputs of its own.
 READOUTS = {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "every": ()}
-SWIGLU = "swiglu"
+SWIGLU, UNNORMALISED = "swiglu", "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class Transformer(TokenStream):
 
     and the output is W z, averaged over tokens, of the last one, or of every token; pre-norm nets normalise z first.
     ``norm`` takes every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean
-    square ("rms"), without parameters and with epsilon = 0 in either precision (tokens of variance 1 are far above
-    float32's rounding).
+    square ("rms"), or leaves it as it is ("none"); without parameters and with epsilon = 0 in either precision (tokens
+    of variance 1 are far above float32's rounding).
     Inputs (inputs, width, tokens) are the embedded tokens. With a ``vocabulary`` of V tokens inputs are one-hot,
     (inputs, V, tokens), and the first unit multiplies them by the embedding E, whose elements have variance 1, so that
     every token's vector E e_v has mean square 1. Outputs are (inputs, outputs), of every token (inputs, outputs,
@@ -75,7 +75,7 @@ class Transformer(TokenStream):
         tokens: T of a sample.
         ffn: hidden units of the FFN over the width, any positive number; n times it is rounded to a whole number.
         norm: "pre" or "post".
-        normalisation: "layer" or "rms".
+        normalisation: "layer", "rms" or "none", which makes both norms one.
         attention_scale: "inverse_sqrt", p = 1/2, or "inverse", p = 1.
         causal: whether tokens attend only to those before them and to themselves.
         activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or the gated "swiglu".
@@ -100,7 +100,7 @@ class Transformer(TokenStream):
         TypeError, ValueError: a count that is not whole or below 1, an unknown name, heads that do not divide the
             width, pairs of channels that a head of odd size does not have (rotary), a width at which normalisation
             leaves no more than signs (1 for "rms", 1 and 2 for "layer"), a hidden layer without units, or "deepnorm" of
-            another norm than "post".
+            another norm than "post", or of none.
 
     Source: Zhang et al. 2026, section 3.5 and appendix D; Wang et al. 2022 (arXiv 2203.00555), figure 2; Bachlechner et
     al. 2020 (arXiv 2003.04887).
@@ -141,7 +141,7 @@ class Transformer(TokenStream):
         )
         for name, choices in (
             ("norm", NORMS),
-            ("normalisation", NORMALISATIONS),
+            ("normalisation", (*NORMALISATIONS, UNNORMALISED)),
             ("attention_scale", ATTENTION_SCALES),
             ("activation", (*ACTIVATIONS, SWIGLU)),
             ("scaling", TRANSFORMER_SCALINGS),
@@ -151,10 +151,10 @@ class Transformer(TokenStream):
             require_choice(name, getattr(self, name), choices)
         if self.vocabulary is not None:
             self._settle_counts(vocabulary="tokens that there are")
-        if self.scaling == "deepnorm" and self.norm != "post":
+        if self.scaling == "deepnorm" and (self.norm != "post" or self.normalisation == UNNORMALISED):
             raise ValueError(
-                f"scaling is 'deepnorm' and norm {self.norm!r}; its constants are those of norm(alpha z + f(z)): take "
-                "norm='post', or another scaling"
+                f"scaling is 'deepnorm', norm {self.norm!r} and normalisation {self.normalisation!r}; its constants "
+                "are those of norm(alpha z + f(z)): take norm='post' and 'layer' or 'rms', or another scaling"
             )
         self._check_sizes()
 
@@ -176,7 +176,8 @@ class Transformer(TokenStream):
                 f"ffn is {self.ffn:g} at width {self.width}, which leaves the FFN no hidden unit: give at least "
                 f"{1 / self.width:g}"
             )
-        Normalisation(self.normalisation).channels_above(self.width)
+        for norm in self._normalised:
+            norm.channels_above(self.width)
 
     @property
     def head_size(self) -> int:
@@ -263,7 +264,7 @@ class Transformer(TokenStream):
 
     @property
     def _normalised(self) -> tuple[Map, ...]:
-        return (Normalisation(self.normalisation),)
+        return () if self.normalisation == UNNORMALISED else (Normalisation(self.normalisation),)
 
     def _attention(self, label: str) -> tuple[Map, ...]:
         square = (self.width, self.width)

@@ -15,8 +15,9 @@ from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Normalisation
 from meanfield.theory.levels.base import Level, Options, log_mean, with_logarithms
 from meanfield.theory.outputs.whole_update import Terms, whole_update
+from meanfield.theory.transformers.mean_field import ROTARY, refusal_of_all_roads
 from meanfield.theory.transformers.terms import TokenTerms, many_outputs_warning, token_terms
-from meanfield.theory.transformers.tied.energies import StreamEnergies, stream_energies
+from meanfield.theory.transformers.tied.energies import stream_energies
 
 PLAIN_ALONE = "batch, loss, pairs, spread and by_site are for nets of layers; this is a {kind}: leave them out"
 LOOPS_ALONE = (
@@ -24,7 +25,7 @@ LOOPS_ALONE = (
     "no weights, and their increments nothing: leave the option out"
 )
 TIED = (
-    "overlap_energy, label_term, output_term: blocks share weights (tied=True), whose kernels correlate across blocks; "
+    "overlap_energy, label_term, output_term: blocks share weights (tied=True), whose changes correlate across blocks; "
     "`simulate` has them"
 )
 
@@ -49,30 +50,29 @@ class TokenStreamMeanFieldLevel(Level):
         return {"inputs", "correlations"} if net.is_tied else {"inputs"}
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
-        if net.is_tied:
-            energies = stream_energies(net, options.inputs, options.correlations)
-            return self.dataset(net, options, _of_tied(net, energies), {"left_out": TIED})
+        if net.is_tied or refusal_of_all_roads(net) == ROTARY:
+            stream = stream_energies(net, options.inputs, options.correlations)
+            left_out = TIED if net.is_tied else f"overlap_energy, label_term, output_term: {ROTARY}"
+            values = _of_stream(net, stream.variance, stream.correlation, stream.initial)
+            if stream.increments is not None:
+                values["increment_correlation"] = stream.increments
+            return self.dataset(net, options, values, {"left_out": left_out})
         terms = token_terms(net, options.inputs)
         if terms.output_term is not None and (why := many_outputs_warning(net, options.inputs)):
             warnings.warn(why, PremiseWarning, stacklevel=3)
-        values = _energies(terms) | {"stream_variance": terms.variance}
-        if net.tokens > 1:  # one token has no other to be correlated with
-            values["token_correlation"] = terms.correlation
+        initial = 1.0 if options.inputs is None else float(np.square(options.inputs).mean())
+        values = _energies(terms) | _of_stream(net, terms.variance, terms.correlation, initial)
         return self.dataset(net, options, values, {"left_out": terms.left_out} if terms.left_out else None)
 
 
-def _of_tied(net: TokenStream, energies: StreamEnergies) -> dict[str, Array]:
-    """The stream's moments by layer, and of pre-norm nets its energies by step, each depth unit being a step."""
-    values = {"stream_variance": energies.variance}
-    if net.tokens > 1:
-        values["token_correlation"] = energies.correlation
+def _of_stream(net: TokenStream, variance: Array, correlation: Array, initial: float) -> dict[str, Array]:
+    """The stream's moments by layer, and of pre-norm nets its energies by step, every depth unit being a step."""
+    values = {"stream_variance": variance}
+    if net.tokens > 1:  # one token has no other to be correlated with
+        values["token_correlation"] = correlation
     if isinstance(net.block[0].branch[0], Normalisation):
-        grown = {"residual_energy": energies.variance, "correlation_term": energies.variance - energies.initial}
-        logs = {name: np.log(value) for name, value in grown.items()}
-        values |= with_logarithms(logs | {"initial_energy": np.log(energies.initial)})
-        values["cross_term"] = np.zeros_like(energies.variance)
-    if energies.increments is not None:
-        values["increment_correlation"] = energies.increments
+        logs = {"residual_energy": np.log(variance), "correlation_term": np.log(variance - initial)}
+        values |= with_logarithms(logs | {"initial_energy": np.log(initial)}) | {"cross_term": np.zeros(len(variance))}
     return values
 
 

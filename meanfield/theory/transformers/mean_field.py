@@ -22,6 +22,11 @@ from meanfield.theory.transformers.feed_forward import hidden_averages
 from meanfield.theory.transformers.patterns import averages_over_two
 from meanfield.theory.transformers.softmax import MOST_TOKENS, softmax_averages, uniform_averages
 
+ROTARY = (
+    "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
+    "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
+)
+
 
 @dataclass(frozen=True)
 class StreamMoments:
@@ -52,22 +57,9 @@ def refusal(net: TokenStream) -> str:
 
 def refusal_of_all_roads(net: TokenStream) -> str:
     """Why neither the recursion nor `given_statistics` serves a net; empty if one of them does."""
+    if why := refusal_of_parts(net):
+        return why
     attention = _attention(net)
-    if any(isinstance(part, Gain) for part in net.block[0].branch):
-        return (
-            "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
-            "these numbers alone; take another scaling, or simulate the net"
-        )
-    if attention.scale == "inverse_sqrt" and len({weight.variance for weight in _stack(net)}) > 1:
-        return (
-            "queries, keys and values have variances of their own, and averages over random logits are made for one; "
-            "take attention_scale='inverse', whose logits vanish, or another scaling"
-        )
-    if net.input_law == "tokens":
-        return (
-            "the net embeds tokens of a vocabulary, among which some may be the same, and the recursion needs tokens "
-            "that are independent; take vocabulary=None: its white tokens are those of different characters embedded"
-        )
     if net.readout not in ("pooled", "last"):
         return (
             f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
@@ -76,14 +68,37 @@ def refusal_of_all_roads(net: TokenStream) -> str:
     if net.is_tied:
         return "blocks share weights (tied=True), whose changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":
-        return (
-            "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
-            "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
-        )
+        return ROTARY
     if attention.scale == "inverse_sqrt" and not attention.causal and net.tokens > MOST_TOKENS:
         return (
             f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
             "fewer, or attention_scale='inverse'"
+        )
+    return ""
+
+
+def refusal_of_parts(net: TokenStream) -> str:
+    """Why a net has a part that no covariance goes through, tied or not; empty if it has none."""
+    if any(isinstance(part, Gain) for part in net.block[0].branch):
+        return (
+            "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
+            "these numbers alone; take another scaling, or simulate the net"
+        )
+    first = net.block[0]
+    if not any(isinstance(part, Normalisation) for part in first.maps):
+        return (
+            "tokens are not normalised, and grow from branch to branch, where averages over gates and logits are made "
+            "for tokens of variance 1; take normalisation='layer' or 'rms', or simulate the net"
+        )
+    if _attention(net).scale == "inverse_sqrt" and len({weight.variance for weight in _stack(net)}) > 1:
+        return (
+            "queries, keys and values have variances of their own, and averages over random logits are made for one; "
+            "take attention_scale='inverse', whose logits vanish, or another scaling"
+        )
+    if net.input_law == "tokens":
+        return (
+            "the net embeds tokens of a vocabulary, among which some may be the same, and the recursion needs tokens "
+            "that are independent; take vocabulary=None: its white tokens are those of different characters embedded"
         )
     return ""
 

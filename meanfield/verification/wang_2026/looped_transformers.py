@@ -180,6 +180,7 @@ CLAIMS = (
         statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
         "growing as L under eps = L^(-1/2)",
         checks=checks("looped_transformer", judge_bounded, judge_growth),
+        hypotheses="H_l = O(1) or normalised branches, which do not see H_l; increments that overlap on average",
     ),
     Claim(
         id="L5t",
@@ -187,12 +188,14 @@ CLAIMS = (
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update of a looped pre-norm Transformer at alpha = 1, "
         "so that eta does not depend on L",
         checks=checks("looped_transformer", *(partial(judge_update, rule=rule) for rule in ("isotropic", "aligned"))),
+        hypotheses="signs with |dW| = Theta(eta), eps L = O(1)",
     ),
     Claim(
         id="L5u",
         source="Wang et al. 2026, theorem 2 and table 1 on the pre-norm Transformer",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update at alpha = 1/2, so that eta ~ L^(-1/2)",
         checks=checks("looped_transformer", judge_update_below),
+        hypotheses="those of L5t without eps L = O(1)",
         replaced_by="a steeper power of L, which depends on the branch (docs/theory.md section 22): with SwiGLU "
         "isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
         premise="eps L = O(1) fails at alpha = 1/2: what one step has moved, later steps amplify by a power of L",

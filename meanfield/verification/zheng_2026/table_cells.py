@@ -13,8 +13,9 @@ from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, Watched, watched
 
-# The least change of a slope that counts as one, and standard errors of slopes that no draw changes.
-MOVED, ROUNDING = 0.05, 1e-6
+# The least change of a slope that counts as one: 4 % over an eightfold width. A cell of no effect makes none at all, as
+# draws are the same. And standard errors of slopes that no draw changes.
+MOVED, ROUNDING = 0.02, 1e-6
 
 WHOLE = "whole table"
 

@@ -35,9 +35,10 @@ EXACT = 1e-3
 
 
 def places_of(measured: xr.Dataset) -> xr.Dataset:
-    """The ratios of the input layer, their mean over what blocks have, as the paper's figures show, and the loss.
+    """The ratios of the input layer, their mean over what all blocks have, and the loss.
 
-    The output matrix is left out: it gives one number, of which a ratio between two can be as large as it likes.
+    The paper does not say which block its figures 10 - 13 show. The output matrix is left out: it gives one number, of
+    which a ratio between two can be as large as it likes.
     """
     places = {"training_loss": measured["training_loss"]}
     for name in RATIOS:

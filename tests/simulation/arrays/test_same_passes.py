@@ -28,6 +28,9 @@ NETS = {
     "transformer, tied": mf.Transformer(
         depth=2, width=36, tokens=4, causal=True, activation="swiglu", tied=True, readout="last"
     ),
+    "language model": mf.Transformer(
+        depth=1, width=36, tokens=4, causal=True, vocabulary=5, readout="every", scaling="rezero", outputs=3
+    ),
     "residual": mf.ResidualMLP(depth=3, width=140, block_depth=2, scaling="multiplier_linear", stem=1),
 }
 OPTIONS = {

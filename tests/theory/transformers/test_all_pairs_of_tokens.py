@@ -58,8 +58,6 @@ def test_what_no_pattern_serves_has_the_statistics_of_its_tokens(options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tied": True}, "tokens differ .* take attention_scale='inverse'"),
-        ({"rotary": True}, "rotary positions give every pair .* take rotary=False"),
         ({"tokens": 146}, "^logits of 146 sites .* room for 145"),
         ({"tokens": 5000, "causal": False}, "the net has 5000 tokens, .* up to 4240; take fewer"),
     ],

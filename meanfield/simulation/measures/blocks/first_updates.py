@@ -25,10 +25,12 @@ from meanfield.simulation.weights.matrices import given_weights
 
 @dataclass(frozen=True, kw_only=True)
 class FirstUpdates(BlockMeasure):
-    """What one step of every optimizer, without momentum or epsilon, does to nets that are drawn once for all of them.
+    """What steps of every optimizer, without momentum or epsilon, do to nets that are drawn once for all of them.
 
     Args:
         hyperparameters: optimizer -> role -> names and numbers.
+        steps: how many; updates are what all of them change together. The norms of one step of any optimizer but SGD
+            are known without a draw.
     """
 
     DIMS: ClassVar[Dims] = {
@@ -44,10 +46,11 @@ class FirstUpdates(BlockMeasure):
     }
 
     hyperparameters: Mapping[str, Hyperparameters]
+    steps: int = 1
 
     @property
     def visits(self) -> int:
-        return len(self.hyperparameters)
+        return self.steps * len(self.hyperparameters)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """NAME -> (draws, ...), O optimizers, M = L k + 2 matrices.
@@ -65,21 +68,26 @@ class FirstUpdates(BlockMeasure):
         before |= norms_and_alignments(start, seen_by_matrices(first), "weight") | _bias_norms(net, start, "bias_norm")
         tables = self.hyperparameters.items()
         trainings = (tabled(net, copied(start), batch, name, table, momentum=False) for name, table in tables)
-        stepped = [_stepped(training, first, start) for training in trainings]
+        stepped = [_stepped(training, first, start, self.steps) for training in trainings]
         return before | {name: np.stack([step[name] for step in stepped], axis=1) for name in stepped[0]}
 
 
-def _stepped(training: Training, first: Forward, start: Mapping[str, Array]) -> Pieces:
-    """One optimizer's step from ``start``."""
+def _stepped(training: Training, first: Forward, start: Mapping[str, Array], steps: int) -> Pieces:
+    """One optimizer's steps from ``start``."""
     net, directions = training.net, training.step()
+    for _ in range(1, steps):
+        training.require_floats()
+        training.step()
     training.require_floats()
     pairs = zip(training.look().values[1:], first.values[1:], strict=True)
     norms = {"feature_update_norm": root_mean_squares([now - then for now, then in pairs])}
     if is_linear(net):
         _, orders = split_by_order(net, start, training.weights, training.data.inputs)
         norms["order_norm"] = root_mean_squares(orders[-1])
-    moves = {name: [scaled(part, training.rate(name)) for part in parts] for name, parts in directions.items()}
     changes = {name: training.weights[name] - start[name] for name in start}
+    moves: Mapping[str, Sequence[Direction] | Array] = changes
+    if steps == 1:  # of low rank, which makes its norm cheap
+        moves = {name: [scaled(part, training.rate(name)) for part in parts] for name, parts in directions.items()}
     norms |= norms_and_alignments(moves, seen_by_matrices(first), "update")
     return norms | _bias_norms(net, changes, "bias_update_norm")
 

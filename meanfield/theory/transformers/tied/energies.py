@@ -13,6 +13,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Attention
+from meanfield.theory.transformers.mean_field import refusal_of_parts
 from meanfield.theory.transformers.tied.stream import tied_steps
 from meanfield.theory.transformers.tied.tokens import EveryToken, ExchangeableTokens, TokenPairs
 
@@ -41,11 +42,16 @@ def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) 
     """Those of a tied net on inputs (B, n, T), white ones if not given.
 
     Raises:
-        ValueError: a net of which `refusal_of_tied` says why it has none.
+        ValueError: a part that no covariance goes through; given inputs of a post-norm net.
         MemoryError: more pairs of steps and tokens than the machine has room for.
     """
-    if why := refusal_of_tied(net, inputs):
+    if why := refusal_of_parts(net):
         raise ValueError(why)
+    if inputs is not None and net.block[0].after:
+        raise ValueError(
+            "inputs are given to a post-norm net with tied blocks or rotary positions; its first block takes them as "
+            "they are, and covariances between steps are of normalised values; leave inputs out, or take norm='pre'"
+        )
     count = len(net.block) * net.depth
     samples = _samples(net, inputs)
     needed = ROWS * count * samples[0].start.size + correlations * 2 * count**2
@@ -53,16 +59,6 @@ def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) 
     parts = [_of_sample(net, pairs, count, correlations) for pairs in samples]
     means = [np.mean(part, axis=0) for part in zip(*parts, strict=True)]
     return StreamEnergies(float(means[0]), means[1], means[2], means[3] if correlations else None)
-
-
-def refusal_of_tied(net: TokenStream, inputs: Array | None) -> str:
-    """Why the covariance between steps does not serve a net, in one sentence; empty if it does."""
-    if _attention(net).scale == "inverse_sqrt" and not _are_exchangeable(net, inputs):
-        return (
-            "tokens differ (causal mask, rotary positions or given inputs), and random logits of tied blocks are "
-            "averaged over for exchangeable tokens; take attention_scale='inverse'"
-        )
-    return ""
 
 
 def _samples(net: TokenStream, inputs: Array | None) -> list[TokenPairs]:

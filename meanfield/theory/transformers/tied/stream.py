@@ -44,7 +44,7 @@ def tied_steps(net: TokenStream, pairs: TokenPairs) -> Iterator[TiedStep]:
     """Yield steps 1 .. L = 2 depth; a step of untied blocks shares its weights with none."""
     period, count = len(net.block), len(net.block) * net.depth
     rows = StreamRows(pairs, count, bool(net.block[0].after))
-    branches = [branch_of(unit, pairs) for unit in net.block]
+    branches = [branch_of(unit, pairs, net.depth**2 / 2 if net.is_tied else net.depth) for unit in net.block]
     for step in range(count):
         place = step % period
         together = slice(place if net.is_tied else step, step + 1, period)

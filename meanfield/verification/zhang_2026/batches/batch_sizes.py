@@ -8,7 +8,7 @@ from meanfield.common.estimates import PowerLaw
 from meanfield.verification import drawn_slopes
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import scale_law, shown
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, between, contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.verdicts import Deviation, effective_draws, judge_computed, only_above
 
@@ -130,7 +130,7 @@ def judge_floor(dataset: xr.Dataset) -> Contest:
     cases = [WITH_MEAN, TAUGHT]
     floor, stderr, theory, slack = np.array([_floor(dataset, case) for case in cases]).T
     words = ", ".join(f"{a:.4g} +- {e:.2g} (mean field {t:.4g})" for a, e, t in zip(floor, stderr, theory, strict=True))
-    made = Contest(Deviation(floor - theory, stderr, slack), Deviation(floor, stderr))
+    made = between(Deviation(floor - theory, stderr, slack), Deviation(floor, stderr))
     return made.carried_by(tail(dataset).sel(case=cases), "label_term").saying(f"floors {words}")
 
 

@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, needing
+from meanfield.verification.judges import Contest, Judges, Ruling, contest, draws_to_converge, needing
 from meanfield.verification.verdicts import CONVERGED_SHARE, Verdict, effective_draws, largest_share
 
 OVERLAP_SPREAD = "overlap_energy_relative_spread"
@@ -81,8 +81,16 @@ def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     made = contest(mean, stderr, claimed=exact, rival=wide, allowance=ROUNDING * mean, effective=effective, note=note)
     if not is_converged(kept, name).all():
         missed = f"worst {made.claim.worst:.1f} s.e., rival {made.rival.worst:.1f} s.e."
-        return Ruling(Verdict.INCONCLUSIVE, f"{missed}; its mean has not converged{note}", words)
+        return Ruling(Verdict.INCONCLUSIVE, f"{missed}; its mean has not converged{_lacking(kept, name)}{note}", words)
     return replace(made, words=words)
+
+
+def _lacking(measured: xr.Dataset, name: str) -> str:
+    """The draws after which NAME would be converged at all of these layers, in words."""
+    made = float(measured.attrs["draws"])
+    by_error = draws_needed(np.sqrt(made) * measured[f"{name}_stderr"] / measured[name]).max()
+    by_share = draws_to_converge(largest_share(measured, name), made)
+    return needing(max(by_error, by_share), made)
 
 
 def share_at_top(measured: xr.Dataset) -> tuple[float, float]:
@@ -136,5 +144,10 @@ def judge_drawn_share(dataset: xr.Dataset) -> Contest | Ruling:
     stray = int(np.sum(converged == 0))
     if stray:
         missed = f"worst {made.claim.worst:.1f} s.e., rival {made.rival.worst:.1f} s.e."
-        return Ruling(Verdict.INCONCLUSIVE, f"{missed}; {stray} nets have not converged{left_out}")
+        largest = dataset["drawn_share_largest_draw"].values[planned]
+        # Effective draws as many as PRECISION asks for, and no draw that makes more than its share.
+        by_error = draws * draws_needed(1.0) / effective
+        needed = np.maximum(by_error, [draws_to_converge(*of) for of in zip(largest, draws, strict=True)])
+        more = needing(float(needed[converged == 0].max()), counts["draws"])
+        return Ruling(Verdict.INCONCLUSIVE, f"{missed}; {stray} nets have not converged{more}{left_out}")
     return made

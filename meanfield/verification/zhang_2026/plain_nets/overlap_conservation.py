@@ -5,7 +5,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Claim, checks, of_rival
 from meanfield.verification.drawn_slopes import drawn_law, shown
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, between, contest, slope_contest
 from meanfield.verification.verdicts import Deviation, Verdict, effective_draws
 
 # Standard errors below this are rounding: the overlap is the same in every draw.
@@ -31,7 +31,7 @@ def judge_mean(dataset: xr.Dataset) -> Contest:
     """Mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers; rival:
     conserved for every pair (Zhang et al. 2026, lemma 1, eq. 14)."""
     exact = dataset["overlap_exact"]
-    return Contest(*(deviation(dataset, "overlap", expected) for expected in (exact, _as_it_begins(exact))))
+    return between(*(deviation(dataset, "overlap", expected) for expected in (exact, _as_it_begins(exact))))
 
 
 @JUDGES.decide
@@ -43,14 +43,14 @@ def judge_conditional_mean(dataset: xr.Dataset) -> Contest:
     claim, rival = (
         deviation(above, "overlap", own[f"{name}_given"], "_given") for name in ("overlap", "gated_overlap")
     )
-    return Contest(claim, rival, words={"at": at})
+    return between(claim, rival, words={"at": at})
 
 
 @JUDGES.decide
 def judge_square(dataset: xr.Dataset) -> Contest:
     """Mean squared overlap follows the exact recursion; rival: it stays as it begins."""
     exact = dataset["squared_overlap_exact"]
-    return Contest(*(deviation(dataset, "squared_overlap", expected) for expected in (exact, _as_it_begins(exact))))
+    return between(*(deviation(dataset, "squared_overlap", expected) for expected in (exact, _as_it_begins(exact))))
 
 
 @JUDGES.decide

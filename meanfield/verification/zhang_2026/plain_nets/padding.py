@@ -90,6 +90,13 @@ def correction_exponent(dataset: xr.Dataset, family: str = "1D ReLU") -> float:
     return float(np.polyfit(np.log(layer[in_fit]), np.log(lost[in_fit]), 1)[0]) if in_fit.sum() > 1 else float("nan")
 
 
+def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> Ruling:
+    """The verdict on a computed exponent; where there is none, what would bring one, which no draws do."""
+    verdict = judge_computed(exponent, claimed, rival, NEAR)
+    open_yet = f"; within {NEAR} of neither: longer lines (--far-lines) decide, draws do not"
+    return Ruling(verdict, evidence + open_yet * (verdict is Verdict.INCONCLUSIVE))
+
+
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
     """Zero-padded draws follow the zero-padded mean field; rival: the circular one."""
@@ -139,7 +146,7 @@ def judge_uniform_correction(dataset: xr.Dataset) -> Ruling:
     exponent = correction_exponent(dataset)
     largest = dataset["far_boundary_fraction"].sel(family="1D ReLU").dropna("sites")["sites"].values[-1]
     evidence = f"1 - F zero/circular grows as l^{exponent:.3f} on {largest} sites, computed"
-    return Ruling(judge_computed(exponent, 0.0, 0.5, NEAR), evidence)
+    return _computed(exponent, 0.0, 0.5, evidence)
 
 
 @JUDGES.decide_each({"grid": ""})
@@ -162,7 +169,7 @@ def judge_turning(dataset: xr.Dataset) -> Ruling:
     """The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N + 1."""
     exponent, drift = (size_exponent(dataset, family, "turning_depth") for family in ("1D ReLU", "1D ReLU, 2 taps"))
     evidence = f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed"
-    return Ruling(judge_computed(exponent, 2.0, 1.0, NEAR), evidence)
+    return _computed(exponent, 2.0, 1.0, evidence)
 
 
 @JUDGES.decide_each({"family": "1D linear"}, {"family": "1D ReLU"})
@@ -171,7 +178,7 @@ def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
     N + 1."""
     exponent = size_exponent(dataset, family, "half_depth")
     evidence = f"exponent {exponent:.3f} between the two largest lines, computed"
-    return Ruling(judge_computed(exponent, 2.0, 1.0, NEAR), evidence)
+    return _computed(exponent, 2.0, 1.0, evidence)
 
 
 @JUDGES.decide
@@ -185,7 +192,8 @@ def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
     broken = bool(np.any(without > 1 + ROUNDING))
     verdict = Verdict.REFUTED if not holds else Verdict.CONFIRMED if broken else Verdict.INCONCLUSIVE
     evidence = f"at most {(largest / bound).max():.3f} of the bound is reached; {without.max():.3g} times the rival's"
-    return Ruling(verdict, f"{evidence}; on a torus {torus:.0e}")
+    open_yet = "; no set breaks the rival's bound: sets with more taps decide, draws do not"
+    return Ruling(verdict, f"{evidence}; on a torus {torus:.0e}{open_yet * (verdict is Verdict.INCONCLUSIVE)}")
 
 
 CLAIMS = (

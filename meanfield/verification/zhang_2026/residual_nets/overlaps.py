@@ -11,7 +11,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import shown
-from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, between, needing, slope_contest
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 
@@ -74,7 +74,7 @@ def judge_mean_law(dataset: xr.Dataset) -> Contest:
     rival = deviation(dataset.assign(overlap_stderr=error), "overlap", rival_growth * at_birth, allowance=granted)
     ungated = "r = (1 + c/K)^blocks, gates ignored" if gates else "r = 1, as in plain nets"
     words = {"up_to": ", up to O(1/n)" * gates, "ungated": ungated}
-    return Contest(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
+    return between(claim, rival, note=_bound_kept(dataset, at_birth), words=words)
 
 
 def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
@@ -94,7 +94,7 @@ def judge_one_unit(dataset: xr.Dataset) -> Contest:
     pairs = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
     scale = pairs["overlap_scale"]
     granted = scale * (NEXT_ORDER + np.log(pairs["growth_bound"])) / dataset.attrs["width"]
-    return Contest(*(deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale)))
+    return between(*(deviation(pairs, "overlap", value, allowance=granted) for value in (scale, 0 * scale)))
 
 
 @JUDGES.decide
@@ -107,7 +107,8 @@ def judge_vanishing_deviation(dataset: xr.Dataset) -> Contest | Ruling:
     left = ", ".join(name for name in slopes if name not in resolved)
     evidence = f"slopes by pair: {words}" + (f"; not resolved: {left}" if left else "")
     if not resolved:
-        return Ruling(Verdict.INCONCLUSIVE, evidence)
+        made = float(dataset.attrs["draws"])
+        return Ruling(Verdict.INCONCLUSIVE, evidence + needing(made * _times_to_resolve(dataset), made))
     # The next order weighs most at the least width: a law 1/n (1 + NEXT_ORDER / n) has slopes off by so much.
     least = dataset["width"].values[:LEAST_WIDTHS]
     slack = np.log1p(NEXT_ORDER / least[0]) / np.log(least[-1] / least[0])
@@ -130,13 +131,24 @@ def width_slopes(dataset: xr.Dataset) -> dict[str, PowerLaw | None]:
     return slopes
 
 
+def _times_to_resolve(dataset: xr.Dataset) -> float:
+    """How many times the draws resolve the LEAST_WIDTHS narrowest widths of the pair that takes the fewest.
+
+    A mean within one standard error of 0, of which nothing is known but that, counts as one.
+    """
+    narrow = dataset.isel(width=slice(LEAST_WIDTHS))
+    stderr = narrow["gate_deviation_stderr_by_width"]
+    seen = np.maximum(narrow["gate_deviation_by_width"] / stderr, 1.0)
+    return float(((RESOLVED / seen) ** 2).max("width").min())
+
+
 @JUDGES.decide
 def judge_deviation_law(dataset: xr.Dataset) -> Contest:
     """epsilon of two units is what they meet of each other's gates, at leading order; rival: epsilon is 0, gates
     independent of tangents."""
     law = dataset["gate_deviation_law"].where(dataset["gate_deviation_law"] != 0)
     granted = NEXT_ORDER * law / dataset.attrs["width"]
-    return Contest(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))
+    return between(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))
 
 
 def _across_blocks(dataset: xr.Dataset) -> Array:

@@ -36,7 +36,7 @@ def _attended(net, normal, rng):
     count, tokens = len(normal), net.tokens
     logits = np.zeros((HEADS, count, tokens, tokens))
     if net.attention_scale == "inverse_sqrt":
-        covariance = np.einsum("uvij,uvkl->uikvjl", normal, normal).reshape(2 * (count * tokens**2,))
+        covariance = np.einsum("uvij,uvkl,ikjl->uikvjl", normal, normal, _turned(net)).reshape(2 * (count * tokens**2,))
         logits = rng.multivariate_normal(np.zeros(len(covariance)), covariance, HEADS, method="eigh")
         logits = logits.reshape(HEADS, count, tokens, tokens)
     if net.causal:
@@ -54,3 +54,13 @@ def _hidden(net, normal, rng):
     mixed = normal[..., None] * units[0] + np.sqrt(np.maximum(1 - normal[..., None] ** 2, 0)) * units[1]
     silu = units[0] / (1 + np.exp(-units[0])), mixed / (1 + np.exp(-mixed))
     return normal * (silu[0] * silu[1]).mean(axis=-1) / (silu[0] ** 2).mean()
+
+
+def _turned(net):
+    """How rotary positions turn the covariance of logits (i, k) and (j, l): by the mean cosine of i - k - (j - l)."""
+    if not net.rotary:
+        return np.ones(4 * (net.tokens,))
+    place = np.arange(net.tokens)
+    apart = place[:, None, None, None] - place[:, None, None] - place[:, None] + place
+    pairs = net.head_size // 2
+    return np.mean([np.cos(apart * 10_000.0 ** (-m / pairs)) for m in range(pairs)], axis=0)
