@@ -162,6 +162,14 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
     assert "0.0123" not in report._rate_table(finished.assign(final_loss=losses))
 
 
+def test_seeds_that_a_precision_takes(finished):
+    """Standard deviations of 0.02, 0.1, 0.3 decades, and less, take 1, 25, 225 seeds; a lone minimum says nothing."""
+    seeds = np.sqrt([2, 0])[None] * np.array([0.0199, 0.0999, 0.2999])[:, None]
+    seeds = np.vstack([seeds, [np.nan, 1.0]])
+    wide = finished[[]].assign(seed_tuned_rate_log10=(("net", "draw"), seeds))
+    assert "takes 25 seeds in the median net, and 225 where" in report._seeds_needed(wide)
+
+
 def test_report_and_figure(finished):
     printed = report.text(finished)
     assert max(map(len, printed.splitlines())) <= 100
