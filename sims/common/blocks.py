@@ -41,7 +41,8 @@ RATES = {
 # Base learning rates without momentum, at which ten steps move the stream by about itself. At lower ones the first
 # step's overlaps of independent vectors, which fall with the width, still outweigh what further steps add to terms of
 # higher order; at higher ones changes grow among each other, as (1 + c / L)^L, whose approach to its limit over L looks
-# like a slope. Without momentum AdamW, Lion and Sophia take one step, the sign, and Muon, Shampoo and SOAP another.
+# like a slope. Without momentum AdamW and Lion take one step, the sign, as Sophia does unless curvature is large; and
+# Muon, Shampoo and SOAP take another.
 PLAIN_RATES = {"sgd": 0.4, "adamw": 0.001, "muon": 0.06, "muon_kimi": 0.04, "sso": 0.06}
 PLAIN_RATES |= dict.fromkeys(("lion", "sophia"), 0.001) | dict.fromkeys(("shampoo", "soap"), 0.06)
 

@@ -62,12 +62,12 @@ def test_all_orders_are_judged_together(finished):
 
 
 def test_optimizers_without_momentum_are_few(tmp_path):
-    """AdamW, Lion and Sophia take one step; so do Muon, Shampoo and SOAP."""
+    """AdamW and Lion take one step; so do Muon, Shampoo and SOAP. (Sophia does not clip where curvature is large.)"""
     sizes = ["--widths", "8", "16", "32", "--depths", "1", "2", "4", "--width", "8", "--depth", "1"]
-    names = ["adamw", "lion", "sophia", "muon", "shampoo", "soap"]
+    names = ["adamw", "lion", "muon", "shampoo", "soap"]
     arguments = ["--optimizers", *names, "--tables", "many", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]
     orders = finished_run(simulation, arguments, tmp_path / "run.nc")["order_norm_by_depth"]
-    for first, others in (("adamw", ("lion", "sophia")), ("muon", ("shampoo", "soap"))):
+    for first, others in (("adamw", ("lion",)), ("muon", ("shampoo", "soap"))):
         for other in others:
             np.testing.assert_allclose(orders.sel(optimizer=other), orders.sel(optimizer=first), rtol=1e-6, atol=1e-12)
 

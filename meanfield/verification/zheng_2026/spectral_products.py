@@ -197,7 +197,7 @@ def is_identity(dataset: xr.Dataset, name: str) -> bool:
 NORMALISED = tuple(name for name in OPTIMIZERS if name != "sgd")
 PRODUCTS = ("C1", "C2.1", "C2.2")
 # After several steps norms of updates depend on how steps add up. Without momentum the other optimizers take the steps
-# of these, but for SSO.
+# of these, but for SSO, and for Sophia where curvature is large.
 TRAINED = ("--steps", "10", "--optimizers", "sgd", "adamw", "muon")
 
 
