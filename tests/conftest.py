@@ -1,7 +1,7 @@
 """Settings of the suite: one thread for its small matrix products, and which random examples hypothesis tries.
 
-The suite tries the same examples in every run. ``pytest -m hypothesis --hypothesis-profile explore`` tries new ones, and
-says after a failure with which ``--hypothesis-seed`` they come again.
+The suite tries the same examples in every run. ``pytest -m hypothesis --hypothesis-profile explore`` tries new ones,
+and says after a failure with which ``--hypothesis-seed`` they come again.
 """
 
 import os

@@ -4,7 +4,7 @@ Under one input the gates of a ReLU net are fair coins, independent of everythin
 given coins an update is a polynomial in the weights, so that Gauss-Hermite quadrature averages its square exactly.
 """
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def _energies(features, weights, readout, coins, error):
 def _averages(net):
     """Output term and label term of every layer, with the first layer's values as its weights: z_1 is N(0, 1)."""
     sizes, outputs = net.channels_by_layer[1:], net.outputs
-    shapes = [(sizes[0], 1), *((above, below) for below, above in zip(sizes, sizes[1:], strict=False))]
+    shapes = [(sizes[0], 1), *((above, below) for below, above in pairwise(sizes))]
     counts = [(HIDDEN_NODES, sum(a * b for a, b in shapes)), (READOUT_NODES, outputs * sizes[-1])]
     grid, share = _quadrature(counts)
     energy = net.sigma.gain * net.channels_by_layer[0]
