@@ -49,16 +49,22 @@ def _shown(text, dataset):
     parts = _parts(dataset, {variable for found in moves.values() for variable in found}, before, text)
     columns = defaultdict(dict)
     for (table, row, column), signs in moves.items():
-        words = [f"{sign}{variable}{parts((table, row, column), variable)}" for variable, sign in sorted(signs.items())]
-        columns[table, column][row] = ", ".join(words)
+        sources = {f"{name}{parts((table, row, column), name)}": sign for name, sign in sorted(signs.items())}
+        columns[table, column][row] = sources
     return [line for column, by_row in columns.items() for line in _lines(*column, by_row)]
 
 
 def _lines(table, column, by_row):
-    """One where all rows are alike, else one for each."""
-    if len(set(by_row.values())) == 1:
-        return [f"{table} | {column}: {next(iter(by_row.values()))}"]
-    return [f"{table} | {row} | {column}: {words}" for row, words in by_row.items()]
+    """One where all rows take the same numbers, else one for each."""
+    first, *others = by_row.values()
+    if any(set(other) != set(first) for other in others):
+        return [f"{table} | {row} | {column}: {_words(sources)}" for row, sources in by_row.items()]
+    alike = {source: sign if all(other[source] == sign for other in others) else "~" for source, sign in first.items()}
+    return [f"{table} | {column}: {_words(alike)}"]
+
+
+def _words(sources):
+    return ", ".join(f"{sign}{source}" for source, sign in sources.items())
 
 
 def cells(text):
