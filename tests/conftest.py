@@ -1,4 +1,8 @@
-"""Settings of the suite: one thread for its small matrix products, hypothesis without deadlines, the same examples."""
+"""Settings of the suite: one thread for its small matrix products, and which random examples hypothesis tries.
+
+The suite tries the same examples in every run. ``pytest -m hypothesis --hypothesis-profile explore`` tries new ones,
+and says after a failure with which ``--hypothesis-seed`` they come again.
+"""
 
 import fcntl
 import os
@@ -12,9 +16,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llv
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-settings.register_profile(
-    "suite", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
-)
+_SHARED = {"deadline": None, "max_examples": 40, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("suite", derandomize=True, **_SHARED)
+settings.register_profile("explore", print_blob=True, **_SHARED)
 settings.load_profile("suite")
 
 

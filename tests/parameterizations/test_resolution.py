@@ -51,6 +51,17 @@ def test_sgd_as_in_appendix_g2():
         assert transferred[role] == pytest.approx(dict(zip(names, values, strict=True)))
 
 
+def test_the_input_dimension_divides_the_variance_of_input_weights_alone():
+    base = {"initial_variance": 2.0, "learning_rate": 0.1}
+    given, plain = (
+        transfer_hyperparameters("adamw", **GROWN, base_values=base, block_depth=2, **more)
+        for more in ({"input_dimension": 3072}, {})
+    )
+    for role, values in plain.items():
+        divisor = 3072 if role == "input" else 1
+        assert given[role] == values | {"initial_variance": values["initial_variance"] / divisor}
+
+
 def test_base_values_may_differ_by_role():
     rates = {"input": 1.0, "hidden": 2.0, "output": 3.0}
     transferred = transfer_hyperparameters("sso", **GROWN, base_values={"learning_rate": rates}, block_depth=2)

@@ -1,0 +1,142 @@
+"""Which numbers of a dataset every cell of a printed report shows: found by moving them, one variable at a time."""
+
+import re
+from collections import defaultdict
+from contextlib import ExitStack
+from importlib import import_module
+from itertools import takewhile
+from unittest.mock import patch
+
+import numpy as np
+import xarray as xr
+
+import sims.common.report
+import sims.common.table
+from meanfield.verification.judges import Judge
+from meanfield.verification.verdicts import Finding, Verdict
+
+RULE = re.compile(r"-+(  -+)*")
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+# Tables are not parted, and what judges the numbers is tested elsewhere.
+WIDE = 10_000
+UNJUDGED = Finding("a claim", "a rival", Verdict.INCONCLUSIVE, "no evidence")
+MOST_TRIED = 4
+# What goes with a mean under its own name, in cells that one function makes.
+COMPANIONS = ("_stderr", "_covariance", "_largest_share")
+
+
+def shown(name, dataset):
+    """Lines "table | column: what moves it", or "table | row | column: ..", of a simulation's report on this dataset.
+
+    A sign says whether the first number of the cell rises (+) or falls (-) where all of a variable rises, the more the
+    deeper, wider or later; "~" says that both happen. Values of named coordinates stand behind a variable of which a
+    cell takes their part alone: "named" where the words around the cell name it. Of more than `MOST_TRIED` values the
+    first two and the last are tried.
+    """
+    wide = (patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report))
+    with ExitStack() as stack:
+        for change in (*wide, patch.object(Judge, "__call__", lambda *_, **__: UNJUDGED)):
+            stack.enter_context(change)
+        return _shown(import_module(f"sims.{name}.report").text, dataset)
+
+
+def _shown(text, dataset):
+    before, moves = cells(text(dataset)), defaultdict(dict)
+    numbers = [name for name in dataset.data_vars if dataset[name].dtype.kind == "f"]
+    for variable in (name for name in numbers if not name.endswith(COMPANIONS)):
+        for cell, sign in _moved(before, cells(text(_raised(dataset, variable)))).items():
+            moves[cell][variable] = sign
+    parts = _parts(dataset, {variable for found in moves.values() for variable in found}, before, text)
+    columns = defaultdict(dict)
+    for (table, row, column), signs in moves.items():
+        sources = {f"{name}{parts((table, row, column), name)}": sign for name, sign in sorted(signs.items())}
+        columns[table, column][row] = sources
+    return [line for column, by_row in columns.items() for line in _lines(*column, by_row)]
+
+
+def _lines(table, column, by_row):
+    """One where all rows take the same numbers, else one for each."""
+    first, *others = by_row.values()
+    if any(set(other) != set(first) for other in others):
+        return [f"{table} | {row} | {column}: {_words(sources)}" for row, sources in by_row.items()]
+    alike = {source: sign if all(other[source] == sign for other in others) else "~" for source, sign in first.items()}
+    return [f"{table} | {column}: {_words(alike)}"]
+
+
+def _words(sources):
+    return ", ".join(f"{sign}{source}" for source, sign in sources.items())
+
+
+def cells(text):
+    """(table, row, column) -> its texts, from the top down; rows with a name of their own are told apart."""
+    lines, found, title = text.splitlines(), defaultdict(list), ""
+    for place, line in enumerate(lines):
+        if not RULE.fullmatch(line.strip()) or not place:
+            continue
+        spans = [match.span() for match in re.finditer("-+", line)]
+        above = list(takewhile(str.strip, lines[place - 2 :: -1] if place > 1 else []))
+        title = " ".join(above[::-1]) or title
+        header = _split(lines[place - 1], spans)
+        for row in takewhile(str.strip, lines[place + 1 :]):
+            own = _split(row, spans)
+            names = list(takewhile(lambda cell: not NUMBER.match(cell) and cell != "-", own))
+            names = names if len(names) < len(own) else names[:1]
+            for column, cell in zip(header, own, strict=True):
+                found[title, " ".join(names), column].append(cell)
+    return dict(found)
+
+
+def _split(line, spans):
+    ends = [*(start for start, _ in spans[1:]), max(len(line), spans[-1][1]) + 1]
+    return [line[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+
+
+def _raised(dataset, variable, **where):
+    """A copy in which this variable is higher by 5 % of its size and more, there or everywhere."""
+    values = dataset[variable]
+    rise = 0.05 * np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
+    for dim in values.dims:
+        rise = rise * xr.DataArray(1 + np.arange(values.sizes[dim]) / values.sizes[dim], dims=dim)
+    for dim, value in where.items():
+        rise = rise.where(dataset[dim] == value, 0.0)
+    return dataset.assign({variable: values + rise.transpose(*values.dims)})
+
+
+def _moved(before, after):
+    """Cells that differ, with the sign of what their first numbers do."""
+    return {cell: _sign(texts, after[cell]) for cell, texts in before.items() if cell in after and texts != after[cell]}
+
+
+def _sign(before, after):
+    first, last = ([NUMBER.match(text) for text in texts] for texts in (before, after))
+    changes = {np.sign(float(b[0]) - float(a[0])) for a, b in zip(first, last, strict=False) if a and b} - {0.0}
+    return {1.0: "+", -1.0: "-"}[changes.pop()] if len(changes) == 1 else "~"
+
+
+def _parts(dataset, variables, before, text):
+    """The values of named coordinates whose part of a variable moves a cell, as words."""
+    found = defaultdict(lambda: defaultdict(list))
+    for variable in variables:
+        for dim in (dim for dim in dataset[variable].dims if dataset[dim].dtype.kind in "UTO"):
+            for value in _tried(dataset[dim].values):
+                for cell in _moved(before, cells(text(_raised(dataset, variable, **{dim: value})))):
+                    found[cell, variable][dim].append(str(value))
+
+    def words(cell, variable):
+        told = []
+        for dim in (dim for dim in dataset[variable].dims if dataset[dim].dtype.kind in "UTO"):
+            values = found[cell, variable][dim]
+            if len(values) < len(_tried(dataset[dim].values)):
+                told.append("named" if named(" ".join(cell), values) else " ".join(values) or "another")
+        return f"[{'; '.join(told)}]" if told else ""
+
+    return words
+
+
+def _tried(values):
+    """Those whose part of a variable is moved by itself: all, or the first two and the last of many."""
+    return [] if len(values) == 1 else list(values) if len(values) <= MOST_TRIED else [*values[:2], values[-1]]
+
+
+def named(context, values):
+    return len(values) == 1 and re.search(rf"(?<!\w){re.escape(values[0])}(?!\w)", context, re.IGNORECASE)

@@ -1,0 +1,31 @@
+"""Every cell of every printed table shows the numbers that its heading names."""
+
+import pytest
+
+import sims.common.cells
+import sims.looped_energy.report as loops
+from tests.shown import first_runs, kept
+from tests.sims.printed import shown
+
+PRINTED = kept("printed")
+
+
+def test_every_simulation_is_there(smoke_runs):
+    assert set(first_runs(smoke_runs)) == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_cells_show_what_they_did_when_they_were_read(name, smoke_runs):
+    """After a change to a report: ``python -m tests.shown``, and read what has become of its lines."""
+    assert shown(name, smoke_runs[first_runs(smoke_runs)[name]]) == PRINTED[name]
+
+
+def test_exchanged_columns_are_seen(smoke_runs, monkeypatch):
+    monkeypatch.setattr(loops, "EPS", loops.EPS | {"sqrt": loops.EPS["linear"], "linear": loops.EPS["sqrt"]})
+    assert shown("looped_energy", smoke_runs["looped_energy"]) != PRINTED["looped_energy"]
+
+
+def test_a_wrong_sign_is_seen(smoke_runs, monkeypatch):
+    right = sims.common.cells.signed
+    monkeypatch.setattr(sims.common.cells, "signed", lambda value: right(-value))
+    assert shown("looped_energy", smoke_runs["looped_energy"]) != PRINTED["looped_energy"]
