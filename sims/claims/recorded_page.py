@@ -60,12 +60,15 @@ rival that 99 of 100 such runs would have refuted; comparisons of another kind h
 many gave each verdict.
 """
 
+# Of claims that no run of the preset has recorded yet.
+NOT_RECORDED: Entry = {"verdict": "not recorded"}
+
 COLUMNS = "| claim | statement | source | verdict | what holds instead | simulations |\n|---|---|---|---|---|---|"
 
 
 def recorded_page(preset: str) -> str:
     """A table of claims for each paper, with the recorded verdict of every claim."""
-    kept = recorded(preset)
+    kept = dict.fromkeys(CLAIMS, NOT_RECORDED) | recorded(preset)
     counts = Counter(entry["verdict"] for entry in kept.values())
     head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
     shown = [SHOWN_BY, *(_shown_by(claim, kept[claim.id]) for claim in CLAIMS.values() if "findings" in kept[claim.id])]
