@@ -25,7 +25,7 @@ from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.transfer.rate_search import FARTHEST, LATTICE, RateSearch, minima, rate_of, searched
 
 # Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
-CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 32
+CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 16
 # Where an optimizer other than gradient descent begins to be searched.
 USUAL_RATE = 1e-2
 # The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
@@ -170,7 +170,7 @@ def tuned_rate(
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged;
         ``seed_tuned_rate_log10``, the minimum of a parabola of ln(loss) over log10(rate) within half a decade of
         it, NaN where no minimum lies inside; their mean over seeds ``tuned_rate_log10`` with NAME_stderr, and
-        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of 32 nets drawn on the first 256
+        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of 16 nets drawn on the first 256
         samples (shuffle data that are in order of their classes), with its error.
         A net whose units have all died counts as diverged. Attributes: ``complete``, and ``located``, the seeds that
         have a minimum. Losses are dimensionless, and so are rates.

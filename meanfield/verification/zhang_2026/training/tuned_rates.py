@@ -41,7 +41,7 @@ PLAIN = ("mlp", "cnn")
 # 2 / lambda_max names a rate if it is right to this factor.
 FACTOR = 4.0
 # Nets whose curvatures `sims.learning_rate_search` draws: errors of stable rates rest on so few.
-CURVATURE_DRAWS = 32
+CURVATURE_DRAWS = 16
 
 
 def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
