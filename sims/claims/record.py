@@ -28,15 +28,16 @@ def differences(results: Sequence[Result], preset: str) -> list[str]:
 
 
 def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: str, seed: int) -> Path:
-    """Record these verdicts with seed, commit, runs and findings; those of other claims stay."""
-    origin = {"seed": seed, "commit": _commit()}
+    """Record these verdicts with seed, commit, runs and findings; those of other claims, and counts of seeds, stay."""
+    kept, origin = recorded(preset), {"seed": seed, "commit": _commit()}
     entries = {
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
         | {"runs": {run: evidence[run].origin for run in result.claim.runs}, "findings": result.as_data()}
+        | {name: value for name, value in kept.get(result.claim.id, {}).items() if name == "seeds"}
         for result in results
     }
-    return _write(preset, recorded(preset) | entries)
+    return _write(preset, kept | entries)
 
 
 def keep_counts(counts: Mapping[str, Counter[str]], preset: str) -> Path:
@@ -55,8 +56,8 @@ def recorded(preset: str) -> dict[str, Entry]:
 
 
 def _write(preset: str, entries: Mapping[str, Entry]) -> Path:
-    FOLDER.mkdir(exist_ok=True)
     """In the catalogue's order, without claims that it no longer has."""
+    FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{preset}.json"
     kept = {name: entries[name] for name in CLAIMS if name in entries}
     write_text_whole(path, json.dumps(kept, indent=2) + "\n")
