@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from figures._command import figure_names
+from tests.figures.plotted import plotted
+from tests.shown import first_runs, kept
 
 # Of nets without branch scaling eta* falls by powers of ten, and would press all else together.
 LEAVING = {"residual_depth"}
@@ -127,6 +129,21 @@ def test_coordinate_checks_fill_their_panels(drawn):
         low, high = panels[0].get_ylim()
         assert low >= 0.4 * values.min()
         assert high <= 2.5 * values.max()
+
+
+@pytest.mark.parametrize("name", kept("plotted"))
+def test_lines_show_what_they_did_when_they_were_read(name, drawn, smoke_runs):
+    """Panel by panel, by their values; after a change to a figure: ``python -m tests.shown``, and read its lines."""
+    run = first_runs(drawn)[name]
+    assert plotted(drawn[run], smoke_runs[run]) == kept("plotted")[name]
+
+
+def test_exchanged_panels_are_seen(smoke_runs, monkeypatch):
+    loops = import_module("figures.looped_energy")
+    exchanged = {"sqrt": loops.SCALINGS["linear"], "linear": loops.SCALINGS["sqrt"]}
+    monkeypatch.setattr(loops, "SCALINGS", loops.SCALINGS | exchanged)
+    dataset = smoke_runs["looped_energy"]
+    assert plotted(loops.draw(dataset), dataset) != kept("plotted")["looped_energy"]
 
 
 def test_products_are_written_as_formulas(drawn):

@@ -20,7 +20,6 @@ NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 # Tables are not parted, and what judges the numbers is tested elsewhere.
 WIDE = 10_000
 UNJUDGED = Finding("a claim", "a rival", Verdict.INCONCLUSIVE, "no evidence")
-MOST_TRIED = 4
 # What goes with a mean under its own name, in cells that one function makes.
 COMPANIONS = ("_stderr", "_covariance", "_largest_share")
 
@@ -30,8 +29,7 @@ def shown(name, dataset):
 
     A sign says whether the first number of the cell rises (+) or falls (-) where all of a variable rises, the more the
     deeper, wider or later; "~" says that both happen. Values of named coordinates stand behind a variable of which a
-    cell takes their part alone: "named" where the words around the cell name it. Of more than `MOST_TRIED` values the
-    first two and the last are tried.
+    cell shows their part alone: "named" where the words around the cell name it.
     """
     wide = (patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report))
     with ExitStack() as stack:
@@ -91,15 +89,23 @@ def _split(line, spans):
     return [line[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
 
 
-def _raised(dataset, variable, **where):
-    """A copy in which this variable is higher by 5 % of its size and more, there or everywhere."""
+def _raised(dataset, variable):
+    """A copy in which this variable is higher by 5 % of its size and more, the more the further along any dimension."""
     values = dataset[variable]
     rise = 0.05 * np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
     for dim in values.dims:
         rise = rise * xr.DataArray(1 + np.arange(values.sizes[dim]) / values.sizes[dim], dims=dim)
-    for dim, value in where.items():
-        rise = rise.where(dataset[dim] == value, 0.0)
     return dataset.assign({variable: values + rise.transpose(*values.dims)})
+
+
+def _multiplied(dataset, variable, dim):
+    """A copy in which the part of this variable at every value of a named coordinate has a factor of its own."""
+    return dataset.assign({variable: dataset[variable] * xr.DataArray(_factors(dataset.sizes[dim]), dims=dim)})
+
+
+def _factors(count):
+    """Such that no two have the ratio of two others, and four digits of a cell tell one from the next."""
+    return 1 + 0.05 * 1.3 ** np.arange(count)
 
 
 def _moved(before, after):
@@ -114,28 +120,31 @@ def _sign(before, after):
 
 
 def _parts(dataset, variables, before, text):
-    """The values of named coordinates whose part of a variable moves a cell, as words."""
-    found = defaultdict(lambda: defaultdict(list))
+    """The values of named coordinates whose part of a variable a cell shows, as words; none if it shows a law of it."""
+    found = defaultdict(list)
     for variable in variables:
         for dim in (dim for dim in dataset[variable].dims if dataset[dim].dtype.kind in "UTO"):
-            for value in _tried(dataset[dim].values):
-                for cell in _moved(before, cells(text(_raised(dataset, variable, **{dim: value})))):
-                    found[cell, variable][dim].append(str(value))
+            after = cells(text(_multiplied(dataset, variable, dim)))
+            for cell, texts in before.items():
+                values = _of_factors(texts, after.get(cell, texts), dataset[dim].values)
+                if 0 < len(values) < dataset.sizes[dim]:
+                    found[cell, variable].append(values)
 
     def words(cell, variable):
-        told = []
-        for dim in (dim for dim in dataset[variable].dims if dataset[dim].dtype.kind in "UTO"):
-            values = found[cell, variable][dim]
-            if len(values) < len(_tried(dataset[dim].values)):
-                told.append("named" if named(" ".join(cell), values) else " ".join(values) or "another")
+        told = ["named" if named(" ".join(cell), values) else " ".join(values) for values in found[cell, variable]]
         return f"[{'; '.join(told)}]" if told else ""
 
     return words
 
 
-def _tried(values):
-    """Those whose part of a variable is moved by itself: all, or the first two and the last of many."""
-    return [] if len(values) == 1 else list(values) if len(values) <= MOST_TRIED else [*values[:2], values[-1]]
+def _of_factors(before, after, values):
+    """The values with whose factors the first numbers of these texts are multiplied; none if one has another factor."""
+    numbers = [[NUMBER.match(text) for text in texts] for texts in (before, after)]
+    ratios = [float(b[0]) / float(a[0]) for a, b in zip(*numbers, strict=False) if a and b and float(a[0])]
+    factors = _factors(len(values))
+    places = {int(np.argmin(np.abs(factors - ratio))) for ratio in ratios}
+    exact = all(np.min(np.abs(factors - ratio)) <= 2e-3 * ratio for ratio in ratios)
+    return [str(values[place]) for place in sorted(places)] if exact else []
 
 
 def named(context, values):
