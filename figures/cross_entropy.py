@@ -69,7 +69,8 @@ def _errors(axes: Axes, dataset: xr.Dataset) -> None:
     uniform = 1 - 1 / int(dataset.attrs["classes"])
     axes.axhline(uniform, ls="--", color=LAW, label="papers, 1 - 1/C")
     axes.set(ylabel="|p - y|$^2$")
-    axes.legend()
+    axes.margins(y=0.3)
+    axes.legend(loc="upper right")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def smoke(tmp_path_factory):
     with made.with_suffix(".finished").open("a+") as finished:
         fcntl.flock(finished, fcntl.LOCK_EX)  # until the file is closed: who comes second waits for the first
         if not finished.seek(0, os.SEEK_END):
-            assert claims.main(["--preset", "smoke", "--workers", "1", "--out", str(made)]) == 0
+            assert claims.main(["--preset", "smoke", "--workers", "2", "--out", str(made)]) == 0
             finished.write("whole")
     return made
 

@@ -9,7 +9,7 @@ from sims.common.cells import label
 from tests.sims.printed import named
 
 # Rows of a variable up to which factors are tried.
-MOST_NUMBERS = 2000
+MOST_NUMBERS = 200
 NUMBERS = r"[-+]?\d[\d.,]*(e[-+]?\d+)?"
 
 
@@ -64,7 +64,7 @@ def _source(values, known, dataset, context):
 
 def _proportional(values, dataset, context):
     """Of every variable with rows, along unnamed coordinates, of which one is these values times a factor."""
-    if np.ptp(values) <= 1e-9 * np.abs(values).max():
+    if not values.all() or np.ptp(values) <= 1e-9 * np.abs(values).max():
         return
     for variable in dataset.data_vars.values():
         along = [dim for dim in variable.dims if variable.sizes[dim] == len(values) and not _is_named(variable, dim)]

@@ -13,6 +13,7 @@ from meanfield.verification.catalogue import CLAIMS
 SCALE = "label_learning_rate_scale"
 # Relative errors of numbers that are made up here.
 ERROR = 1e-3
+MANY_DRAWS = 64
 
 
 def _put(dataset, name, values, **where):
@@ -422,12 +423,19 @@ def _looped(scaling, slope):
     return exact
 
 
+def _many_draws(dataset):
+    """The same draws again and again, and something small that differs between them."""
+    draws = MANY_DRAWS
+    repeated = dataset.isel(draw=np.arange(draws) % dataset.sizes["draw"]).assign_attrs(draws=draws)
+    return repeated, ERROR**2 * xr.DataArray(np.linspace(-1, 1, draws), dims="draw")
+
+
 def linear_losses_are_lower(runs):
-    losses = runs["looped_rates"]["least_loss"]
-    spread = ERROR**2 * xr.DataArray(np.arange(losses.sizes["draw"]), dims="draw")
+    dataset, spread = _many_draws(runs["looped_rates"])
+    losses = dataset["least_loss"]
     linear = losses["scaling"] == "linear"
     lower = (losses.sel(scaling="sqrt", drop=True) - 1 + spread).where(linear, losses)
-    return {"looped_rates": runs["looped_rates"].assign(least_loss=lower.transpose(*losses.dims))}
+    return {"looped_rates": dataset.assign(least_loss=lower.transpose(*losses.dims))}
 
 
 def stable_rates_are_best(runs):
@@ -444,12 +452,12 @@ def _carried(rule, loss):
     """Every net has so much more loss at the carried rate than at the unchanged one."""
 
     def control(runs):
-        dataset = runs["learning_rate_transfer"]
+        dataset, spread = _many_draws(runs["learning_rate_transfer"])
         unchanged = 0.5 * dataset["loss"].sel(rule="unchanged").fillna(0.0).clip(max=1.0)
         losses = dataset["loss"].copy()
         losses.loc[{"rule": "unchanged"}] = unchanged
-        losses.loc[{"rule": rule}] = unchanged + loss
-        return {"learning_rate_transfer": dataset.assign(loss=losses)}
+        losses.loc[{"rule": rule}] = (unchanged + loss + spread).transpose(*unchanged.dims)
+        return {"learning_rate_transfer": dataset.assign(loss=losses, loss_slope=0 * dataset["loss_slope"])}
 
     return control
 

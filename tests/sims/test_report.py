@@ -29,7 +29,7 @@ def printed(smoke, smoke_runs):
     reports = {path.stem: _report(path.read_text()) for path in smoke.glob("*.txt")}
     assert set(reports) == set(smoke_runs)
     evidence = {name: Evidence(name, "", Path(), dataset) for name, dataset in smoke_runs.items()}
-    reports["claims"] = _claims_report.text([judged(claim, evidence) for claim in CLAIMS.values()])
+    reports["claims"] = _claims_report.text([judged(claim, evidence) for claim in CLAIMS.values()], evidence)
     return reports
 
 
