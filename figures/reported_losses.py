@@ -35,9 +35,10 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_title(str(setting), fontsize=9)
     for axes in grid[len(panels) :]:
         axes.remove()
-    grid[0].plot([], [], "o", color="0.4", mfc="white", label="open: the least loss is at an end of the grid")
     figure.supylabel("log2 of the best base value", fontsize=9)
-    legend_below(figure, next(axes for axes, (setting, way) in zip(grid, panels, strict=False) if way == "depth"))
+    in_depth = next(axes for axes, (setting, way) in zip(grid, panels, strict=False) if way == "depth")
+    in_depth.plot([], [], "o", color="0.4", mfc="white", label="open: the best is at an end of the grid")
+    legend_below(figure, in_depth)
     return figure
 
 
