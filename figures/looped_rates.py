@@ -10,7 +10,7 @@ from figures._command import command
 from figures.legends import legend_below
 from figures.style import log_values, styled
 
-TITLES = {"sqrt": "branches times $L^{-1/2}$", "linear": "branches times $1/L$"}
+TITLES = {"sqrt": "branches times $(2L)^{-1/2}$", "linear": "branches times $1/(2L)$"}
 # Losses above so many times the least are beyond the panel: training was unstable.
 HIGHEST = 1.25
 
@@ -27,6 +27,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_ylim(0.99 * least, HIGHEST * least)
         log_values(axes, "learning rate", along="x")
     panels[0].set_ylabel("training loss")
+    panels[0].plot([], [], "*", color="0.4", ms=9, label="tuned rate")
     legend_below(figure, panels[0])
     return figure
 

@@ -55,7 +55,7 @@ def _draw_heatmap(figure: Figure, axes: Axes, correlation: np.ndarray) -> None:
     last = len(correlation)
     image = axes.imshow(correlation, origin="lower", vmin=0.0, vmax=1.0, cmap="viridis", extent=(0.5, last + 0.5) * 2)
     axes.grid(False)
-    axes.set_title("correlation of increments", fontsize=8)
+    axes.set_title("correlation of increments before training", fontsize=8)
     axes.set(xlabel="loop", ylabel="loop")
     figure.colorbar(image, ax=axes, shrink=0.8)
 

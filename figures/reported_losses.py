@@ -27,16 +27,18 @@ def draw(dataset: xr.Dataset) -> Figure:
             words, color, marker = RULES[str(at["parameterization"].values)]
             within = np.isfinite(at["ladder"].values)
             sizes, best, error = (at[name].values[within] for name in ("ladder", "optimum", "optimum_stderr"))
-            look = {"color": color, "marker": marker, "lw": 1, "label": words, "mfc": "white"}
+            look = {"color": color, "marker": marker, "lw": 1, "mfc": "white"}
             axes.errorbar(sizes, best, np.nan_to_num(error), **look)
             inside = at["bracketed"].values[within] > 0
-            axes.plot(sizes[inside], best[inside], marker, color=color, zorder=4)
+            axes.plot(sizes[inside], best[inside], marker, color=color, zorder=4, label=words)
             by_size(axes, sizes, str(direction))
         axes.set_title(str(setting), fontsize=9)
     for axes in grid[len(panels) :]:
         axes.remove()
     figure.supylabel("log2 of the best base value", fontsize=9)
-    legend_below(figure, next(axes for axes, (setting, way) in zip(grid, panels, strict=False) if way == "depth"))
+    in_depth = next(axes for axes, (setting, way) in zip(grid, panels, strict=False) if way == "depth")
+    in_depth.plot([], [], "o", color="0.4", mfc="white", label="open: the best is at an end of the grid")
+    legend_below(figure, in_depth)
     return figure
 
 

@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from sims.claims.runs import RunOptions, chosen_claims, evidence, judged
 
     if options.page is not None:
+        _require_page_alone(options)
         write_text_whole(options.page, recorded_page(options.preset))
         print(f"written {options.page}")
         return 0
@@ -63,6 +64,12 @@ def run(options: argparse.Namespace) -> int:
     changed = record.differences(results, options.preset)
     print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))
     return DIFFERENT if changed else 0
+
+
+def _require_page_alone(options: argparse.Namespace) -> None:
+    others = {"--only": options.only, "--seeds": options.seeds > 1, "--record": options.record}
+    if given := [flag for flag, value in others.items() if value]:
+        raise ValueError(f"--page writes the verdicts recorded of all claims and runs nothing; drop {', '.join(given)}")
 
 
 COMMAND = Command("claims", __doc__, add_options, {name: {"preset": name} for name in PRESETS}, run)

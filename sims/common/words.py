@@ -19,7 +19,8 @@ STATISTICS = {
     "worst": "of all points that a claim is about, the one that is farthest off; negative: inside an allowance.",
     "CONFIRMED": "the claim lies well inside the band, and its rival outside.",
     "REFUTED": "the claim lies outside the band.",
-    "INCONCLUSIVE": f"neither, or one draw makes more than {CONVERGED_SHARE:.0%} of a mean.",
+    "INCONCLUSIVE": "the run neither confirms nor refutes the claim, or one draw makes more than "
+    f"{CONVERGED_SHARE:.0%} of a mean.",
     "too few draws": "with the number needed, the claim or its rival would lie outside the band, if it is as far off "
     "as in this run: errors fall as draws^(-1/2). The option --times multiplies the draws.",
     "not converged": "a single draw makes too large a share of the mean, or there are fewer draws than its spread asks "

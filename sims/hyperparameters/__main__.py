@@ -98,14 +98,21 @@ def _check(options: argparse.Namespace) -> None:
 
 def _by_role(given: list[str]) -> dict[tuple[str, str], float]:
     """(role, hyperparameter) -> its own base value, of words ROLE.NAME=VALUE."""
-    values = {}
+    from meanfield.common import require_positive
+
+    values: dict[tuple[str, str], float] = {}
     for word in given:
         try:
             place, value = word.split("=")
             role, name = place.split(".")
-            values[role, name] = float(value)
+            number = float(value)
         except ValueError:
             raise ValueError(f"--base {word} is not ROLE.NAME=VALUE, such as hidden_bias.initial_variance=0") from None
+        if (role, name) in values:
+            raise ValueError(f"--base {word} gives {place} a second value; give it once")
+        if name == "block_multiplier":
+            require_positive(f"--base {place}", number, why="at 0 these weights pass nothing on and never learn")
+        values[role, name] = number
     return values
 
 

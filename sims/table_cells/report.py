@@ -17,8 +17,11 @@ REASONS = {
     "": "its effect is smaller than what counts as a move",
 }
 WORDS = {
+    "standard": "the cell that stays at its value in the base model at all sizes; all others follow the table.",
     "move": "of the slope of log y in log x along a ladder, draw by draw: with the cell at its value in the base model "
     "at all sizes, less with the whole table. The table has that of the number y that tells most.",
+    "Delta": "the change since training began, of h_0 behind the input weights, h_(L/2) behind half of the L blocks, "
+    "h_L behind all of them, or the outputs f.",
 }
 
 

@@ -157,6 +157,7 @@ def test_a_law_confirmed_refutes_its_rival(mine, theirs):
         (["--only", "A3,Z9"], "--only is 'Z9'; choose one of 'A1', "),
         (["--seed", "-1"], "--seed is -1"),
         (["--workers", "0"], "workers is 0"),
+        (["--page", "verdicts.md", "--record", "--only", "A3"], "runs nothing; drop --only, --record"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):

@@ -59,6 +59,22 @@ def test_a_draw_that_stands_still_does_not_hide_how_the_others_grow(finished):
     assert claims.judge_standard(kept, "muon").verdict is Verdict.REFUTED
 
 
+def test_middle_slopes_scatter_as_medians_and_leave_sizes_out_at_which_many_nets_are_lost():
+    sizes, draws = np.array([16.0, 32.0, 64.0, 128.0]), 4000
+    values = sizes[:, None] ** np.random.default_rng(0).normal(1.0, 0.3, draws)
+    middle, stderr, gone = claims._middle_slope(sizes, values)
+    assert (middle, stderr, gone) == pytest.approx((1.0, 0.3 * np.sqrt(np.pi / 2 / draws), 0.0), rel=0.06)
+    values[-1, ::2] = np.inf
+    values[-1, 1::2] *= 1e3
+    assert claims._middle_slope(sizes, values)[::2] == pytest.approx((middle, 1 / 8), rel=0.02)
+
+
+@pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])
+def test_a_slope_without_a_table_is_refuted_from_five_errors_on(finished, monkeypatch, distance, verdict):
+    monkeypatch.setattr(claims, "_middle_slope", lambda sizes, values: (distance, 1.0, 0.0))
+    assert claims.judge_standard(finished, "muon").verdict is verdict
+
+
 def test_flat_draws_are_not_refuted_as_standard(finished):
     """Negative control: what the table keeps flat, in the place of the standard parameterization."""
     order = ["many" if str(name) == "standard" else str(name) for name in finished["table"].values]

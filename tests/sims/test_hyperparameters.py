@@ -170,6 +170,8 @@ def test_out_writes_the_file_once(capsys, tmp_path):
         ([*MUON, "--muon-variant", "spectral", "--parameterization", "standard"], "by standard none does"),
         ([*MUON, "--base", "hidden=3"], "--base hidden=3 is not ROLE.NAME=VALUE"),
         ([*MUON, "--base", "hidden_bias.learning_rate=3"], "this net has no such value; it has input.block_multiplier"),
+        ([*MUON, "--base", *["hidden.learning_rate=3"] * 2], "hidden.learning_rate a second value"),
+        ([*MUON, "--base", "hidden.block_multiplier=0"], "--base hidden.block_multiplier is 0; it must be positive"),
         ([*MUON, "--output-dimension", "-5"], "output_dimension is -5"),
     ],
 )

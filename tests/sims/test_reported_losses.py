@@ -72,10 +72,11 @@ def test_scatter_is_that_of_equal_runs():
     assert base_scatter(tables, "a") == pytest.approx((np.sqrt((0.02 + 0.005) / 2), 2))
 
 
-def test_weighted_slopes_are_those_of_least_squares():
+@pytest.mark.parametrize("spread", [1.0, 4.0])
+def test_weighted_slopes_are_those_of_least_squares(spread):
     generator = np.random.default_rng(0)
     x, error = np.arange(6.0), np.array([1.0, 0.2, 0.5, 1.5, 0.3, 0.7])
-    y = 2 * x + error * generator.normal(size=6)
+    y = 2 * x + spread * error * generator.normal(size=6)
     slope, stderr = weighted_slope(x, y, error)
     fit, covariance = np.polyfit(x, y, 1, w=1 / error, cov="unscaled")
     excess = max(1.0, np.sum(((y - np.polyval(fit, x)) / error) ** 2) / 4)
@@ -102,6 +103,13 @@ def test_a_verdict_turns_where_the_tables_are_exchanged(tables):
     above, below = claims.SHAMPOO_BY_CONDITION
     assert claims.judge_lower_on_average(tables, above, below).verdict == "CONFIRMED"
     assert claims.judge_lower_on_average(tables, below, above).verdict == "REFUTED"
+
+
+def test_a_difference_of_two_runs_has_the_scatter_of_both_and_is_one_comparison_of_many(tables):
+    above, below = claims.LOWER_THAN_STANDARD[1]
+    finding, scatter = claims.judge_lower(tables, above, below), float(tables["scatter"].sel(table=below))
+    assert f"+- {2**0.5 * scatter:.4f} nats" in finding.evidence
+    assert finding.verdict == "INCONCLUSIVE"  # 4.1 s.e. are enough for one comparison and not for 30
 
 
 def test_the_report_prints_the_numbers_and_the_figure_shows_them(tables):

@@ -72,6 +72,14 @@ def test_a_cell_of_no_use_is_not_taken_for_one(finished):
         assert before is not Verdict.REFUTED
 
 
+def test_the_cell_that_moves_least_is_weighed_as_one_of_all_that_were_looked_at(finished):
+    first, *_ = numbers = claims.watched(finished)
+    moves = [claims.Move(f"sgd: {name}", "width", change, 0.01, first) for name, change in (("a", 0.5), ("b", 0.05))]
+    contest = claims.contest_of(finished, moves)
+    assert contest.comparisons == 2 * len(numbers)
+    assert contest.rival.difference.tolist() == [0.05]
+
+
 def test_epsilons_scale_with_the_depth(finished):
     assert takeaways.judge_epsilons_in_depth(finished).verdict is Verdict.REFUTED
     without = cells_of_no_use("adamw: adamw epsilon")({"table_cells": finished})["table_cells"]

@@ -53,8 +53,8 @@ def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
 
 @JUDGES.decide
 def judge_loss(dataset: xr.Dataset) -> Contest:
-    """At {loops} loops the factor 1/L reaches a lower training loss than L^(-1/2); rival: it reaches none; source:
-    section 3.2; measured: losses at the best rate of each, from the same initial weights."""
+    """At {loops} loops the factor 1/L reaches a lower training loss than L^(-1/2); rival: it reaches a higher one;
+    source: section 3.2; measured: losses at the best rate of each, from the same initial weights."""
     loops = int(dataset["loops"][-1])
     mean, stderr = loss_difference(dataset, loops)
     made = Contest(Deviation(max(mean, 0.0), stderr), Deviation(max(-mean, 0.0), stderr))

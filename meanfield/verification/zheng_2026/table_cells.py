@@ -152,7 +152,7 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
     claim = Deviation(np.maximum(MOVED - change, 0.0), stderr)
     rival = Deviation(abs(weakest.change), weakest.stderr)
     words = (
-        f"{len(of_cells)} cells, weakest {weakest.cell}, {weakest.change:+.3f} +- {weakest.stderr:.3f} "
+        f"weakest of {len(of_cells)}: {weakest.cell}, {weakest.change:+.3f} +- {weakest.stderr:.3f} "
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
     )
     return Contest(claim, rival, comparisons=len(of_cells) * candidates(dataset)).saying(words, names=names)

@@ -57,6 +57,12 @@ def test_the_next_token_is_the_class_of_a_token():
     np.testing.assert_array_equal(classes[..., :-1], tokens[..., 1:])
 
 
+def test_a_large_epsilon_holds_every_step_back():
+    small, large = (draw(LOOPED, 0, range(1), steps=1, epsilon=value) for value in (1e3, 2e3))
+    ratio = small["trained_stream_change"][:, 1] / large["trained_stream_change"][:, 1]
+    np.testing.assert_allclose(ratio, 4.0, rtol=1e-2)
+
+
 def test_an_embedding_trains_too():
     start = draw(NETS["language model"], 0, range(2), steps=1, rate=0.1)["trained_initial_energy"]
     assert (start[:, 1] != start[:, 0]).all()

@@ -52,6 +52,4 @@ def growth_constant(net: TokenStream) -> float:
     whole = added(1.0)
     if whole - added(1 - NEAR) <= NEAR * whole * (1 + NEAR):
         return whole
-    if added(0.0) == 0.0:
-        return constant(0.0)
     return constant(float(brentq(lambda c: c * constant(c) - added(c), 0.0, 1 - NEAR)))

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.nets.maps import Attention
+from meanfield.theory.transformers.tied.heads import DrawnHeads
 from meanfield.theory.transformers.tied.stream import tied_steps
 from meanfield.theory.transformers.tied.tokens import EveryToken, ExchangeableTokens
 from tests.statistics import consistent
@@ -59,6 +61,17 @@ def test_drawn_heads_are_the_double_sum_where_tokens_differ(options):
     naive = naive_covariances(net)
     for number, covariance in enumerate(_covariances(net, EveryToken(np.eye(3))), start=1):
         np.testing.assert_allclose(covariance, naive[number, number], rtol=1e-2, atol=1e-2)
+
+
+def test_rotary_positions_turn_by_the_cosines_of_their_distance():
+    attention = next(part for part in _net(rotary=True).block[0].branch if isinstance(part, Attention))
+    turned = DrawnHeads(attention, 1.0, 4, 3, 1.0)._turned(np.ones((3, 4)))
+    apart = np.subtract.outer(np.arange(3), np.arange(3))
+    np.testing.assert_allclose(turned @ turned.T, 2 * (np.cos(apart) + np.cos(apart / 100)), rtol=1e-12)
+
+
+def test_means_of_two_tokens_leave_out_pairs_of_one():
+    assert EveryToken(np.eye(3)).mean_of_two(np.array([[9.0, 1, 2], [3, 9, 4], [5, 6, 9]])) == 3.5
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
