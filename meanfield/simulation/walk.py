@@ -51,7 +51,7 @@ def units_below(net: Net) -> int:
 
 
 def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
-    """Raise ValueError for a net that is no residual stream; ``maps_behind`` admits maps behind its joins (post-norm)."""
+    """Raise ValueError for a net that is no residual stream; ``maps_behind`` admits post-norm streams, too."""
     first = units_below(net)
     if first == len(net.units):
         raise ValueError(

@@ -101,7 +101,11 @@ def test_the_dataset_counts_updates_and_units():
     ("net", "fields", "message"),
     [
         (mf.MLP(depth=2, width=4), {}, "no unit of this MLP adds its branch"),
-        (replace(LOOPED, norm="post"), {"correlations": True}, r"unit 1 skips from 0 and has 1 map\(s\) behind its join"),
+        (
+            replace(LOOPED, norm="post"),
+            {"correlations": True},
+            r"unit 1 skips from 0 and has 1 map\(s\) behind its join",
+        ),
         (LOOPED, {"optimizer": Muon()}, "give an elementwise one"),
         (LOOPED, {"rate": 0}, "rate is 0"),
         (LOOPED, {"epsilon": -1}, "epsilon is -1"),
