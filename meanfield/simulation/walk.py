@@ -50,8 +50,8 @@ def units_below(net: Net) -> int:
     return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
 
 
-def require_residual_stream(net: Net) -> None:
-    """Raise ValueError for a net that is no residual stream."""
+def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
+    """Raise ValueError for a net that is no residual stream; ``maps_behind`` admits post-norm streams, too."""
     first = units_below(net)
     if first == len(net.units):
         raise ValueError(
@@ -59,7 +59,7 @@ def require_residual_stream(net: Net) -> None:
             "stream do; give a loop, a residual net or a pre-norm Transformer"
         )
     for number, unit in enumerate(net.units[first:], start=first):
-        if unit.skip != number or unit.after:
+        if unit.skip != number or (unit.after and not maps_behind):
             raise ValueError(
                 f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
                 f"unit of a residual stream adds its branch to the value below it, {number}, and nothing follows"

@@ -4,7 +4,8 @@ Pre-norm Transformers of one block, applied L times (looped) or with weights for
 few Adam steps on one sequence of random tokens, next-token cross-entropy over all of them, under three residual
 scalings: the protocol of figure 1 of Wang et al. 2026. H_L, the mean square of the stream before the last
 normalisation, is split into H_0 + B + C after every step, beside the correlations of the increments (figure 2) and how
-far one update moves the stream to first order (theorem 2).
+far one update moves the stream to first order (theorem 2). Two rivals train beside: ReZero, whose branches have gains
+that start at 0, and post-norm blocks with the constants of DeepNorm.
 """
 
 from sims.common.command import CommandParser, Presets
@@ -13,7 +14,7 @@ from sims.common.experiment import Experiment
 LOOPS = [1, 2, 4, 8, 16, 32, 64]
 PRESETS: Presets = {
     "smoke": {"loops": [1, 4, 8, 16], "width": 32, "tokens": 16, "vocabulary": 32, "draws": 20},
-    "default": {"loops": LOOPS, "width": 64, "tokens": 64, "vocabulary": 64, "draws": 16},
+    "default": {"loops": LOOPS, "width": 64, "tokens": 64, "vocabulary": 64, "draws": 15},
     "paper": {"loops": LOOPS, "width": 512, "tokens": 128, "vocabulary": 512, "draws": 20},
 }
 

@@ -45,6 +45,31 @@ def test_report_prints_the_numbers_of_the_dataset(finished):
         assert words in printed
 
 
+def test_report_compares_the_rivals(finished):
+    tables = text(finished).split("Rivals: ")[1:]
+    compared = {"stream, |h_L(1)": ("stream_change", 1), "stream, |h_L(2)": ("stream_change", 2), "loss": ("loss", 2)}
+    for (words, (name, update)), table in zip(compared.items(), tables, strict=True):
+        printed = " ".join(line for line in table.splitlines() if line.split()[:1] == ["4"])
+        at = finished.sel(loops=4, update=update)
+        cells = {
+            model: [drawn(at.sel(model=model, scaling=scaling), name) for scaling in ("sqrt", "linear")]
+            for model in ("looped", "deep")
+        }
+        cells["looped"].append(drawn(at, f"rezero_{name}"))
+        for model, of_model in cells.items():
+            of_model.append(drawn(at.sel(model=model), f"deepnorm_{name}"))
+        places = [printed.index(cell) for cell in (*cells["looped"], *cells["deep"])]
+        assert places == sorted(places)
+        assert words in table.splitlines()[0]
+
+
+def test_deepnorm_keeps_energies_and_moves_streams(finished):
+    np.testing.assert_allclose(finished["deepnorm_residual_energy"], 1.0, rtol=1e-5)
+    change = finished["deepnorm_stream_change"]
+    assert (change.sel(update=0) == 0).all()
+    assert (change.sel(update=[1, 2]) > 0).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -4,6 +4,8 @@ The stream h_0 .. h_U is that of `meanfield.simulation.walk`. After every step o
 and N the numbers of a stream,
 
     H_l = |h_l|^2 / N,   B_l = (2 / N) <h_0, R_l>,   C_l = |R_l|^2 / N.
+
+Post-norm streams, with maps behind their joins, are no sum of h_0 and what units add. They have H_l without the split.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,10 +58,12 @@ class TrainedResidualEnergies(Measure):
     Gives over ``update`` = 0 .. S, the steps taken, and ``step`` = 1 .. U, the units of the stream:
     trained_residual_energy, trained_cross_term, trained_correlation_term and trained_stream_change; over ``update``
     trained_initial_energy and trained_loss; with ``correlations`` trained_increment_correlation over pairs of units.
-    Each comes with NAME_stderr and NAME_largest_share.
+    Each comes with NAME_stderr and NAME_largest_share. Post-norm streams have no trained_cross_term, no
+    trained_correlation_term and no ``correlations``.
 
     Raises:
-        TypeError, ValueError: a net that is no residual stream, an optimizer of whole matrices, numbers out of range.
+        TypeError, ValueError: a net that is no stream, correlations of a post-norm stream, an optimizer of whole
+            matrices, numbers out of range.
         OverflowError: a net leaves the range of floats while it trains.
 
     Source: Wang et al. 2026, eq. 2, section 3.1.
@@ -83,7 +87,7 @@ class TrainedResidualEnergies(Measure):
                 f"optimizer is {self.optimizer!r}; give an elementwise one of meanfield.optimizers, such as AdamW(), "
                 "as draws train side by side"
             )
-        require_residual_stream(net)
+        require_residual_stream(net, maps_behind=not self.correlations)
         return replace(
             self,
             rate=require_positive("rate", self.rate, why="it is a learning rate"),
@@ -108,6 +112,7 @@ class TrainedResidualEnergies(Measure):
             OverflowError: a net leaves the range of floats.
         """
         training, first = self._begun(net, seed, draws), units_below(net)
+        adds = not any(unit.after for unit in net.units[first:])
         by_update = []
         with np.errstate(all="ignore"):  # an error is raised instead
             before = training.look().values[first:]
@@ -117,6 +122,8 @@ class TrainedResidualEnergies(Measure):
                     training.require_floats()
                 values = training.look().values[first:]
                 numbers = _energies(values, before) | {"trained_loss": training.losses()}
+                if adds:
+                    numbers |= _split(values)
                 if self.correlations:
                     numbers["trained_increment_correlation"] = _overlaps(values, net.units[first:])
                 by_update.append(numbers)
@@ -150,16 +157,23 @@ def _classes(net: Net, seed: int, draws: range, inputs: Array, arrays: Arrays) -
 
 
 def _energies(values: Sequence[Any], before: Sequence[Any]) -> dict[str, Array]:
-    """H_l, B_l, C_l and |h_l - h_l before|^2 / N, (D, U), and H_0, (D,), of the stream h_0 .. h_U."""
+    """H_l and |h_l - h_l before|^2 / N, (D, U), and H_0, (D,), of the stream h_0 .. h_U."""
     start, *_ = streams = [_flat(value) for value in values]
-    moved = [stream - start for stream in streams[1:]]
     changed = [stream - _flat(value) for stream, value in zip(streams[1:], before[1:], strict=True)]
     return {
         "trained_initial_energy": energy(start),
         "trained_residual_energy": np.stack([energy(stream) for stream in streams[1:]], axis=1),
+        "trained_stream_change": np.stack([energy(change) for change in changed], axis=1),
+    }
+
+
+def _split(values: Sequence[Any]) -> dict[str, Array]:
+    """B_l and C_l, (D, U), of the stream h_0 .. h_U."""
+    start = _flat(values[0])
+    moved = [_flat(value) - start for value in values[1:]]
+    return {
         "trained_cross_term": np.stack([2 * np.vecdot(start, total) / start.shape[1] for total in moved], axis=1),
         "trained_correlation_term": np.stack([energy(total) for total in moved], axis=1),
-        "trained_stream_change": np.stack([energy(change) for change in changed], axis=1),
     }
 
 

@@ -17,7 +17,7 @@ from meanfield.verification.judges import Contest, Judges, contest, slope_contes
 from meanfield.verification.verdicts import Deviation, largest_share
 
 # Streams that one update moves are drawn so many times as often as those that train.
-MORE = 3
+MORE = 2
 # Numbers of loops from which slopes are taken.
 DEEPER = 3
 # Energies that change by less than this count as bounded: over the deeper half of the loops, or in training.

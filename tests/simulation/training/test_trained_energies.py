@@ -21,6 +21,11 @@ NETS = {
     "language model": replace(LOOPED, vocabulary=5, outputs=5, readout="every"),
     "loop": mf.TiedLoop(depth=4, width=12, alpha=0.5),
 }
+POST_NORM = {
+    name: replace(NETS["language model"], norm="post", scaling="deepnorm", tied=tied)
+    for name, tied in (("looped, post-norm", True), ("deep, post-norm", False))
+}
+STREAMS = NETS | POST_NORM
 
 
 def draw(net, seed, draws, **fields):
@@ -68,7 +73,15 @@ def test_an_embedding_trains_too():
     assert (start[:, 1] != start[:, 0]).all()
 
 
-@pytest.mark.parametrize("net", NETS.values(), ids=NETS)
+@pytest.mark.parametrize("net", POST_NORM.values(), ids=POST_NORM)
+def test_post_norm_streams_keep_their_energy_and_have_no_split(net):
+    drawn = draw(net, 4, range(3), steps=4, rate=0.05)
+    np.testing.assert_allclose(drawn["trained_residual_energy"], 1.0, rtol=1e-12)
+    assert not {"trained_cross_term", "trained_correlation_term"} & set(drawn)
+    assert (drawn["trained_loss"][:, -1] < drawn["trained_loss"][:, 0]).all()
+
+
+@pytest.mark.parametrize("net", STREAMS.values(), ids=STREAMS)
 def test_a_small_step_moves_the_stream_in_proportion_to_its_rate(net):
     near, far = (draw(net, 2, range(2), steps=1, rate=rate)["trained_stream_change"] for rate in (1e-7, 2e-7))
     assert not near[:, 0].any()
@@ -94,7 +107,11 @@ def test_the_dataset_counts_updates_and_units():
     ("net", "fields", "message"),
     [
         (mf.MLP(depth=2, width=4), {}, "no unit of this MLP adds its branch"),
-        (replace(LOOPED, norm="post"), {}, r"unit 1 skips from 0 and has 1 map\(s\) behind its join"),
+        (
+            replace(LOOPED, norm="post"),
+            {"correlations": True},
+            r"unit 1 skips from 0 and has 1 map\(s\) behind its join",
+        ),
         (LOOPED, {"optimizer": Muon()}, "give an elementwise one"),
         (LOOPED, {"rate": 0}, "rate is 0"),
         (LOOPED, {"epsilon": -1}, "epsilon is -1"),
