@@ -14,7 +14,7 @@ from sims.common.experiment import Experiment
 LOOPS = [1, 2, 4, 8, 16, 32, 64]
 PRESETS: Presets = {
     "smoke": {"loops": [1, 4, 8, 16], "width": 32, "tokens": 16, "vocabulary": 32, "draws": 20},
-    "default": {"loops": LOOPS, "width": 64, "tokens": 64, "vocabulary": 64, "draws": 15},
+    "default": {"loops": LOOPS, "width": 64, "tokens": 64, "vocabulary": 64, "draws": 16},
     "paper": {"loops": LOOPS, "width": 512, "tokens": 128, "vocabulary": 512, "draws": 20},
 }
 
