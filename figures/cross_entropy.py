@@ -69,7 +69,7 @@ def _errors(axes: Axes, dataset: xr.Dataset) -> None:
     uniform = 1 - 1 / int(dataset.attrs["classes"])
     axes.axhline(uniform, ls="--", color=LAW, label="papers, 1 - 1/C")
     axes.set(ylabel="|p - y|$^2$")
-    axes.margins(y=0.3)
+    axes.margins(y=0.6)
     axes.legend(loc="upper right")
 
 

@@ -11,7 +11,7 @@ from sims.common.blocks import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 
-QUESTION = "Does the {table} keep features, their changes and every role's share in them flat in width and depth?"
+QUESTION = "Does the {table} keep features and changes flat in width and depth?"
 WORDS = {
     "k >= 2 table": "that of Zheng et al. 2026 for blocks of two and more layers (condition 3.1).",
     "k = 1 table": "that of Zheng et al. 2026 for blocks of one layer (condition B.1).",

@@ -20,8 +20,9 @@ WORDS = {
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
-    slopes = (f"{scaling} {fitted(loop_rates.tuned_slope(dataset, scaling))}" for scaling in loop_rates.CLAIMED)
-    return answer(findings[:1], f"slopes of the tuned rate in L: {', '.join(slopes)}")
+    laws = {scaling: loop_rates.tuned_slope(dataset, scaling) for scaling in loop_rates.CLAIMED}
+    slopes = (f"{scaling} {law.exponent:+.2f} +- {law.stderr:.2f}" for scaling, law in laws.items())
+    return answer(findings[:1], f"slopes in L: {', '.join(slopes)}")
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
@@ -59,7 +60,7 @@ def _loss_table(dataset: xr.Dataset) -> str:
 
 
 text = Report(
-    question="Do tuned learning rates of looped Transformers align over the number of loops under the factor 1/L?",
+    question="Do tuned rates of looped Transformers align over the loops L under the factor 1/L?",
     answer=_answer,
     heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} at a "
     "constant rate;\nwidth {width}, {heads} heads, one block applied L times; {draws} seeds for every L, seed {seed}",

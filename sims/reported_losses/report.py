@@ -15,14 +15,10 @@ EDGE = "*"
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     """How far optima move by rule and direction."""
-    groups = {
-        "in width by standard": claims.WIDTH_STANDARD,
-        "under condition 3.1": claims.WIDTH_MANY,
-        "in depth under condition 3.1": claims.DEPTH_MANY,
-        "under B.1": claims.DEPTH_ONE,
-    }
-    moves = {words: float(abs(dataset["drift"].sel(table=list(at))).mean()) for words, at in groups.items()}
-    return "The best rate moves, in octaves: " + ", ".join(f"{words} {move:.1f}" for words, move in moves.items()) + "."
+    groups = (claims.WIDTH_STANDARD, claims.WIDTH_MANY, claims.DEPTH_ONE, claims.DEPTH_MANY)
+    moves = [f"{float(abs(dataset['drift'].sel(table=list(at))).mean()):.1f}" for at in groups]
+    in_depth = f"in depth {moves[2]} under B.1 (3.1: {moves[3]})"
+    return f"Best rates move {moves[0]} octaves in width (condition 3.1: {moves[1]}), {in_depth}."
 
 
 def _drifts(dataset: xr.Dataset) -> str:
