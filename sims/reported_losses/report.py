@@ -18,7 +18,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     groups = (claims.WIDTH_STANDARD, claims.WIDTH_MANY, claims.DEPTH_ONE, claims.DEPTH_MANY)
     moves = [f"{float(abs(dataset['drift'].sel(table=list(at))).mean()):.1f}" for at in groups]
     in_depth = f"in depth {moves[2]} under B.1 (3.1: {moves[3]})"
-    return f"Best rates move {moves[0]} octaves in width (condition 3.1: {moves[1]}), {in_depth}."
+    return f"Best rates move {moves[0]} octaves in width (3.1: {moves[1]}), {in_depth}."
 
 
 def _drifts(dataset: xr.Dataset) -> str:
