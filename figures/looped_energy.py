@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import MEAN_FIELD, MEASURED, by_size, points, styled
+from figures.style import MEAN_FIELD, MEASURED, by_size, correlations, points, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one matrix"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = L$^{-1/2}$", "linear": "eps = 1/L"}
@@ -24,7 +24,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         for axes, (scaling, label) in zip(row, SCALINGS.items(), strict=False):
             _draw_energy(axes, dataset.sel(model=model, scaling=scaling))
             axes.set_title(f"{title}, {label}", fontsize=8)
-        _draw_heatmap(figure, row[3], dataset.sel(model=model)["increment_correlation"].values)
+        correlations(row[3], dataset.sel(model=model)["increment_correlation"].values, "step")
+        row[3].set_title("correlation of increments", fontsize=8)
         row[0].set_ylabel("ln H, residual energy")
     for axes in panels[1, :3]:
         axes.set_xlabel("loops L")
@@ -40,15 +41,6 @@ def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
     by_size(axes, loops, "")
     top = float(np.nanmax(at["log_energy"].values))
     axes.set_ylim(-0.15, max(1.1 * top, 1.0))
-
-
-def _draw_heatmap(figure: Figure, axes: Axes, correlation: np.ndarray) -> None:
-    last = len(correlation)
-    image = axes.imshow(correlation, origin="lower", vmin=0.0, vmax=1.0, cmap="viridis", extent=(0.5, last + 0.5) * 2)
-    axes.grid(False)
-    axes.set_title("correlation of increments", fontsize=8)
-    axes.set(xlabel="step", ylabel="step")
-    figure.colorbar(image, ax=axes, shrink=0.8)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from figures._command import command
 from figures.legends import legend_below
-from figures.style import MEAN_FIELD, by_size, log_values, styled
+from figures.style import MEAN_FIELD, by_size, correlations, log_values, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one block"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = (2L)$^{-1/2}$", "linear": "eps = 1/(2L)"}
@@ -28,7 +28,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         for axes, (scaling, label) in zip(row, SCALINGS.items(), strict=False):
             _draw_energy(axes, dataset.sel(model=model, scaling=scaling))
             axes.set_title(f"{title}, {label}", fontsize=8)
-        _draw_heatmap(figure, row[3], dataset["increment_correlation"].sel(model=model, state="before").values)
+        correlations(row[3], dataset["increment_correlation"].sel(model=model, state="before").values, "loop")
+        row[3].set_title("correlation of increments before training", fontsize=8)
         row[0].set_ylabel("H, residual energy")
     for axes in panels[1, :3]:
         axes.set_xlabel("loops L")
@@ -49,15 +50,6 @@ def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
     log_values(axes)
     low, high = at["residual_energy"].values.min(), at["residual_energy"].values.max()
     axes.set_ylim(0.8 * low, max(1.2 * high, 4.0))
-
-
-def _draw_heatmap(figure: Figure, axes: Axes, correlation: np.ndarray) -> None:
-    last = len(correlation)
-    image = axes.imshow(correlation, origin="lower", vmin=0.0, vmax=1.0, cmap="viridis", extent=(0.5, last + 0.5) * 2)
-    axes.grid(False)
-    axes.set_title("correlation of increments before training", fontsize=8)
-    axes.set(xlabel="loop", ylabel="loop")
-    figure.colorbar(image, ax=axes, shrink=0.8)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,15 @@ def points(axes: Axes, x: ArrayLike, drawn: xr.Dataset, name: str, *, over: Arra
     axes.errorbar(x, value, stderr, **{"fmt": "o", **look})
 
 
+def correlations(axes: Axes, matrix: ArrayLike, place: str) -> None:
+    """A heatmap of the correlations of all pairs of places, counted from 1, with its scale of colours."""
+    last = len(np.asarray(matrix))
+    image = axes.imshow(matrix, origin="lower", vmin=0.0, vmax=1.0, cmap="viridis", extent=(0.5, last + 0.5) * 2)
+    axes.grid(False)
+    axes.set(xlabel=place, ylabel=place)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8)
+
+
 def layer_ticks(axes: Axes, last: int) -> None:
     """Whole layer numbers on a logarithmic axis from 1 to ``last``."""
     _at(axes, [int(tick) for tick in np.unique(np.geomspace(1, last, 6).round())])

@@ -28,16 +28,24 @@ def differences(results: Sequence[Result], preset: str) -> list[str]:
 
 
 def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: str, seed: int) -> Path:
-    """Record these verdicts with seed, commit, runs and findings; those of other claims, and counts of seeds, stay."""
+    """Record these verdicts with seed, commit, runs and findings; those of other claims stay.
+
+    So do counts of seeds, as long as the verdict does.
+    """
     kept, origin = recorded(preset), {"seed": seed, "commit": _commit()}
     entries = {
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
         | {"runs": {run: evidence[run].origin for run in result.claim.runs}, "findings": result.as_data()}
-        | {name: value for name, value in kept.get(result.claim.id, {}).items() if name == "seeds"}
+        | _counts_of(kept.get(result.claim.id, {}), result)
         for result in results
     }
     return _write(preset, kept | entries)
+
+
+def _counts_of(entry: Entry, result: Result) -> Entry:
+    """The counts of seeds beside a verdict that is reached again."""
+    return {"seeds": entry["seeds"]} if "seeds" in entry and entry.get("verdict") == result.verdict else {}
 
 
 def keep_counts(counts: Mapping[str, Counter[str]], preset: str) -> Path:

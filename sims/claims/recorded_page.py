@@ -57,7 +57,7 @@ SHOWN_BY = """\
 For every claim the seed, draws and code of the recorded run, and the comparisons that decide: what is tested, the
 rival that must be excluded, and the numbers. The power of a comparison is the least share of the way from claim to
 rival that 99 of 100 such runs would have refuted; comparisons of another kind have none. Runs over many seeds say how
-many gave each verdict.
+many gave each verdict; they may be of an earlier commit than the recorded run.
 """
 
 # Of claims that no run of the preset has recorded yet.

@@ -7,7 +7,7 @@ what `sims.claims` takes. Those of minutes and more are good to a factor of two.
 DURATIONS: dict[str, dict[str, str]] = {
     "activation_drift": {"smoke": "4 s", "default": "40 s", "paper": "20 min"},
     "batch_size": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
-    "claims": {"smoke": "60 s", "default": "15 min", "paper": "15 h"},
+    "claims": {"smoke": "2 min", "default": "40 min", "paper": "80 h"},
     "cnn_finite_channels": {"smoke": "8 s", "default": "90 s", "paper": "30 min"},
     "cnn_overlap": {"smoke": "4 s", "default": "12 s", "paper": "15 min"},
     "cnn_padding": {"smoke": "4 s", "default": "30 s", "paper": "8 h"},
@@ -20,7 +20,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
     "looped_rates": {"smoke": "6 s", "default": "5 min", "paper": "20 h"},
     "looped_update": {"smoke": "3 s", "default": "20 s", "paper": "80 s"},
-    "looped_transformer": {"smoke": "10 s", "default": "2 min", "paper": "3 h"},
+    "looped_transformer": {"smoke": "10 s", "default": "150 s", "paper": "3 h"},
     "mlp_depth": {"smoke": "8 s", "default": "45 s", "square": "90 s", "paper": "80 s"},
     "overlap_recursion": {"smoke": "4 s", "default": "40 s", "paper": "4 min"},
     "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},

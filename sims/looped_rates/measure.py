@@ -28,19 +28,26 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     loops = ladder("--loops", options.loops, 2, "a slope", maximum=MOST_LAYERS // 2, why="numbers of loops")
     require_count("--steps", options.steps, why="steps of training")
     require_count("--batch-size", options.batch_size, why="windows of a mini-batch")
-    return {"tunings": [_tuning(options, *place) for place in product(SCALINGS, loops)], "loops": loops}
+    data = training_data(
+        TEXT, _net(options, "linear", loops[0]), samples=options.steps * options.batch_size, seed=options.seed
+    )
+    return {"tunings": [_tuning(options, data, *place) for place in product(SCALINGS, loops)], "loops": loops}
 
 
-def _tuning(options: argparse.Namespace, scaling: str, loops: int) -> Tuning:
-    """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
+def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
+    """All of them take the same windows of text."""
     llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
     text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
     sizes = attributes(options, "width", "heads", "tokens")
-    net = Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
+    return Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
+
+
+def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, loops: int) -> Tuning:
+    """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
     first = derived_seed(options.seed, f"looped rates {loops}") % 2**SEED_BITS
     return Tuning(
-        net=net,
-        data=training_data(TEXT, net, samples=options.steps * options.batch_size, seed=options.seed),
+        net=_net(options, scaling, loops),
+        data=data,
         training=attributes(options, "steps", "batch_size", "optimizer") | {"precision": "float32"},
         seeds=range(first, first + options.draws),
         spacing=options.spacing,
