@@ -18,6 +18,7 @@ from sims.common.command import (
     add_output_options,
     add_preset_option,
     add_run_options,
+    collect_seldom,
     command_parser,
     fill_from_preset,
     leave_out_dask,
@@ -59,8 +60,10 @@ class Command:
     def main(self, argv: Sequence[str] | None = None) -> int:
         """The command, from its arguments to its exit status; those of the process itself where none are given."""
         options = self.parse(argv)
-        if argv is None and getattr(options, "scheduler", None) is None:
-            leave_out_dask()
+        if argv is None:
+            collect_seldom()
+            if getattr(options, "scheduler", None) is None:
+                leave_out_dask()
         return run_command(self.run, options)
 
 
