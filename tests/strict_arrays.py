@@ -57,11 +57,11 @@ class StrictArray:
     def mean(self, axis=None):
         return _wrapped(self._values.mean(axis=axis))
 
-    def sum(self, axis=None, dtype=None):
-        return _wrapped(self._values.sum(axis=axis, dtype=dtype))
+    def sum(self, axis=None, dtype=None, keepdims=False):
+        return _wrapped(self._values.sum(axis=axis, dtype=dtype, keepdims=keepdims))
 
-    def max(self, axis=None):
-        return _wrapped(self._values.max(axis=axis))
+    def max(self, axis=None, keepdims=False):
+        return _wrapped(self._values.max(axis=axis, keepdims=keepdims))
 
     def __array__(self, *_, **__):
         raise TypeError("implicit conversion to a NumPy array; take asnumpy")
@@ -182,6 +182,7 @@ def namespace():
         square=_pointwise(np.square),
         abs=_pointwise(np.abs),
         ones_like=lambda values: _wrapped(np.ones_like(_operand(values))),
+        empty_like=lambda values: _wrapped(np.empty_like(_operand(values))),
         zeros_like=lambda values: _wrapped(np.zeros_like(_operand(values))),
         ones=_filled(np.ones),
         zeros=_filled(np.zeros),
@@ -208,5 +209,4 @@ def special_functions():
     return SimpleNamespace(
         ndtr=_pointwise(special.ndtr),
         expit=_pointwise(special.expit),
-        softmax=lambda values, axis: _wrapped(special.softmax(_operand(values), axis=axis)),
     )

@@ -27,8 +27,8 @@ RULES = ("isotropic", "aligned")
 # The scaling of each model under which increments are correlated, and the most loops that they have.
 HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 16
-# Loops up to which the mean field is followed: its time grows as their square.
-MEAN_FIELD_LOOPS = 16
+# Loops up to which the mean field is followed: its time and memory grow as their square.
+MEAN_FIELD_LOOPS = 64
 # Rates, over that of all other trainings, under which looped nets of at most so many loops are followed, too.
 RATE_FACTORS = (3.0, 30.0)
 # The paper's blocks are Llama's: their gated FFN of 8/3 has as many weights as an ungated one of 4.

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from meanfield.nets.activations import ON_NUMPY, Pointwise
 from meanfield.simulation.arrays.convolution import DirectConvolution
@@ -28,7 +27,6 @@ class Arrays:
             summed in double precision in either case.
         xp: the library's namespace.
         pointwise: the functions that activations are made of.
-        softmax: over an axis.
         gather, gather_transpose, sum_over_shifts: as in `meanfield.simulation.kernels.patches`; tables are NumPy's.
         normals: (seed, purpose, group of draws, precision) -> source of standard normals on a device; None on the host,
             where every draw has a generator of its own.
@@ -41,7 +39,6 @@ class Arrays:
     precision: str
     xp: Any
     pointwise: Pointwise
-    softmax: Callable[..., Any]
     gather: Callable[..., Any]
     gather_transpose: Callable[..., Any]
     sum_over_shifts: Callable[..., Any]
@@ -67,6 +64,12 @@ class Arrays:
         on_host = values if self.normals is None else self.xp.asnumpy(values)
         return np.asarray(on_host, dtype=np.float64)
 
+    def softmax(self, logits: Any, axis: int) -> Any:
+        """exp(logits) over its sum along an axis; logits are -inf where nothing is to fall, but not all of them."""
+        shares = self.xp.exp(logits - logits.max(axis=axis, keepdims=True))
+        shares /= shares.sum(axis=axis, keepdims=True)
+        return shares
+
     def squared_norms(self, vectors: Any) -> Any:
         """Sums of squares over the last axis, in double precision."""
         wide = vectors.astype("float64", copy=False)
@@ -76,7 +79,7 @@ class Arrays:
 def on_numpy(precision: str) -> Arrays:
     """NumPy, its stencils by compiled loops."""
     stencils = (patches.gather, patches.gather_transpose, patches.sum_over_shifts)
-    return Arrays("numpy", precision, np, ON_NUMPY, softmax, *stencils)
+    return Arrays("numpy", precision, np, ON_NUMPY, *stencils)
 
 
 NUMPY = on_numpy("float64")

@@ -31,7 +31,7 @@ def on_device(xp: Any, special: Any, precision: str) -> Arrays:
     pointwise = Pointwise(xp.maximum, xp.exp, xp.tanh, xp.ones_like, special.ndtr, special.expit)
     stencils = Stencils(xp)
     moves = (stencils.gather, stencils.gather_transpose, stencils.sum_over_shifts)
-    return Arrays("cupy", precision, xp, pointwise, special.softmax, *moves, normals=partial(GroupNormals, xp))
+    return Arrays("cupy", precision, xp, pointwise, *moves, normals=partial(GroupNormals, xp))
 
 
 def device_described(backend: str) -> dict[str, str]:

@@ -96,15 +96,17 @@ def _turned(spec: Attention, parts: Any, setting: Setting, direction: int) -> An
     cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, parts.shape[4]))
     first, second = parts[..., :middle], parts[..., middle:]
     sine = direction * sine
-    turned = [first * cosine - second * sine, first * sine + second * cosine]
-    return setting.arrays.xp.concatenate(turned, axis=5)
+    turned = setting.arrays.xp.empty_like(parts)
+    turned[..., :middle] = first * cosine - second * sine
+    turned[..., middle:] = first * sine + second * cosine
+    return turned
 
 
 @lru_cache(maxsize=16)
 def _angles(pairs: int, sites: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosine and sine of t base^(-i / pairs), (sites, pairs)."""
-    angle = np.arange(sites)[:, None] * ROTARY_BASE ** (-np.arange(pairs) / pairs)
-    return np.cos(angle), np.sin(angle)
+    """Cosine and sine of t base^(-i / pairs), (sites, pairs), the sites innermost in memory, as in products W X."""
+    angle = np.outer(ROTARY_BASE ** (-np.arange(pairs) / pairs), np.arange(sites))
+    return np.cos(angle).T, np.sin(angle).T
 
 
 @lru_cache(maxsize=16)

@@ -32,10 +32,12 @@ from meanfield.simulation.measures.residual_energy import energy
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import CrossEntropy
-from meanfield.simulation.training.trained_losses import MOST_TOGETHER, OPERATIONS_TOGETHER, WEIGHT_ARRAYS
+from meanfield.simulation.training.trained_losses import WEIGHT_ARRAYS
 from meanfield.simulation.training.training import Training
 from meanfield.simulation.walk import require_residual_stream, units_below
 
+# Draws side by side share what a step costs besides arithmetic: at most so many, of so many operations a step in all.
+MOST_TOGETHER, OPERATIONS_TOGETHER = 4, 8e9
 # AdamW without weight decay, as the draws train here.
 ADAM = AdamW()
 

@@ -34,15 +34,19 @@ class DrawnHeads:
         self._attention, self._gain, self._size, self._tokens = attention, gain, size, tokens
         self._heads = heads_drawn(tokens, size, pairs)
         self._random = np.random.default_rng(0)
-        self._factor, self._normals = np.empty((0, 0)), np.empty((0, 0))
+        self._begin()
+
+    def _begin(self) -> None:
+        self._factors: list[Array] = []  # rows of the Cholesky factor of all steps' covariance: of step k, (T, k T)
+        self._inverses: list[Array] = []  # of its blocks on the diagonal, (T, T)
+        self._normals: list[Array] = []  # of every step, (T, heads * size)
         self._shares: list[Array] = []  # of every step, (heads T, T), columns k of all heads in turn by row j
 
     def mixed(self, covariance: Array) -> Array:
         """E A c A' of a step and all steps with its weights, from c between them, (k, T, T)."""
         tokens = self._tokens
         if len(covariance) == 1:
-            self._factor, self._normals = np.empty((0, 0)), np.empty((0, self._heads * self._size))
-            self._shares = []
+            self._begin()
         latest = self._next_shares(covariance)
         self._shares.append(np.ascontiguousarray(latest.swapaxes(1, 2)).reshape(-1, tokens))
         rows = np.ascontiguousarray(latest.swapaxes(0, 1)).reshape(-1, tokens)
@@ -52,20 +56,31 @@ class DrawnHeads:
 
     def _next_shares(self, covariance: Array) -> Array:
         """Softmaxes (heads, T, T) at the latest step, given those at the others."""
-        known, tokens = len(self._factor), self._tokens
-        between = covariance[:-1].swapaxes(0, 1).reshape(tokens, known)
-        left = solve_triangular(self._factor, between.T, lower=True).T if known else between
-        own = np.linalg.cholesky(covariance[-1] - left @ left.T + JITTER * np.eye(tokens))
-        self._factor = np.block([[self._factor, np.zeros((known, tokens))], [left, own]])
-        fresh = self._random.standard_normal((tokens, self._heads * self._size))
-        self._normals = np.concatenate([self._normals, fresh])
-        drawn = np.concatenate([left, own], axis=1) @ self._normals
+        tokens, factor = self._tokens, self._next_factor(covariance)
+        self._normals.append(self._random.standard_normal((tokens, self._heads * self._size)))
+        blocks = zip(np.split(factor, len(covariance), axis=1), self._normals, strict=True)
+        drawn = np.sum([block @ normals for block, normals in blocks], axis=0)
         queries, keys = self._turned(drawn.reshape(tokens, 2, -1, self._size).transpose(1, 2, 0, 3))
         logits = self._gain / np.sqrt(self._size) * queries @ keys.swapaxes(1, 2)
         logits = np.concatenate([logits, -logits])  # -q is as likely as q
         if self._attention.causal:
             logits = np.where(np.tri(tokens) > 0, logits, -np.inf)
         return np.asarray(softmax(logits, axis=2), dtype=np.float32)
+
+    def _next_factor(self, covariance: Array) -> Array:
+        """The latest rows of the Cholesky factor, (T, k T), by substitution from block to block of those above."""
+        tokens = self._tokens
+        factor = np.empty((tokens, covariance.shape[0] * tokens))
+        for step, (above, inverse) in enumerate(zip(self._factors, self._inverses, strict=True)):
+            known = step * tokens
+            rest = covariance[step] - factor[:, :known] @ above[:, :known].T
+            np.matmul(rest, inverse.T, out=factor[:, known : known + tokens])
+        left = factor[:, :-tokens]
+        own = np.linalg.cholesky(covariance[-1] - left @ left.T + JITTER * np.eye(tokens))
+        factor[:, -tokens:] = own
+        self._factors.append(factor)
+        self._inverses.append(solve_triangular(own, np.eye(tokens), lower=True))
+        return factor
 
     def _turned(self, columns: Array) -> Array:
         """Queries or keys (..., T, size), turned by rotary positions where there are any."""
