@@ -21,7 +21,7 @@ from meanfield.simulation.measures.blocks.training import TrainedStreams, copied
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.weights.moves import own_update_operations
-from sims.common.blocks import block_net, hyperparameters
+from sims.common.blocks.base_values import block_net, hyperparameters
 
 STEPS, FACTORS, CURVATURE = "Steps of training", "Factorisations of an optimizer", "Curvature of a loss"
 

@@ -15,3 +15,6 @@ from .sso import SSO as SSO
 from .by_name import OPTIMIZERS as OPTIMIZERS
 from .by_name import FIRST_STEPS as FIRST_STEPS
 from .by_name import ELEMENTWISE as ELEMENTWISE
+from .by_name import HYBRIDS as HYBRIDS
+from .by_name import optimizer_of_role as optimizer_of_role
+from .by_name import require_optimizer as require_optimizer

@@ -1,4 +1,6 @@
-"""The optimizers by name, as they are run and as Zheng et al. 2026 analyse them."""
+"""The optimizers by name, as they are run and as Zheng et al. 2026 analyse them, and hybrids of two of them."""
+
+from typing import Any
 
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
@@ -38,3 +40,33 @@ FIRST_STEPS: dict[str, Optimizer] = {
 
 # These step every element by itself, biases included; the others leave biases to AdamW, as the paper does.
 ELEMENTWISE = tuple(name for name, optimizer in OPTIMIZERS.items() if optimizer.elementwise)
+
+# As the paper trains language models (section 5.1): the first steps hidden matrices, the second all other parameters.
+HYBRIDS = ("muon_kimi-adamw", "muon-adamw", "shampoo-adamw")
+
+
+def optimizer_of_role(name: str, role: str) -> str:
+    """Which of `OPTIMIZERS` steps the weights of a role.
+
+    Args:
+        name: one of `OPTIMIZERS`, which steps all weights; or a hybrid HIDDEN-OTHERS of two of them, such as
+            "muon-adamw", of which the first steps hidden matrices and the second all other weights. Biases and gains
+            that come to an optimizer of matrices are left to "adamw".
+        role: "input", "hidden" or "output", for biases and gains with "_bias" behind, as `Net.role_of` gives it.
+
+    Raises:
+        ValueError: a name that is neither.
+
+    Source: Zheng et al. 2026, section 5.1, appendix C.1.
+    """
+    require_optimizer("optimizer", name)
+    hidden, _, others = name.partition("-")
+    chosen = hidden if role == "hidden" else others or hidden
+    return "adamw" if role.endswith("_bias") and chosen not in ELEMENTWISE else chosen
+
+
+def require_optimizer(what: str, name: Any) -> None:
+    """Raise ValueError unless ``name`` is one of `OPTIMIZERS` or a hybrid of two of them."""
+    if not set(str(name).split("-", 1)) <= set(OPTIMIZERS):
+        known = ", ".join(map(repr, OPTIMIZERS))
+        raise ValueError(f"{what} is {name!r}; choose one of {known}, or two of them as 'HIDDEN-OTHERS'")

@@ -8,16 +8,8 @@ import xarray as xr
 from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
 from meanfield.simulation import TrainedStreams
-from sims.common.blocks import (
-    BATCH,
-    TABLES,
-    at_places,
-    hyperparameters,
-    measure_ladders,
-    planned_ladders,
-    run_under,
-    worded,
-)
+from sims.common.blocks.base_values import BIAS_OF, Values, block_net, hyperparameters, own_values
+from sims.common.blocks.ladders import BATCH, TABLES, at_places, measure_ladders, planned_ladders, run_under, worded
 from sims.common.results import Results
 
 
@@ -27,15 +19,27 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     options.tables = list(dict.fromkeys(options.tables))
     for table in options.tables:
         require_choice("--tables", table, TABLES)
-    described = planned_ladders(options, "steps", "tables", *BATCH)
-    return {"described": described | {"plain": int(options.plain)}}
+    described = planned_ladders(options, "steps", "tables", "base", *BATCH)
+    for optimizer in options.optimizers:
+        values = _values(options, optimizer, "standard", options.width, options.depth)
+        block_net(values, options.width, options.depth, biases=options.biases)
+    return {"described": described | {"plain": int(options.plain), "biases": int(options.biases)}}
+
+
+def _values(options: argparse.Namespace, optimizer: str, table: str, width: int, depth: int) -> Values:
+    """Base values of roles as given, and biases that start at 0 (Zheng et al. 2026, appendix E)."""
+    own = own_values(options.base)
+    if options.biases:
+        own = {(role, "initial_variance"): 0.0 for role in BIAS_OF} | own
+    how = {"rate": options.rate, "acting": not options.plain, "biases": options.biases, "own": own}
+    return hyperparameters(optimizer, table, width, depth, **how)
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
     """Streams, outputs and who changes them, by optimizer, table, size, draw and step, over both ladders."""
 
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
-        given = hyperparameters(optimizer, table, width, depth, rate=options.rate, acting=not options.plain)
+        given = _values(options, optimizer, table, width, depth)
         training = {"momentum": True, "steps": options.steps}
         return run_under(options, TrainedStreams, optimizer, given, width, depth, **training)
 

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification import Finding, Verdict
 from meanfield.verification import coordinate_checks as claims
-from sims.common.blocks import TABLES
+from sims.common.blocks.ladders import TABLES
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 

@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from sims.common.blocks.base_values import add_base_option, own_values
 from sims.common.command import CommandParser
 from sims.common.experiment import Command
 
@@ -45,8 +46,7 @@ def add_options(parser: CommandParser) -> None:
     base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
     base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
     base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
-    of_role = "base value of one role alone, such as hidden_bias.initial_variance=0 (several may follow)"
-    base.add_argument("--base", nargs="+", default=[], metavar="ROLE.NAME=VALUE", help=of_role)
+    add_base_option(base.add_argument, "hidden_bias.initial_variance=0")
     group = parser.add_argument_group("all parameters but hidden weights")
     group.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
     group.add_argument("--others-lr", type=float, metavar="RATE")
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     from sims.hyperparameters import report
 
     _check(options)
-    record = report.assemble(_parts(options), _common(options), options.muon_variant, _by_role(options.base))
+    record = report.assemble(_parts(options), _common(options), options.muon_variant, own_values(options.base))
     text = getattr(report, options.format)(record)
     if options.out is None:
         print(text)
@@ -94,26 +94,6 @@ def _check(options: argparse.Namespace) -> None:
             f"--muon-variant {options.muon_variant} changes how rates scale; by standard none does, drop it"
         )
     require_positive("--base-multiplier", options.base_multiplier, why="at 0 blocks pass nothing on and never learn")
-
-
-def _by_role(given: list[str]) -> dict[tuple[str, str], float]:
-    """(role, hyperparameter) -> its own base value, of words ROLE.NAME=VALUE."""
-    from meanfield.common import require_positive
-
-    values: dict[tuple[str, str], float] = {}
-    for word in given:
-        try:
-            place, value = word.split("=")
-            role, name = place.split(".")
-            number = float(value)
-        except ValueError:
-            raise ValueError(f"--base {word} is not ROLE.NAME=VALUE, such as hidden_bias.initial_variance=0") from None
-        if (role, name) in values:
-            raise ValueError(f"--base {word} gives {place} a second value; give it once")
-        if name == "block_multiplier":
-            require_positive(f"--base {place}", number, why="at 0 these weights pass nothing on and never learn")
-        values[role, name] = number
-    return values
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:

@@ -6,7 +6,7 @@ stand beside what these ask, and so do the features before the update and the al
 norms are to say what features do.
 """
 
-from sims.common.blocks import DEFAULT, PAPER, SMOKE, add_ladder_options
+from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, add_ladder_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -23,7 +23,9 @@ def add_options(parser: CommandParser) -> None:
     activation = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
     parser.add_argument("--activation", default="linear", help=activation)
     parser.add_argument(
-        "--biases", action="store_true", help="nets with biases (condition B.3), optimizers of elements only"
+        "--biases",
+        action="store_true",
+        help="nets with biases (condition B.3); adamw has those of muon and its like",
     )
 
 

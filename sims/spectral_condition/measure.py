@@ -10,15 +10,8 @@ from meanfield.execution import Run
 from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
 from meanfield.simulation import FirstUpdates
 from meanfield.verification import products_of
-from sims.common.blocks import (
-    PLAIN_RATES,
-    RATES,
-    block_net,
-    hyperparameters,
-    measure_ladders,
-    planned_ladders,
-    worded,
-)
+from sims.common.blocks.base_values import PLAIN_RATES, RATES, block_net, hyperparameters
+from sims.common.blocks.ladders import measure_ladders, planned_ladders, worded
 from sims.common.results import Results
 
 
@@ -37,7 +30,7 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     def run_of(width: int, depth: int) -> Run:
         rates = RATES if options.steps == 1 else PLAIN_RATES
         given = {
-            name: hyperparameters(name, table, width, depth, rate=options.rate or rates[name], biases=options.biases)
+            name: hyperparameters(name, table, width, depth, rate=options.rate, rates=rates, biases=options.biases)
             for name in options.optimizers
         }
         shape = {"block_depth": options.block_depth, "biases": options.biases, "activation": options.activation}

@@ -6,7 +6,7 @@ parameterization of that cell. Draws are the same, so that the difference of two
 along whose ladder no slope moves is one that the coordinate check does not see.
 """
 
-from sims.common.blocks import SMOKE, add_batch_options, add_ladder_options
+from sims.common.blocks.ladders import SMOKE, add_batch_options, add_ladder_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 

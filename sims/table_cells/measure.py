@@ -10,12 +10,11 @@ from meanfield.common import require_count
 from meanfield.execution import Run
 from meanfield.simulation import TrainedStreams
 from meanfield.verification import coordinate_checks, table_cells
-from sims.common.blocks import (
+from sims.common.blocks.base_values import Cell, hyperparameters
+from sims.common.blocks.ladders import (
     BATCH,
     DIRECTIONS,
-    Cell,
     at_places,
-    hyperparameters,
     planned_ladders,
     require_rate,
     run_under,

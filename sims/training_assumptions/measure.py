@@ -10,7 +10,8 @@ from meanfield.execution import Run
 from meanfield.parameterizations import WEIGHTS, transfer_hyperparameters
 from meanfield.simulation import TrainingAssumptions
 from meanfield.verification import places_of
-from sims.common.blocks import block_net, worded
+from sims.common.blocks.base_values import block_net
+from sims.common.blocks.ladders import worded
 from sims.common.datasets import ladder
 from sims.common.results import Results
 from sims.training_assumptions.labelled_images import two_classes

@@ -8,7 +8,8 @@ import xarray as xr
 from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
 from meanfield.simulation import UpdateOrders
-from sims.common.blocks import PLAIN_RATES, block_net, hyperparameters, measure_ladders, planned_ladders, worded
+from sims.common.blocks.base_values import PLAIN_RATES, block_net, hyperparameters
+from sims.common.blocks.ladders import measure_ladders, planned_ladders, worded
 from sims.common.results import Results
 
 TABLES = ("many", "one")
@@ -28,8 +29,9 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     steps = [1, options.steps]
 
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
-        rate = options.rate or PLAIN_RATES[optimizer] * 2 / options.block_depth  # k layers move a block k times as far
-        given = hyperparameters(optimizer, table, width, depth, rate=rate)
+        # k layers move a block k times as far.
+        rates = {name: rate * 2 / options.block_depth for name, rate in PLAIN_RATES.items()}
+        given = hyperparameters(optimizer, table, width, depth, rate=options.rate, rates=rates)
         orders = UpdateOrders(optimizer=optimizer, hyperparameters=given, momentum=False, steps=steps)
         net = block_net(given, width, depth, block_depth=options.block_depth)
         return Run(net, orders, options.draws, options.seed)

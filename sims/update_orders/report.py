@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import update_orders as claims
-from sims.common.blocks import TABLES
+from sims.common.blocks.ladders import TABLES
 from sims.common.cells import rows
 from sims.common.report import Report, answer
 from sims.common.table import number, slope, table

@@ -6,7 +6,7 @@ import pytest
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
-from sims.common import blocks
+from sims.common.blocks import base_values
 from sims.coordinate_check import measure
 from sims.coordinate_check.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run
@@ -105,8 +105,8 @@ def _times(role, name, factor):
     """The table's hyperparameters with one of them multiplied by a function of the ratio of widths."""
 
     def changed(optimizer, table, width, depth, **options):
-        given = blocks.hyperparameters(optimizer, table, width, depth, **options)
-        given[role][name] *= factor(width / blocks.BASE_WIDTH)
+        given = base_values.hyperparameters(optimizer, table, width, depth, **options)
+        given[role][name] *= factor(width / base_values.BASE_WIDTH)
         return given
 
     return changed

@@ -21,6 +21,7 @@ BESIDE |= {"transfer", "start", "end", "family", "labels"}
 OTHER_WORDS = {
     "activation": ["linear"],
     "backend": ["cupy"],
+    "base": ["hidden.learning_rate=0.5"],
     "biases": [],
     "data": ["mnist"],
     "families": ["cnn gelu"],

@@ -8,7 +8,7 @@ from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import table_cells as claims
 from meanfield.verification.zheng_2026 import takeaways
-from sims.common.blocks import hyperparameters
+from sims.common.blocks.base_values import hyperparameters
 from sims.table_cells.__main__ import COMMAND as simulation
 from sims.table_cells.report import text
 from tests.sims.claim_controls import cells_of_no_use

@@ -12,9 +12,9 @@ RATE, DECAY = 0.05, 0.3
 
 
 @pytest.mark.parametrize("momentum", [False, True])
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap", "sso"])
 def test_decay_is_multiplied_by_the_learning_rate(optimizer, momentum):
-    """SSO alone returns its weights to a sphere, whatever the decay."""
+    """Of SSO's as well: it keeps the norm of weights as they stand, so that decay shrinks its sphere."""
     net = BlockNet(width=5, depth=2, input_width=3, multipliers=(0.9, 0.6, 0.7), variances=(0.3, 0.2, 0.4))
     weights, data = drawn_weights(net, 0, range(2)), drawn_batch(net, 0, range(2))
     given = {role: {"learning_rate": RATE, "weight_decay": DECAY} for role in ("input", "hidden", "output")}

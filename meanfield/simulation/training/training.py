@@ -1,4 +1,4 @@
-"""Training of several nets side by side: steps of one optimizer on all weights of a net."""
+"""Training of several nets side by side, by one optimizer or by one for every role of a net's weights."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,20 +37,23 @@ class Training:
     Attributes:
         weights: by name, (D, out, in taps), biases (D, out, 1); steps are made in place.
         data: all samples.
-        optimizer: of matrices, and of biases too if it is elementwise; others leave biases to ``for_biases``.
+        optimizer: of all weights, where one of matrices leaves biases and gains to AdamW; or by role, as `Net.role_of`
+            names the roles: {"input": AdamW(), "hidden": Muon(), "output": AdamW()}.
         batches: the samples that a step takes; all of them if left out.
         mask_seeds: of the masks of dropout, one for every net; if left out, nothing is dropped.
         gone: which nets have left the range of floats, or had no step to make, (D,); their weights are nan from the
             next step on.
+
+    Raises:
+        ValueError: a role of the net without an optimizer, or with one of matrices for its biases or gains.
     """
 
     net: Net
     weights: dict[str, Any]
     data: Data
     loss: Loss
-    optimizer: Optimizer
+    optimizer: Optimizer | Mapping[str, Optimizer]
     hyperparameters: Hyperparameters
-    for_biases: Optimizer = field(default_factory=AdamW)
     batches: Batches | None = None
     mask_seeds: Sequence[int] | None = None
     arrays: Arrays = NUMPY
@@ -65,8 +68,23 @@ class Training:
         self.gone = np.zeros(self.nets, bool)
         self._matrices = given_weights(self.net, self.weights, self.arrays.xp.concatenate)
         self._pieces = Pieces(self.net, self.nets, self.arrays) if Pieces.serve(self.net, self.arrays) else None
+        self._methods = {name: self._method_of(name) for name in self.weights}
+        self._curved = any(method.curved for method in self._methods.values())
         defaults = {"weight_decay": 0.0, "epsilon": TINY}
         self._settings = {name: defaults | dict(self.hyperparameters(name)) for name in self.weights}
+
+    def _method_of(self, name: str) -> Optimizer:
+        """The optimizer of one weight."""
+        of_matrices, role = len(self.net.weights[name].shape) > 1, self.net.role_of(name)
+        if isinstance(self.optimizer, Optimizer):
+            return self.optimizer if of_matrices or self.optimizer.elementwise else AdamW()
+        if role not in self.optimizer:
+            known = ", ".join(map(repr, self.optimizer))
+            raise ValueError(f"optimizer has none for {role!r}, the role of {name}; it has {known}: add this role")
+        method = self.optimizer[role]
+        if not (of_matrices or method.elementwise):
+            raise ValueError(f"optimizer of {role!r} is {method!r}, which steps matrices alone; take AdamW() or SGD()")
+        return method
 
     def look(self) -> Forward:
         """The forward pass of the nets as they are on the samples of the next step, made once."""
@@ -118,7 +136,7 @@ class Training:
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight; returns the A by name, net by net."""
         if self._pieces is None:
-            gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self.optimizer.curved)
+            gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self._curved)
         else:
             gradients = self._sweep(self._pieces)[1]
         self._leave_out(gradients)
@@ -136,7 +154,7 @@ class Training:
     def _sweep(self, pieces: Pieces) -> tuple[Any, dict[str, Gradient]]:
         """Outputs on the samples of the next step, and its gradients, made at once."""
         if self._swept is None:
-            self._swept = pieces.sweep(self.weights, self.batch, self.loss, self.optimizer.curved, self._masks())
+            self._swept = pieces.sweep(self.weights, self.batch, self.loss, self._curved, self._masks())
         return self._swept
 
     def _masks(self) -> Masks | None:
@@ -152,10 +170,8 @@ class Training:
                 weight[xp.asarray(self.gone)] = np.nan
 
     def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
-        weight, method = self.weights[name], self.optimizer
+        weight, method = self.weights[name], self._methods[name]
         rate, decay, epsilon = (self._settings[name][key] for key in ("learning_rate", "weight_decay", "epsilon"))
-        if len(self.net.weights[name].shape) == 1 and not method.elementwise:
-            method = self.for_biases
         if not method.elementwise:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
         if isinstance(rate, np.ndarray):
@@ -172,7 +188,7 @@ class Training:
             if not self.gone[net]:
                 place = Place(own, own_rate, epsilon)
                 try:
-                    direction, states[net] = self.optimizer.step(states[net], Gradient(direction), place)
+                    direction, states[net] = self._methods[name].step(states[net], Gradient(direction), place)
                     _move(own, direction, own_rate, decay)
                 except NoStep:
                     self.gone[net] = True

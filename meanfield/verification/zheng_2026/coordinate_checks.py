@@ -52,7 +52,8 @@ class Watched:
         if self.variable == "output_update_norm":
             return "|Delta f|"
         if self.variable == "own_change":
-            return f"|Delta {'f' if self.at == 'output' else 'h_L'}| by {self.at} weights alone"
+            whose = self.at.replace("_bias", " biases") if self.at.endswith("_bias") else f"{self.at} weights"
+            return f"|Delta {'f' if self.at == 'output' else 'h_L'}| by {whose} alone"
         letter = {"input": "h_0", "middle": "h_(L/2)", "last": "h_L"}[self.at]
         return f"|{letter}|" if self.variable == "feature_norm" else f"|Delta {letter}|"
 

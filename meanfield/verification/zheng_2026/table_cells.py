@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 import xarray as xr
 
-from meanfield.parameterizations import OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
+from meanfield.optimizers import optimizer_of_role
+from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation, Finding
@@ -29,14 +31,17 @@ def named(optimizer: str, cell: tuple[str, str] | None = None) -> str:
 
 
 def cells(optimizer: str, block_depth: int, along: str) -> list[tuple[str, str]]:
-    """(role, hyperparameter) of the cells of weights that scale with the width, or with the depth."""
-    table = hyperparameter_table(optimizer, block_depth)
-    return [
-        (role, name)
-        for name in table.hyperparameters(optimizer)
-        for role in WEIGHTS
-        if _power(table.rows[name][role], along)
-    ]
+    """(role, hyperparameter) of the cells of weights that scale with the width, or with the depth.
+
+    Of hybrids, every role has the cells of the optimizer that steps it.
+    """
+    scaling = []
+    for name, role in product(HYPERPARAMETERS, WEIGHTS):
+        by = optimizer_of_role(optimizer, role)
+        table = hyperparameter_table(by, block_depth)
+        if name in table.hyperparameters(by) and _power(table.rows[name][role], along):
+            scaling.append((role, name))
+    return scaling
 
 
 def _power(factor: Scaling, along: str) -> float:

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import require_choice
 from meanfield.nets.net import Net
-from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS
+from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.linear_algebra.spectrum import stable_rank
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
@@ -31,19 +30,18 @@ def tabled(
     """Training of given weights, full batch, by an optimizer's name and the hyperparameters of every role.
 
     With ``momentum`` the optimizer is as it is run in practice; without, as Zheng et al. 2026 analyse it, without
-    momentum or epsilon. Optimizers of matrices leave biases to AdamW.
+    momentum or epsilon. The name may be that of a hybrid (`optimizer_of_role`).
     """
     methods = OPTIMIZERS if momentum else FIRST_STEPS
-    method = methods[optimizer]
+    by_role = {role: optimizer_of_role(optimizer, role) for role in weight_roles(net)}
 
     def settings(name: str) -> dict[str, float]:
         role = net.role_of(name)
-        by = "adamw" if role.endswith("_bias") and not method.elementwise else optimizer
         given = hyperparameters[role]
-        epsilon = given.get(f"{by}_epsilon", TINY) if momentum else 0.0
+        epsilon = given.get(f"{by_role[role]}_epsilon", TINY) if momentum else 0.0
         return {name: given[name] for name in ("learning_rate", "weight_decay") if name in given} | {"epsilon": epsilon}
 
-    return Training(net, weights, data, own_loss(net), method, settings, for_biases=methods["adamw"])
+    return Training(net, weights, data, own_loss(net), {role: methods[by] for role, by in by_role.items()}, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +53,7 @@ class OneOptimizer(BlockMeasure):
     momentum: bool
 
     def settled(self, net: Net) -> Self:
-        require_choice("optimizer", self.optimizer, OPTIMIZERS)
+        require_optimizer("optimizer", self.optimizer)
         return self
 
     def begun(self, net: Net, seed: int, draws: range) -> Training:
