@@ -45,6 +45,10 @@ def _heading(dataset: xr.Dataset) -> str:
     nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
     run = "{width}; {samples} samples, {outputs} outputs; {steps} steps, {draws} draws, seed {seed}"
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
+    if dataset.attrs["biases"]:
+        acting += "; biases"
+    if dataset.attrs["base"]:
+        acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
     return "\n".join([nets, run, acting, how]).format_map(dataset.attrs)
 

@@ -190,4 +190,5 @@ def _notes(record: Record) -> list[str]:
             "one, in learning rates, and its inverse in weight decays"
         )
     meaning = "in brackets: what the base value was multiplied by; x: the factor alone, where no base value is given"
-    return [*sources, meaning, *verdicts, *(f"WARNING {sentence}" for sentence in record["warnings"])]
+    decay = "weight decay is of steps W <- W - rate (direction + decay W): outside of momentum, times the learning rate"
+    return [*sources, meaning, decay, *verdicts, *(f"WARNING {sentence}" for sentence in record["warnings"])]

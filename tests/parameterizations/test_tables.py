@@ -141,3 +141,12 @@ def test_ratios_must_be_positive(ratio):
         Scaling.of(1).at(ratio, 1)
     with pytest.raises(ValueError, match=r"depth ratio is .* positive"):
         Scaling.of(1).at(1, ratio)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"table {table.number}")
+def test_the_share_that_decays_in_a_step_scales_with_the_depth_of_one_layer_blocks_alone(table):
+    """Learning rate times weight decay, docs/theory.md section 14: what decay is where no rate multiplies it."""
+    for role in table.roles:
+        share = table.rows["learning_rate"][role] * table.rows["weight_decay"][role]
+        hidden = table.one_layer and role.startswith("hidden")
+        assert share == (Scaling.of(0, "-1/2") if hidden else Scaling())

@@ -533,6 +533,7 @@ CONTROLS = {
     "S5e": cells_of_no_use(""),
     "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
     "S5g": cells_of_no_use(""),
+    "S5h": _runs_off("S5h", "feature_norm", "feature_update_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     "S7": activations_collapse,
     "S9": first_step_is_flat,
