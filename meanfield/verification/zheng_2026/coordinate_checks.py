@@ -217,7 +217,7 @@ OF_MANY_LAYERS = (
     flatness("many", ("sso",), *SSO_STEPS),
 )
 OF_ONE_LAYER = (
-    flatness("one", ("muon_kimi", "muon", "adamw"), "--block-depth", "1", "--times", "2"),
+    flatness("one", ("muon_kimi", "muon", "adamw", "sophia"), "--block-depth", "1", "--times", "2"),
     flatness("one", ("sgd",), "--block-depth", "1", "--times", "4"),
     flatness("one", ("sso",), "--block-depth", "1", *SSO_STEPS),
 )
