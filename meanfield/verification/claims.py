@@ -81,7 +81,8 @@ def of_rival(judge: JudgeOfRun) -> JudgeOfRun:
     def judge_rival(dataset: xr.Dataset) -> Finding:
         finding = judge(dataset)
         evidence = f"claim and rival exchanged: {finding.evidence}"
-        return Finding(finding.rival, finding.claim, OPPOSITE.get(finding.verdict, finding.verdict), evidence)
+        verdict = OPPOSITE.get(finding.verdict, finding.verdict)
+        return Finding(finding.rival, finding.claim, verdict, evidence, finding.power_of_rival, finding.power)
 
     return judge_rival
 

@@ -28,25 +28,24 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.estimates import PowerLaw
+from meanfield.verification.needed_draws import UNCONVERGED, band, times_more, unconverged, undecided
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
-    WIDEST_BAND,
     Bands,
     Deviation,
     Finding,
+    Power,
     Verdict,
     effective_draws,
     judge,
+    judge_computed,
+    judge_identity,
     largest_share,
+    share_confirmed,
+    share_refuted,
 )
 
 P = ParamSpec("P")
-
-# A true error of the stated power is refuted in all but one of a hundred runs: so many standard errors beyond the band.
-CERTAIN = 2.33
-
-# Factors by which draws are multiplied when it is asked how many would do.
-MORE = 1.05 ** np.arange(200)
 
 SENTENCES = re.compile(r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?(; measured: .+)?\.")
 
@@ -55,13 +54,14 @@ SENTENCES = re.compile(r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<sou
 class Ruling:
     """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments.
 
-    ``power``: as in `Finding`.
+    ``power``, ``power_of_rival``: as in `Finding`.
     """
 
     verdict: Verdict
     evidence: str
     words: dict[str, Any] = field(default_factory=dict)
-    power: float | None = None
+    power: Power | None = None
+    power_of_rival: Power | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,11 @@ class Contest:
         draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
         largest_share: of one draw in a mean. Where None, `Judges` says.
         comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run).
-        apart: what the rival expects less what the claim expects, point by point, where each expects one number.
+        apart: by how much the claim's deviations grow on the way from the claim to its rival, point by point (0: not).
+        back: the same of the rival's deviations on the way back, where that is another number (default: `apart`).
+        granted: the claim's allowance on that way, where it depends on the side (default: the claim's own).
+        unit: where claim and rival meet in one value, so that no share of a way says how far off is refuted: what a
+            deviation of 1 is called, such as "in the slope"; `apart` is not asked for then.
     """
 
     claim: Deviation
@@ -87,6 +91,9 @@ class Contest:
     largest_share: float | None = None
     comparisons: int | None = None
     apart: ArrayLike | None = None
+    back: ArrayLike | None = None
+    granted: ArrayLike | None = None
+    unit: str = ""
 
     def saying(self, shown: str, **words: Any) -> Contest:
         """With what the evidence says first, and the words of the sentences."""
@@ -108,85 +115,40 @@ class Contest:
         verdict = judge(self.claim, self.rival, bands, share)
         if verdict is Verdict.INCONCLUSIVE:
             lacking = self.claim.worst if self.claim.worst > bands.doubt else self.rival.worst
-            needed = draws * _times_more(lacking, comparisons, carrying)
-            reason = _unconverged(share, needed, draws) or _undecided(bands, lacking, needed, draws)
+            needed = draws * times_more(lacking, comparisons, carrying)
+            reason = unconverged(share, needed, draws) or undecided(bands, lacking, needed, draws)
         else:
-            reason = _band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
+            reason = band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
         claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
         beyond = " beyond the allowance" if self.claim.grants or self.rival.grants else ""
         missed = f"worst {claim} s.e.{beyond}, rival {rival}{reason}{self.note}"
         evidence = f"{self.shown}; {missed}" if self.shown else missed
-        return Ruling(verdict, evidence, self.words, self._power(bands))
+        powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands)
+        return Ruling(verdict, evidence, self.words, *powers)
 
-    def _power(self, bands: Bands) -> float | None:
-        """Share of the way from claim to rival at which the most sensitive number leaves the band, 99 times in 100."""
-        if self.apart is None or bands.alarm > WIDEST_BAND:
-            return None
-        least = self.claim.allowance + (bands.alarm + CERTAIN) * self.claim.stderr
-        way = np.broadcast_to(np.abs(self.apart), least.shape)
-        share = np.divide(least, way, out=np.full(least.shape, np.inf), where=way > 0)
-        return float(share.min()) if np.isfinite(share.min()) else None
+    def powers(self, bands: Bands) -> tuple[Power | None, Power | None]:
+        """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
+        if self.unit:
+            least = share_refuted(self.claim, np.ones(self.claim.difference.shape), bands)
+            return f"a deviation of {least:.2g} {self.unit} is refuted", None
+        if self.apart is None:
+            return None, None
+        back = self.apart if self.back is None else self.back
+        granted = self.claim.allowance if self.granted is None else self.granted
+        share = share_refuted(Deviation(self.claim.difference, self.claim.stderr, granted), self.apart, bands)
+        if np.size(back) not in (1, self.rival.difference.size):
+            return self._stated(share), None
+        return_share = max(share_refuted(self.rival, back, bands), share_confirmed(self.claim, self.apart, bands))
+        too_wide = "none: errors are too large to refute even what the rival says"
+        return self._stated(share), return_share if return_share <= 1 else too_wide
 
-
-def _unconverged(share: float, needed: float, made: float) -> str:
-    """What the evidence says of a mean of which one draw makes this share: nothing, or a warning.
-
-    ``needed`` are those that its standard error asks for; its tail may ask for more.
-    """
-    if not share > CONVERGED_SHARE:
-        return ""
-    needed = max(needed, draws_to_converge(share, made))
-    return f"; not converged, one draw makes {share:.0%} of a mean{needing(needed, made)}"
-
-
-def draws_to_converge(share: float, made: float) -> float:
-    """Draws N' of which none would make more than a quarter of a mean, if one makes this share of N ``made`` ones.
-
-    Energies of deep nets are products over layers, so that a draw is log-normal: with v the variance of its logarithm,
-    the largest of N is exp(sqrt(2 v log N) - v / 2) means for large N. Hence sqrt(log N) - sqrt(log(1 / share)) =
-    sqrt(v / 2) for any N, and
-
-        sqrt(log N') = sqrt(log N) - sqrt(log(1 / share)) + sqrt(log 4) .
-
-    The largest of a few hundred draws says v, and N', to a factor of a few, more often too low than too high.
-
-    Source: docs/theory.md section 3.
-    """
-    root = np.sqrt(np.log(made)) - np.sqrt(-np.log(min(share, 1.0))) + np.sqrt(-np.log(CONVERGED_SHARE))
-    return float(np.exp(root**2))
-
-
-def needing(needed: float, made: float) -> str:
-    """What the evidence says of the draws that would decide."""
-    return f"; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
-
-
-def _undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
-    """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
-    if bands.alarm <= WIDEST_BAND and lacking <= 0:
-        return f"{_band(bands)}; the rival lies within the allowance, where no draws decide"
-    return f"{_band(bands)}; too few draws{needing(needed, made)}"
+    @staticmethod
+    def _stated(share: float) -> Power:
+        return share if np.isfinite(share) else "none: nothing that is measured differs between claim and rival"
 
 
 def _miss(deviation: Deviation) -> str:
     return f"{deviation.worst:.1f}" if abs(deviation.worst) < 1000 else f"{deviation.worst:.2g}"
-
-
-def _band(bands: Bands) -> str:
-    return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
-
-
-def _times_more(lacking: float, comparisons: int, effective: float) -> float:
-    """How many times the draws a deviation of so many standard errors needs to leave its band, itself no wide one.
-
-    Standard errors fall as draws^(-1/2), so that deviations grow as draws^(1/2) in them, while the band narrows. Of a
-    deviation below one standard error nothing is known but that; it counts as one.
-    """
-    for times in MORE:
-        alarm = Bands.of(comparisons, times * effective).alarm
-        if alarm <= min(WIDEST_BAND, max(lacking, 1.0) * np.sqrt(times)):
-            return float(times)
-    return float(MORE[-1])
 
 
 def contest(
@@ -221,6 +183,26 @@ def joined(contests: Iterable[Contest]) -> Contest:
     return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
 
 
+def computed(
+    values: ArrayLike,
+    claimed: float,
+    rival: float,
+    tolerance: float,
+    evidence: str,
+    words: dict[str, Any] | None = None,
+) -> Ruling:
+    """The ruling of `judge_computed`, on numbers without draws that come near a law."""
+    share = 1 - tolerance / abs(claimed - rival)
+    power = f"exact: refuted from {share:.2g} of the way to the rival on"
+    return Ruling(judge_computed(values, claimed, rival, tolerance), evidence, words or {}, power)
+
+
+def identity(values: ArrayLike, claimed: float, rival: float, tolerance: float, evidence: str) -> Ruling:
+    """The ruling of `judge_identity`, on numbers that are equal to rounding or not at all."""
+    power = f"exact: any deviation above {tolerance:g} is refuted"
+    return Ruling(judge_identity(values, claimed, rival, tolerance), evidence, power=power)
+
+
 class Judge(Generic[P]):
     """One claim with its rival, decided by a function; called as that function is, it gives the finding."""
 
@@ -241,7 +223,7 @@ class Judge(Generic[P]):
         decided = self.decide(*args, **kwargs)
         ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
         claim, rival = (sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival))
-        return Finding(claim, rival, ruling.verdict, ruling.evidence, ruling.power)
+        return Finding(claim, rival, ruling.verdict, ruling.evidence, ruling.power, ruling.power_of_rival)
 
 
 class Judges:

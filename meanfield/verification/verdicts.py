@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Self
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import chdtri, ndtr, ndtri
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import critical_z
@@ -78,20 +81,37 @@ def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) ->
     return np.asarray(above * np.multiply(relative, expected))
 
 
+# How far off is refuted: a share of the way from claim to rival, or words.
+Power = float | str
+
+
 @dataclass(frozen=True)
 class Finding:
     """One claim with its rival, the verdict, and the numbers behind it in a sentence.
 
-    ``power``: the least share of the way from claim to rival that would be REFUTED in 99 of 100 runs like this one;
-    None where the judge holds no drawn numbers against two values.
+    ``power``: the least share of the way from claim to rival that would be REFUTED in 99 of 100 runs like this one
+    (above 1: not even the rival's own values would be). In words where it is no such share: "exact: ..." of numbers
+    that no draw blurs, "none: ..." with the reason where nothing could be refuted. ``power_of_rival``: the same with
+    claim and rival exchanged (`claims.of_rival`).
     """
 
     claim: str
     rival: str
     verdict: Verdict
     evidence: str
-    power: float | None = None
+    power: Power | None = None
+    power_of_rival: Power | None = None
 
+
+def power_in_words(power: Power | None) -> str:
+    """Of a finding, as it is or as it was recorded."""
+    if power is None:
+        return "not stated"
+    return power if isinstance(power, str) else f"{power:.2g} of the way to the rival is refuted"
+
+
+# A deviation of the stated power is refuted in this share of runs; quantiles that its errors' scatter is averaged over.
+SURE, QUANTILES = 0.99, 4000
 
 # A mean of which one draw makes more than this has not converged, and its standard error means nothing.
 CONVERGED_SHARE = 0.25
@@ -112,11 +132,14 @@ class Bands:
         doubt: excess in standard errors that a true claim has once in a hundred runs: beyond it none is CONFIRMED.
         alarm: excess that a true claim has once in a million runs, the false-alarm budget: beyond it it is REFUTED.
 
+        freedom: degrees of freedom of the standard errors; infinitely many where they are exact.
+
     `Bands.of` finds both from the number of comparisons and of draws, by Student's t.
     """
 
     doubt: float
     alarm: float
+    freedom: float = np.inf
 
     @classmethod
     def of(cls, comparisons: int, effective: float) -> Self:
@@ -126,7 +149,42 @@ class Bands:
         degrees of freedom covers what output terms at small widths were seen to do.
         """
         draws = max(effective / 2, 2.0)
-        return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws))
+        return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws), draws - 1)
+
+    @property
+    def sure(self) -> float:
+        """Standard errors by which a number must be off to leave the band of alarm in 99 of 100 runs."""
+        return _sure(self.alarm, self.freedom)
+
+
+@cache
+def _sure(alarm: float, freedom: float) -> float:
+    """The d with P((d + Z) / (X / freedom)^(1/2) > alarm) = 0.99, Z standard normal and X chi^2, as errors scatter.
+
+    The mean over Z is exact, that over X is over its quantiles.
+    """
+    if not (np.isfinite(alarm) and np.isfinite(freedom)):
+        return float(alarm + ndtri(SURE))
+    spreads = np.sqrt(chdtri(freedom, (np.arange(QUANTILES) + 0.5) / QUANTILES) / freedom)
+    return float(brentq(lambda off: np.mean(ndtr(off - alarm * spreads)) - SURE, 0.0, alarm * spreads.max() + 10.0))
+
+
+def share_refuted(claim: Deviation, apart: ArrayLike, bands: Bands) -> float:
+    """Least share of the way from claim to rival, ``apart``, that is REFUTED in 99 of 100 runs; inf where none is.
+
+    By the point that shows it first.
+    """
+    least = claim.allowance + bands.sure * claim.stderr
+    way = np.broadcast_to(np.abs(apart), least.shape)
+    return float(np.divide(least, way, out=np.full(least.shape, np.inf), where=way > 0).min())
+
+
+def share_confirmed(claim: Deviation, apart: ArrayLike, bands: Bands) -> float:
+    """Least share of the way back from rival to claim after which all points lie within the claim's band of doubt."""
+    within = claim.allowance + max(bands.doubt - ndtri(SURE), 0.0) * claim.stderr
+    way = np.broadcast_to(np.abs(apart), within.shape)
+    left = np.divide(within, way, out=np.full(within.shape, np.inf), where=way > 0)
+    return float(1 - min(left.min(), 1.0))
 
 
 def largest_share(measured: xr.Dataset, *names: str) -> float:
@@ -179,3 +237,16 @@ def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: f
         if np.all(np.abs(np.asarray(values, dtype=float) - target) <= tolerance):
             return verdict
     return Verdict.INCONCLUSIVE
+
+
+def judge_identity(values: ArrayLike, claimed: float, rival: float, tolerance: float) -> Verdict:
+    """For numbers that equal the claim to rounding or break it: CONFIRMED within ``tolerance``, else REFUTED.
+
+    INCONCLUSIVE where a number is not finite.
+
+    Raises:
+        ValueError: as `judge_computed`.
+    """
+    if judge_computed(values, claimed, rival, tolerance) is Verdict.CONFIRMED:
+        return Verdict.CONFIRMED
+    return Verdict.REFUTED if np.all(np.isfinite(np.asarray(values, dtype=float))) else Verdict.INCONCLUSIVE

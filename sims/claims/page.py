@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from meanfield.verification import Verdict
+from meanfield.verification import Verdict, power_in_words
 from sims.claims.runs import Evidence, Result
 
 # Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
@@ -55,7 +55,8 @@ def _section(result: Result) -> str:
     entries = []
     for finding in result.findings:
         entries.append(f"<dt>{_verdict(finding.verdict)} {escape(finding.claim)}</dt>")
-        entries.append(f"<dd>rival: {escape(finding.rival)}<br>{escape(finding.evidence)}</dd>")
+        numbers = f"{finding.evidence}; power: {power_in_words(finding.power)}"
+        entries.append(f"<dd>rival: {escape(finding.rival)}<br>{escape(numbers)}</dd>")
     if result.verdict is Verdict.REFUTED:
         entries.append(f"<dt>Instead</dt><dd>{escape(claim.replaced_by)}</dd>")
         entries.append(f"<dt>Premise that fails</dt><dd>{escape(claim.premise)}</dd>")

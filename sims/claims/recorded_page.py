@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from meanfield.verification import CLAIMS, Claim, Verdict
+from meanfield.verification import CLAIMS, Claim, Verdict, power_in_words
 from sims.claims.record import Entry, recorded
 
 # Subjects and papers, by the letter of the claims' names.
@@ -56,8 +56,10 @@ SHOWN_BY = """\
 
 For every claim the seed, draws and code of the recorded run, and the comparisons that decide: what is tested, the
 rival that must be excluded, and the numbers. The power of a comparison is the least share of the way from claim to
-rival that 99 of 100 such runs would have refuted; comparisons of another kind have none. Runs over many seeds say how
-many gave each verdict; they may be of an earlier commit than the recorded run.
+rival that 99 of 100 such runs would have refuted; above 1 not even what the rival says would have been. Where claim and
+rival meet in one value the power is a deviation in the unit of the numbers. Checks without draws say "exact", and
+those that could not have refuted anything say "none" and why. Runs over many seeds say how many gave each verdict; they
+may be of an earlier commit than the recorded run.
 """
 
 # Of claims that no run of the preset has recorded yet.
@@ -102,7 +104,7 @@ def _shown_by(claim: Claim, entry: Entry) -> str:
     head += [f"over seeds: {counts}"] if counts else []
     lines = [
         f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. Numbers: {finding['evidence']}."
-        + (f" Power: {finding['power']:.2g}." if finding["power"] is not None else "")
+        f" Power: {power_in_words(finding['power'])}."
         for finding in entry["findings"]
     ]
     assumed = [f"Assumed: {claim.hypotheses}.", ""] if claim.hypotheses else []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import Finding, Verdict
+from meanfield.verification import Finding, Verdict, power_in_words
 from sims.claims.page import page
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report
@@ -75,10 +75,8 @@ def markdown(results: Sequence[Result], title: str) -> str:
 
 
 def shown_by(finding: Finding) -> str:
-    """The numbers behind a verdict, and what of the way to the rival they would have shown."""
-    if finding.power is None:
-        return finding.evidence
-    return f"{finding.evidence}; power: {finding.power:.2g} of the way to the rival would be refuted"
+    """The numbers behind a verdict, and how far off the claim would have been refuted."""
+    return f"{finding.evidence}; power: {power_in_words(finding.power)}"
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:

@@ -86,8 +86,11 @@ class Result:
         return combined(finding.verdict for finding in self.findings)
 
     def as_data(self) -> list[dict[str, Any]]:
-        """The findings in plain values; the power of those that have one, to three digits."""
-        rounded = [None if finding.power is None else float(f"{finding.power:.3g}") for finding in self.findings]
+        """The findings in plain values; a power that is a share, to three digits."""
+        rounded = [
+            float(f"{finding.power:.3g}") if isinstance(finding.power, float) else finding.power
+            for finding in self.findings
+        ]
         return [
             {"verdict": str(finding.verdict), "claim": finding.claim, "rival": finding.rival}
             | {"evidence": finding.evidence, "power": power}

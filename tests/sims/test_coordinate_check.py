@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from figures import coordinate_check as figure
-from meanfield.verification.verdicts import Verdict
+from meanfield.verification.verdicts import Finding, Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure
@@ -187,3 +188,30 @@ def test_printed_report(tmp_path, capsys):
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
+
+
+def _of_two(monkeypatch, verdicts, powers=(0.2, 0.6), backs=(0.5, 0.9)):
+    """The ruling on a table that three optimizers need, of which two were run."""
+    made = {
+        name: Finding("flat", "steep", verdict, "numbers", power, back)
+        for name, verdict, power, back in zip(("sgd", "adamw"), verdicts, powers, backs, strict=True)
+    }
+    monkeypatch.setattr(claims, "judge_flat", lambda dataset, name, table: made[name])
+    run = xr.Dataset(coords={"optimizer": list(made)}, attrs={"block_depth": 2, "activation": "linear"})
+    return [claims.judge_tables(run, names) for names in (("sgd", "adamw"), ("sgd", "adamw", "muon"))]
+
+
+def test_what_holds_for_those_that_were_run_is_not_yet_true_of_all(monkeypatch):
+    run, all_three = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.CONFIRMED])
+    assert (run.verdict, all_three.verdict) == (Verdict.CONFIRMED, Verdict.INCONCLUSIVE)
+    assert all_three.evidence.startswith("2 of 3 optimizers: sgd CONFIRMED: numbers")
+    run, all_three = _of_two(monkeypatch, [Verdict.REFUTED, Verdict.CONFIRMED])
+    assert (run.verdict, all_three.verdict) == (Verdict.REFUTED, Verdict.REFUTED)
+
+
+def test_one_optimizer_refutes_a_table_and_all_of_them_its_rival(monkeypatch):
+    run, all_three = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.CONFIRMED])
+    assert (run.power, run.power_of_rival) == (0.2, 0.9)
+    assert (all_three.power, all_three.power_of_rival) == (0.2, "none: muon not run")
+    run, _ = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.REFUTED], (0.2, "none: lost"), (0.5, "none: lost"))
+    assert (run.power, run.power_of_rival) == (0.2, "adamw: none: lost")

@@ -11,7 +11,7 @@ from meanfield.verification.zheng_2026 import takeaways
 from sims.common.blocks.base_values import hyperparameters
 from sims.table_cells.__main__ import COMMAND as simulation
 from sims.table_cells.report import text
-from tests.sims.claim_controls import cells_of_no_use
+from tests.sims.claim_controls.zheng_2026 import cells_of_no_use
 from tests.sims.commands import assert_refused, finished_run
 
 LADDERS = ["--widths", "16", "32", "64", "--depths", "2", "4", "8", "--width", "16", "--depth", "1"]

@@ -10,7 +10,7 @@ from meanfield.verification.zhang_2026.transformers import depth_exponents as cl
 from meanfield.verification.zhang_2026.transformers import tangent_propagation as tangents
 from sims.transformer_depth import measure
 from sims.transformer_depth.__main__ import COMMAND as simulation
-from tests.sims.claim_controls import tangents_as_assumed
+from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
 from tests.sims.commands import assert_refused, finished_run
 
 # Relative errors of scales that are made up here.

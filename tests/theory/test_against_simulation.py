@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.simulation.maps import linear
-from meanfield.verification.finite_width import finite_width_allowance
+from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent, excess
 
 DRAWS = 2048

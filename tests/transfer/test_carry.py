@@ -10,7 +10,7 @@ import pytest
 import meanfield as mf
 from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.transfer.corrections import log_channel_correction
-from meanfield.verification.finite_width import finite_width_allowance
+from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
 DRAWS = 2048

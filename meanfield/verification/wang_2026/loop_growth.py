@@ -7,8 +7,8 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, joined, slope_contest
-from meanfield.verification.verdicts import Deviation, Verdict, judge_computed
+from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
+from meanfield.verification.verdicts import Deviation, Verdict
 
 # Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
 # the same matrix is met again at every step, so that fluctuations add up in amplitude while eps L is of order one.
@@ -59,7 +59,8 @@ def judge_threshold(dataset: xr.Dataset) -> Ruling:
     inside = np.where(alpha >= 1, 1 - factors, factors - 1).min()
     verdict = Verdict.CONFIRMED if inside > NEAR else Verdict.REFUTED if inside < -NEAR else Verdict.INCONCLUSIVE
     words = ", ".join(f"{factor:.3f} (alpha = {a:g})" for a, factor in zip(alpha, factors, strict=True))
-    return Ruling(verdict, f"factors {words} at {int(dataset['far_loops'][-1])} loops")
+    power = f"exact: a factor {NEAR:g} or more on the wrong side of 1 is refuted"
+    return Ruling(verdict, f"factors {words} at {int(dataset['far_loops'][-1])} loops", power=power)
 
 
 @JUDGES.decide
@@ -70,7 +71,7 @@ def judge_expansion(dataset: xr.Dataset) -> Ruling:
     correlation = np.log(np.expm1(at["log_energy_by_alpha"].transpose("alpha", "far_loops").values))
     beyond = np.diff(correlation, axis=1)[:, 0] / np.log(2.0) - 2 * (1 - at["alpha"].values)
     words = ", ".join(f"{gap:+.4f} (alpha = {a:g})" for a, gap in zip(at["alpha"].values, beyond, strict=True))
-    return Ruling(judge_computed(beyond, 0.0, -1.0, NEAR), f"slopes beyond 2 (1 - alpha): {words}")
+    return computed(beyond, 0.0, -1.0, NEAR, f"slopes beyond 2 (1 - alpha): {words}")
 
 
 @JUDGES.decide
@@ -98,7 +99,7 @@ def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str) -> Cont
     granted = _finite_width(dataset)
     words = f"ln H grows by {growth:.3f} +- {stderr:.3f}, mean field {theory:.3f}, under the looser scaling by"
     claim, rival = Deviation(growth - theory, stderr, granted), Deviation(unbounded - theory, error, granted)
-    return Contest(claim, rival, shown=f"{words} {unbounded:.3g}")
+    return Contest(claim, rival, shown=f"{words} {unbounded:.3g}", apart=unbounded - theory)
 
 
 @JUDGES.decide
@@ -124,7 +125,7 @@ def judge_correlations(dataset: xr.Dataset) -> Contest:
     lacking = Deviation(np.maximum(UNCORRELATED - looped, 0.0), error)
     claim = Deviation.joined([Deviation(deep, stderr, UNCORRELATED), lacking])
     words = f"least in loops {looped[least]:.3f} +- {error[least]:.3f}, largest in stacks {np.abs(deep).max():.3f}"
-    return Contest(claim, Deviation(looped, error, UNCORRELATED), shown=words)
+    return Contest(claim, Deviation(looped, error, UNCORRELATED), shown=words, unit="in a correlation coefficient")
 
 
 def _correlations(at: xr.Dataset, steps: Array) -> tuple[Array, Array]:
@@ -138,7 +139,8 @@ def judge_cross_bound(dataset: xr.Dataset) -> Contest:
     measured: the slope in N at fixed eps L; a bound allows for one that falls."""
     law = _cross_law(dataset)
     from_bound, from_rival = max(law.exponent, 0.0), law.exponent - 0.5
-    return Contest(*(Deviation(x, law.stderr) for x in (from_bound, from_rival)), shown=f"exponent {shown(law)}")
+    sides = (Deviation(exponent, law.stderr) for exponent in (from_bound, from_rival))
+    return Contest(*sides, shown=f"exponent {shown(law)}", apart=0.5)
 
 
 @JUDGES.decide

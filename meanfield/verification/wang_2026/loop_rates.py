@@ -41,14 +41,14 @@ def loss_difference(dataset: xr.Dataset, loops: int) -> tuple[float, float]:
 def judge_linear(dataset: xr.Dataset) -> Contest | Ruling:
     """Under the factor 1/L tuned rates are the same for every number of loops, slope 0; rival: they fall as L^(-1/2);
     source: figure 3b; measured: the slope of the rates that minimise the training loss."""
-    return tuned_rates.slope_ruling(by_depth(dataset), LINEAR, lambda at: CLAIMED[LINEAR], CLAIMED[SQRT])
+    return tuned_rates.slope_ruling(by_depth(dataset), LINEAR, lambda at: CLAIMED[LINEAR], CLAIMED[SQRT], "loops")
 
 
 @JUDGES.decide
 def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
     """Under the factor L^(-1/2) tuned rates fall as L^(-1/2), by L^(alpha-1); rival: they are the same for every
     number of loops; source: eq. 4 and figure 3a; measured: the slope of the rates that minimise the training loss."""
-    return tuned_rates.slope_ruling(by_depth(dataset), SQRT, lambda at: CLAIMED[SQRT], CLAIMED[LINEAR])
+    return tuned_rates.slope_ruling(by_depth(dataset), SQRT, lambda at: CLAIMED[SQRT], CLAIMED[LINEAR], "loops")
 
 
 @JUDGES.decide
@@ -57,7 +57,8 @@ def judge_loss(dataset: xr.Dataset) -> Contest:
     source: section 3.2; measured: losses at the best rate of each, from the same initial weights."""
     loops = int(dataset["loops"][-1])
     mean, stderr = loss_difference(dataset, loops)
-    made = Contest(Deviation(max(mean, 0.0), stderr), Deviation(max(-mean, 0.0), stderr))
+    sides = (Deviation(max(sign * mean, 0.0), stderr) for sign in (1, -1))
+    made = Contest(*sides, unit="in the loss")
     return made.saying(f"linear less sqrt {mean:+.4f} +- {stderr:.2g}", loops=loops)
 
 

@@ -79,7 +79,8 @@ def judge_loops_explode(dataset: xr.Dataset) -> Contest:
     words = f"H grows {np.exp(growth):.3g}-fold at rate {rate:g} and {loops} loops, under 1/L {np.exp(other):.3g}-fold"
     lacking = max(EXPLODED - growth, 0.0)
     sides = Deviation(lacking, stderr), Deviation(max(growth, 0.0), stderr, BOUNDED)
-    return Contest(*sides, shown=words).shared_in(dataset, "energy_by_rate")
+    made = Contest(*sides, shown=words, apart=EXPLODED - BOUNDED)
+    return made.shared_in(dataset, "energy_by_rate")
 
 
 @JUDGES.decide
@@ -99,7 +100,7 @@ def judge_stacks_damped(dataset: xr.Dataset) -> Contest:
     growth, stderr = _log_ratio(most, fewest, "correlation_term")
     words = f"C falls to {np.exp(growth):.3f} +- {np.exp(growth) * stderr:.3f} of its value"
     claim = Deviation(max(growth + BOUNDED, 0.0), stderr)
-    return Contest(claim, Deviation(growth, stderr, FLAT), shown=words)
+    return Contest(claim, Deviation(growth, stderr, FLAT), shown=words, apart=BOUNDED)
 
 
 @JUDGES.decide
@@ -164,7 +165,7 @@ def _same(
     )
     words = f"ln H changes by {growth:.3f} +- {stderr:.3f} over {span(ends[0]['loops'])} loops"
     sides = Deviation(growth, stderr, allowed), Deviation(other, error, allowed)
-    return Contest(*sides, shown=f"{words}, under the looser scaling by {other:.3g}")
+    return Contest(*sides, shown=f"{words}, under the looser scaling by {other:.3g}", apart=other)
 
 
 def _log_ratio(above: xr.Dataset, below: xr.Dataset, name: str) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Zheng et al. 2026: hyperparameter tables keep features, their changes and every role's share in them flat."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -14,8 +14,8 @@ from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import Check, Claim, combined, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
-from meanfield.verification.ladder_slopes import LadderRow, LadderSlope, against_conditions, ladder_slope
-from meanfield.verification.verdicts import Finding, Verdict
+from meanfield.verification.ladder_slopes import OFF, LadderRow, LadderSlope, against_conditions, ladder_slope
+from meanfield.verification.verdicts import Bands, Finding, Power, Verdict
 
 DIRECTIONS = ("width", "depth")
 # What is watched, by the dim along which it is: a place in the stream, or the role of the weights that change it.
@@ -132,7 +132,23 @@ def _of_each(
     if verdict is Verdict.CONFIRMED and set(run) != set(optimizers):
         verdict = Verdict.INCONCLUSIVE
     by_optimizer = "; ".join(f"{name} {finding.verdict}: {finding.evidence}" for name, finding in run.items())
-    return Ruling(verdict, f"{len(run)} of {len(optimizers)} optimizers: {by_optimizer}", words)
+    power = _first_of({name: finding.power for name, finding in run.items()})
+    back = _last_of({name: finding.power_of_rival for name, finding in run.items()}, set(optimizers))
+    return Ruling(verdict, f"{len(run)} of {len(optimizers)} optimizers: {by_optimizer}", words, power, back)
+
+
+def _first_of(powers: Mapping[str, Power | None]) -> Power:
+    """Where one refuted optimizer refutes all: the least share, or the words for each where none has a share."""
+    shares = [power for power in powers.values() if isinstance(power, float)]
+    return min(shares) if shares else "; ".join(f"{name}: {power}" for name, power in powers.items())
+
+
+def _last_of(powers: Mapping[str, Power | None], optimizers: set[str]) -> Power:
+    """Where all optimizers must be CONFIRMED to refute the rival: the largest share, or what one lacks."""
+    if lacking := optimizers - set(powers):
+        return f"none: {', '.join(sorted(lacking))} not run"
+    worded = [f"{name}: {power}" for name, power in powers.items() if not isinstance(power, float)]
+    return "; ".join(worded) or max(power for power in powers.values() if isinstance(power, float))
 
 
 @JUDGES.decide
@@ -145,12 +161,13 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
     ]
     words = {"title": TITLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):
-        return Ruling(Verdict.REFUTED, "some nets leave the range of floats, or stand still", words)
+        lost = "none: no slope is left to be tilted"
+        return Ruling(Verdict.REFUTED, "some nets leave the range of floats, or stand still", words, lost, lost)
     claim, rival = against_conditions(rows)
     hardest = rows[int(np.argmax(claim.excess))]
     worst = hardest.slope
     evidence = f"{worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({hardest.where}), allowance {worst.allowance:.3f}"
-    made = Contest(claim, rival, comparisons=len(rows) * dataset.sizes["optimizer"])
+    made = Contest(claim, rival, apart=OFF, comparisons=len(rows) * dataset.sizes["optimizer"])
     return made.saying(f"hardest {evidence}", **words)
 
 
@@ -162,18 +179,21 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     Where features are large some draws are so sure of their labels that they stand still, others leave the floats, and
     what either makes of a mean says nothing of the rest.
     """
-    away, slopes = [], []
+    away, slopes, least = [], [], 0.0
     for direction in DIRECTIONS:
         at = dataset[f"feature_update_norm_by_{direction}"].sel(
             optimizer=optimizer, table="standard", step=1, place="last"
         )
         middle, stderr, gone = _middle_slope(dataset[direction].values, at.transpose(direction, "draw").values)
         away.append(abs(middle) / max(stderr, ROUNDING))
+        least = max(least, Bands(AWAY, AWAY).sure * max(stderr, ROUNDING))
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""
         # Growth is exponential, not a power: a straight line says how steep it is over this ladder.
         slopes.append(f"{middle:+.2f} +- {stderr:.2f} in {direction}{lost}")
     verdict = Verdict.REFUTED if min(away) > AWAY else Verdict.INCONCLUSIVE
-    return Ruling(verdict, f"slope after one step {', '.join(slopes)}: {min(away):.0f} s.e. or more from flat")
+    evidence = f"slope after one step {', '.join(slopes)}: {min(away):.0f} s.e. or more from flat"
+    power = f"slopes of {least:.2g} in width and in depth are refuted"
+    return Ruling(verdict, evidence, power=power, power_of_rival="none: flat slopes stay INCONCLUSIVE")
 
 
 def _middle_slope(sizes: Array, values: Array) -> tuple[float, float, float]:

@@ -7,8 +7,8 @@ import xarray as xr
 
 from meanfield.common.estimates import critical_z
 from meanfield.verification.claims import Check, Claim, of_rival
-from meanfield.verification.judges import Judges, Ruling
-from meanfield.verification.verdicts import DOUBT, Bands, Deviation, Verdict, judge
+from meanfield.verification.judges import Contest, Judges, Ruling
+from meanfield.verification.verdicts import DOUBT, Bands, Deviation, judge
 
 # Tables by what they follow, as they are judged: standard parameterization, condition 3.1, condition B.1.
 WIDTH_STANDARD, WIDTH_MANY = (15, 26, 31, 36), (16, 27, 32, 37)
@@ -35,10 +35,12 @@ JUDGES = Judges()
 findings = JUDGES.findings
 
 
-def weighed(claim: Deviation, rival: Deviation, repeats: float) -> Verdict:
-    """The verdict at the error rate of printed runs, whose scatter is known from so many ``repeats``."""
-    band = critical_z(COMPARISONS, max(repeats, 2.0) + 1, DOUBT)
-    return judge(claim, rival, Bands(band, band))
+def weighed(made: Contest, repeats: float, evidence: str, words: dict[str, str]) -> Ruling:
+    """The ruling at the error rate of printed runs, whose scatter is known from so many ``repeats``."""
+    freedom = max(repeats, 2.0)
+    band = critical_z(COMPARISONS, freedom + 1, DOUBT)
+    bands = Bands(band, band, freedom)
+    return Ruling(judge(made.claim, made.rival, bands), evidence, words, *made.powers(bands))
 
 
 @JUDGES.decide_each(*({"tables": tables} for tables in KEPT_OR_LOST))
@@ -52,14 +54,15 @@ def judge_transfer(dataset: xr.Dataset, tables: tuple[int, ...]) -> Ruling:
     doublings = float(np.log2(at["ladder"].max() / at["ladder"].min()))
     moved, stderr = float(abs(at["drift"]).mean()), float((at["drift_stderr"] ** 2).sum() ** 0.5) / len(tables)
     rival = Deviation(max(OFF * doublings - moved, 0.0), stderr, CELL)
-    verdict = weighed(Deviation(moved, stderr, CELL), rival, float(at["repeats"].sum()))
+    made = Contest(Deviation(moved, stderr, CELL), rival, apart=OFF * doublings)
     each = ", ".join(
         f"{row['setting'].item()} {float(row['drift']):+.2f} +- {float(row['drift_stderr']):.2f}"
         for row in (at.sel(table=table) for table in tables)
     )
     numbers = " ".join(map(str, tables))
     evidence = f"moves by {moved:.2f} +- {stderr:.2f} octaves in {doublings:g} doublings ({each})"
-    return Ruling(verdict, evidence, _words(at.isel(table=0)) | {"numbers": numbers})
+    words = _words(at.isel(table=0)) | {"numbers": numbers}
+    return weighed(made, float(at["repeats"].sum()), evidence, words)
 
 
 @JUDGES.decide_each(*({"above": a, "below": b} for a, b in (*LOWER_THAN_STANDARD, SOPHIA_IN_WIDTH)))
@@ -81,10 +84,10 @@ def _lower(dataset: xr.Dataset, above: int, below: int, sizes: slice, words: str
     differences = (at["least_loss"] - of_other["least_loss"]).values
     differences = differences[np.isfinite(differences)][sizes]
     difference, stderr = float(differences.mean()), float(at["scatter"]) * (2 / len(differences)) ** 0.5
-    claim, rival = (Deviation(max(sign * difference, 0.0), stderr) for sign in (1, -1))
-    verdict = weighed(claim, rival, float(at["repeats"]))
+    made = Contest(*(Deviation(max(sign * difference, 0.0), stderr) for sign in (1, -1)), unit="nats")
     evidence = f"{difference:+.4f} +- {stderr:.4f} nats {words}"
-    return Ruling(verdict, evidence, _words(at) | {"other": TITLES[str(of_other["parameterization"].values)]})
+    named = _words(at) | {"other": TITLES[str(of_other["parameterization"].values)]}
+    return weighed(made, float(at["repeats"]), evidence, named)
 
 
 TITLES = {"standard": "standard parameterization", "many": "condition 3.1 (k >= 2)", "one": "condition B.1 (k = 1)"}

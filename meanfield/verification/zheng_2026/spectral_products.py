@@ -13,7 +13,7 @@ from meanfield.parameterizations import OPTIMIZERS
 from meanfield.theory.laws.spectral_conditions import branch_products
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import LadderRow, against_conditions, ladder_slope, mean_over_draws
+from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, mean_over_draws
 from meanfield.verification.verdicts import Finding
 from meanfield.verification.zheng_2026 import update_orders
 
@@ -185,7 +185,7 @@ def judge_group(dataset: xr.Dataset, name: str) -> Contest:
     worst = rows[int(np.argmax(np.abs(claim.difference)))]
     far = f"{worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for {worst.condition:+g} ({worst.where})"
     note = IDENTITY if is_identity(dataset, name) else ""
-    made = Contest(claim, rival, note=note, comparisons=sum(len(rows) for _, rows in by_name.values()))
+    made = Contest(claim, rival, apart=OFF, note=note, comparisons=sum(len(rows) for _, rows in by_name.values()))
     return made.saying(f"{len(rows)} slopes, farthest {far}", claimed=claimed)
 
 

@@ -160,7 +160,8 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
         f"weakest of {len(of_cells)}: {weakest.cell}, {weakest.change:+.3f} +- {weakest.stderr:.3f} "
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
     )
-    return Contest(claim, rival, comparisons=len(of_cells) * candidates(dataset)).saying(words, names=names)
+    comparisons = len(of_cells) * candidates(dataset)
+    return Contest(claim, rival, comparisons=comparisons, apart=MOVED).saying(words, names=names)
 
 
 CLAIMS = (

@@ -27,7 +27,7 @@ def judge_second_order(dataset: xr.Dataset) -> Contest:
     rival = Deviation(falling.plain, falling.plain_stderr, update_orders.FINITE)
     slopes = [f"{law.plain:+.2f} +- {law.plain_stderr:.2f}" for law in (kept, falling)]
     shown = f"slopes {slopes[0]} (claimed 0) and {slopes[1]} (claimed -0.5 or less)"
-    return Contest(claim, rival, comparisons=2).saying(shown, step=step, optimizer=SETTLED)
+    return Contest(claim, rival, comparisons=2, apart=[0.0, 0.5]).saying(shown, step=step, optimizer=SETTLED)
 
 
 def _depth_cells(dataset: xr.Dataset, optimizer: str, *names: str) -> list[table_cells.Move]:
@@ -57,7 +57,8 @@ def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
     most = moves[int(np.argmax(claim.excess))]
     rival = Deviation(max(table_cells.MOVED - abs(most.change), 0.0), most.stderr)
     words = ", ".join(f"{move.cell} {move.change:+.3f} +- {move.stderr:.3f} ({move.number.symbol})" for move in moves)
-    return Contest(claim, rival, comparisons=len(moves) * table_cells.candidates(dataset)).saying(words)
+    comparisons = len(moves) * table_cells.candidates(dataset)
+    return Contest(claim, rival, comparisons=comparisons, unit="in a slope").saying(words)
 
 
 def _run(dataset: xr.Dataset) -> list[str]:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import LadderRow, against_conditions, ladder_slope
+from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
 
 # What each assumption says is of order one, and in words.
 ASSUMPTIONS = {
@@ -104,7 +104,7 @@ def _of_order_one(ratios: list[LadderRow], claimed: str = "") -> Contest:
         f"{len(ratios)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({ratios[hardest].where}), "
         f"allowance {claim.allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- {far.settled_stderr:.3f}"
     )
-    return Contest(claim, rival, comparisons=len(ratios)).saying(words, claimed=claimed)
+    return Contest(claim, rival, apart=OFF, comparisons=len(ratios)).saying(words, claimed=claimed)
 
 
 CLAIMS = (

@@ -74,7 +74,7 @@ def _flat(dataset: xr.Dataset, terms: list[tuple[str, str, int, int]]) -> Contes
     rival = Deviation(beyond[nearest], errors[nearest], FINITE)
     where, farthest = named[int(np.argmax(np.abs(slopes)))]
     shown = f"{farthest.plain:+.2f} +- {farthest.plain_stderr:.2f} ({where})"
-    return Contest(claim, rival).saying(f"{len(named)} slopes, farthest {shown}, allowance {FINITE:g}")
+    return Contest(claim, rival, apart=OFF).saying(f"{len(named)} slopes, farthest {shown}, allowance {FINITE:g}")
 
 
 @JUDGES.decide

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import LadderRow, against_conditions, ladder_slope
+from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, SCATTERING
 
 # Optimizers that step every element by itself, of which the paper assumes it.
@@ -41,7 +41,7 @@ def judge_ranks(dataset: xr.Dataset) -> Contest:
     hardest = rows[int(np.argmax(claim.excess))]
     law = hardest.slope
     largest = max(float(dataset[f"stable_rank_by_{direction}"].max()) for direction in DIRECTIONS)
-    made = Contest(claim, rival, comparisons=len(rows))
+    made = Contest(claim, rival, apart=OFF, comparisons=len(rows))
     shown = f"{len(rows)} slopes, hardest {law.settled:+.3f} +- {law.settled_stderr:.3f} ({hardest.where}), allowance "
     most = int(dataset.attrs["samples"])
     return made.saying(

@@ -14,7 +14,7 @@ from meanfield.theory.outputs.batch_terms import label_covariance
 from meanfield.theory.outputs.independent_errors import driven_terms
 from meanfield.theory.outputs.label_term import correlated_term
 from meanfield.theory.outputs.points import EveryPair
-from meanfield.verification.finite_width import finite_width_allowance
+from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
 BATCHES = [

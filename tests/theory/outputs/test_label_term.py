@@ -13,7 +13,7 @@ from meanfield.theory.mean_field.layers import layer_moments
 from meanfield.theory.outputs.exchangeable import Exchangeable
 from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.three_gates import AlikeGates
-from meanfield.verification.finite_width import finite_width_allowance
+from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
 from tests.theory.outputs.naive import single_site_terms
 

@@ -8,9 +8,9 @@ from meanfield.common.estimates import PowerLaw
 from meanfield.verification import drawn_slopes
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import scale_law, shown
-from meanfield.verification.judges import Contest, Judges, Ruling, between, contest, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, identity, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, effective_draws, judge_computed, only_above
+from meanfield.verification.verdicts import Deviation, effective_draws, only_above
 
 # Cases of `sims.batch_size` by which single claims are judged.
 INDEPENDENT = "MLP, rho 0, labels mean 0"
@@ -66,7 +66,7 @@ def judge_enumeration(dataset: xr.Dataset) -> Ruling:
     in 1/B; source: eq. 25; measured: gaps over every batch of a small population."""
     exact, without = dataset["enumerated_gap"].values, dataset["uncorrected_gap"].isel(drawing=0).values
     evidence = f"worst relative gap {exact.max():.1e}, rival {without.min():.2f} or more, tolerance {ROUNDING:g}"
-    return Ruling(judge_computed(exact, 0.0, float(without.min()), ROUNDING), evidence)
+    return identity(exact, 0.0, float(without.min()), ROUNDING, evidence)
 
 
 @JUDGES.decide
@@ -90,7 +90,7 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     )
     granted = slack / theory
     sides = (Deviation(term - law, stderr, only_above(term, law, granted)) for law in (theory, alike))
-    return Contest(*sides)
+    return Contest(*sides, apart=alike - theory, granted=slack)
 
 
 @JUDGES.decide
@@ -159,7 +159,7 @@ def judge_depth(dataset: xr.Dataset) -> Ruling:
     overlaps; source: remark on proposition 3.3."""
     slopes = dataset["depth_slope"].values
     words = f"slopes {slopes.max():.3f} .. {slopes.min():.3f}, least steep for large batches; tolerance {DEPTH_NEAR:g}"
-    return Ruling(judge_computed(slopes, PAPERS_EXPONENT, -1.0, DEPTH_NEAR), words)
+    return computed(slopes, PAPERS_EXPONENT, -1.0, DEPTH_NEAR, words)
 
 
 def _floor(dataset: xr.Dataset, case: str) -> tuple[float, float, float, float]:

@@ -69,7 +69,7 @@ def judge_exponent(dataset: xr.Dataset) -> Contest:
 
 def _same_exponent(at: xr.Dataset) -> Contest:
     gaps, stderr, words = _exponent_gaps(at)
-    made = Contest(Deviation(gaps, stderr, NEAR), Deviation(np.abs(gaps) - 0.5, stderr, NEAR))
+    made = Contest(Deviation(gaps, stderr, NEAR), Deviation(np.abs(gaps) - 0.5, stderr, NEAR), apart=0.5)
     return made.carried_by(at, "update_energy").saying(words)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 from meanfield.verification.claims import Claim, checks, on_examples
-from meanfield.verification.judges import Judges, Ruling
-from meanfield.verification.verdicts import Verdict, judge_computed
+from meanfield.verification.judges import Judges, Ruling, computed, identity
+from meanfield.verification.verdicts import Verdict
 
 Aggregator = Callable[[Array], float]
 
@@ -104,8 +104,11 @@ def judge_uniqueness(seed: int = 0) -> Ruling:
     mean = largest.pop("arithmetic")
     least_rival = min(largest.values())
     alone = ", ".join(kind for kind, value in worst["sum"].items() if value > TOLERANCE)
-    return Ruling(
-        judge_computed(mean, 0.0, least_rival, TOLERANCE),
+    return identity(
+        mean,
+        0.0,
+        least_rival,
+        TOLERANCE,
         f"violated by {mean:.1g} at most, by the others {least_rival:.2g} or more; the sum breaks {alone} alone: "
         "without it any c(L) times the mean has the other three",
     )
@@ -124,6 +127,7 @@ def judge_other_means(seed: int = 0) -> Ruling:
     return Ruling(
         Verdict.CONFIRMED if all("merge" in kinds for kinds in broken.values()) else Verdict.REFUTED,
         f"S = (1, 4) merged into one group: {pairs}; broken: {kinds}",
+        power=f"exact: a mean that merging changes by {TOLERANCE:g} or less is refuted",
     )
 
 
@@ -140,8 +144,8 @@ def judge_harmonic_sensitivity(seed: int = 0) -> Ruling:
     counts = (2, 4, 8, 16)
     slopes = np.array([harmonic_slope(layers, SMALL) for layers in counts])
     words = ", ".join(f"{slope:.5f} (L = {layers})" for slope, layers in zip(slopes, counts, strict=True))
-    verdict = judge_computed(slopes / np.array(counts), 1.0 / SMALL, 1.0, tolerance=1e-3)
-    return Ruling(verdict, f"at S_i = {SMALL:g} under ones: {words}")
+    over_count = slopes / np.array(counts)
+    return computed(over_count, 1.0 / SMALL, 1.0, 1e-3, f"at S_i = {SMALL:g} under ones: {words}")
 
 
 CLAIMS = (

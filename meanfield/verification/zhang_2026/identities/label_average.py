@@ -10,8 +10,7 @@ from meanfield.common.seeds import stream
 from meanfield.nets.families.mlp import MLP
 from meanfield.simulation.one_step import one_step, pre_activations
 from meanfield.verification.claims import Claim, checks
-from meanfield.verification.judges import Judges, Ruling
-from meanfield.verification.verdicts import judge_computed
+from meanfield.verification.judges import Judges, Ruling, identity
 
 # Parameters are moved by this much, so that differences of pre-activations are exact to about its square.
 STEP = 1e-5
@@ -56,8 +55,11 @@ def judge_split(dataset: xr.Dataset) -> Ruling:
     """Averaged over labels, S = A + B exactly; rival: B alone; source: lemma 2, eq. 18."""
     ratio, alone = (dataset[name] / dataset["enumerated"] for name in ("split", "label_term"))
     off, rival = (abs(values - 1) for values in (ratio, alone))
-    return Ruling(
-        judge_computed(ratio.values, 1.0, float(alone.max()), TOLERANCE),
+    return identity(
+        ratio.values,
+        1.0,
+        float(alone.max()),
+        TOLERANCE,
         f"A + B off by {float(off.max()):.2g} at most, B alone by at least {float(rival.min()):.2g}",
     )
 
@@ -66,10 +68,8 @@ def judge_split(dataset: xr.Dataset) -> Ruling:
 def judge_prefactor(dataset: xr.Dataset) -> Ruling:
     """B = sigma_y^2 mean sum_t Theta_at^2 / M for the loss |z - y|^2 / (2M); rival: over M^2; source: eq. 19."""
     ratio, outputs = dataset["label_term"] / dataset["kernel_term"], int(dataset.attrs["outputs"])
-    return Ruling(
-        judge_computed(ratio.values, 1.0, 1.0 / outputs, TOLERANCE),
-        f"ratio {float(ratio.min()):.6f} .. {float(ratio.max()):.6f} with M = {outputs}",
-    )
+    evidence = f"ratio {float(ratio.min()):.6f} .. {float(ratio.max()):.6f} with M = {outputs}"
+    return identity(ratio.values, 1.0, 1.0 / outputs, TOLERANCE, evidence)
 
 
 @JUDGES.decide
@@ -80,9 +80,9 @@ def judge_proportional(dataset: xr.Dataset) -> Ruling:
     ratio = dataset["label_term"].values / kernel
     below = dataset["label_term"].values[1:] / kernel[:-1]
     constant, outputs = float(ratio[0]), int(dataset.attrs["outputs"])
-    verdict = judge_computed(ratio / constant, 1.0, float(below.min() / constant), TOLERANCE)
     printed = f"the constant is {constant:.6f} of the printed one, 1/M with M = {outputs}"
-    return Ruling(verdict, f"layers differ by {np.ptp(ratio) / constant:.1g}; {printed}")
+    evidence = f"layers differ by {np.ptp(ratio) / constant:.1g}; {printed}"
+    return identity(ratio / constant, 1.0, float(below.min() / constant), TOLERANCE, evidence)
 
 
 def _squared_kernel(net: MLP, weights: list[Array], inputs: Array) -> Array:

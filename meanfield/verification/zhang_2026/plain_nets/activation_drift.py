@@ -14,9 +14,9 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import span
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, joined
+from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, joined
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
-from meanfield.verification.verdicts import Deviation, Finding, judge_computed
+from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
 
 RELU = "relu"
@@ -106,7 +106,7 @@ def judge_stationary(dataset: xr.Dataset) -> Contest:
     limit = float(dataset[f"{name}_mean_field"].sel(case=case, layers=layer))
     shift = abs(expected - limit)
     claim = Deviation(energy - 1, stderr, SMALL_DRIFT + shift + slack)
-    made = Contest(claim, rival=Deviation(energy - expected, stderr, slack))
+    made = between(claim, Deviation(energy - expected, stderr, slack))
     words = f"drawn {energy:.3f} +- {stderr:.2g}; 1/n correction {shift:.3f}"
     return _of_cases(made, dataset, [case], *ENERGIES).saying(words, limit=limit, layer=layer)
 
@@ -138,7 +138,7 @@ def judge_scales(dataset: xr.Dataset) -> Contest:
         scaled = law + (limit.log_scale - law)[0]
         claim = Deviation(limit.log_scale - _mean_field_logs(dataset, case, depths), limit.stderr, limit.left)
         rival = Deviation(limit.log_scale - scaled, np.hypot(limit.stderr, limit.stderr[0]), limit.left)
-        ladders.append(Contest(claim, rival))
+        ladders.append(between(claim, rival))
     words = f"{len(ladders)} cases, depths {span(depths)}"
     return _of_cases(joined(ladders), dataset, cases, LABEL_SCALE).saying(words)
 
@@ -148,8 +148,9 @@ def judge_attenuation(dataset: xr.Dataset) -> Contest:
     """Attenuation, a gain below 1, biases GELU's slope to be steeper than ReLU's; rival: shallower: what attenuates
     gradients raises eta*; source: appendix F; measured: the sign of the difference of slopes."""
     difference, stderr, slack, words = _steeper_by(dataset, "gelu, he")
-    claim, rival = (Deviation(max(sign * difference, 0.0), stderr, slack) for sign in (1, -1))
-    return _of_cases(Contest(claim, rival), dataset, [RELU, "gelu, he"], LABEL_SCALE).saying(words)
+    sides = (Deviation(max(sign * difference, 0.0), stderr, slack) for sign in (1, -1))
+    made = Contest(*sides, unit="in the difference of slopes")
+    return _of_cases(made, dataset, [RELU, "gelu, he"], LABEL_SCALE).saying(words)
 
 
 @JUDGES.decide_each({"rule": "fan_in"}, {"rule": "energy"})
@@ -161,7 +162,7 @@ def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Contest:
     expected = theory_slope(dataset, case, depths) - theory_slope(dataset, RELU, depths)
     variance = float(dataset["weight_variance"].sel(case=case))
     claim = Deviation(difference - printed, stderr, slack + SLIGHTLY * abs(printed))
-    made = Contest(claim, rival=Deviation(difference - expected, stderr, slack))
+    made = between(claim, Deviation(difference - expected, stderr, slack))
     made = _of_cases(made, dataset, [RELU, case], LABEL_SCALE)
     return made.saying(words, variance=variance, printed=printed, expected=expected)
 
@@ -178,7 +179,7 @@ def judge_asymptote(dataset: xr.Dataset) -> Ruling:
         f"{rate:+.4f} ({case}; {rival:+.4f})" for rate, rival, case in zip(rates, rivals, cases, strict=True)
     )
     evidence = f"d ln eta*/dL at L = {int(dataset['layers'][-1])}, mean field (and by the gain): {words}"
-    return Ruling(judge_computed(np.divide(rates, rivals), 0.0, 1.0, RATE_TOLERANCE), evidence)
+    return computed(np.divide(rates, rivals), 0.0, 1.0, RATE_TOLERANCE, evidence)
 
 
 def _expected(dataset: xr.Dataset, case: str, name: str, layers: ArrayLike) -> tuple[Array, Array]:

@@ -72,7 +72,9 @@ class _Ends:
     def contest(self, claimed: float, rival: float, letter: str) -> Contest:
         """Two power laws between the ends; what one site's exact law lacks of a function of L/C is granted to both."""
         slack = min(self._lack(claimed), self._lack(rival))
-        return Contest(*(self._deviation(exponent, slack) for exponent in (claimed, rival)), shown=self._shown(letter))
+        sides = (self._deviation(exponent, slack) for exponent in (claimed, rival))
+        apart, back = (self.drawn[0] * (self.factor**steeper - 1) for steeper in (rival - claimed, claimed - rival))
+        return Contest(*sides, shown=self._shown(letter), apart=apart, back=back)
 
     def _deviation(self, exponent: float, slack: float) -> Deviation:
         """High over factor^exponent, less low: linear in the draws, so that no correction need be positive."""

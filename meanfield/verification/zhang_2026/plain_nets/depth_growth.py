@@ -21,7 +21,7 @@ from meanfield.theory import learning_rate_exponent
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
-from meanfield.verification.judges import CERTAIN, Contest, Judges, slope_contest
+from meanfield.verification.judges import Contest, Judges, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.verdicts import Bands, Deviation, Finding, effective_draws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import LABEL_SCALE, SCALES, best
@@ -159,7 +159,10 @@ def judge_sum_of_minima(dataset: xr.Dataset, name: str) -> Contest:
 def _by_layer(dataset: xr.Dataset, name: str, claim: Deviation, rival: Deviation) -> Contest:
     """On every layer of one term, at infinitely many channels."""
     form = "" if dataset[f"{name}_law"].attrs["equal_layers"] else ", layers weighted by their input channels"
-    made = Contest(claim, rival, comparisons=_comparisons(dataset))
+    apart = np.zeros_like(claim.difference)
+    above = slice(-rival.difference.size, None)
+    apart[above] = claim.difference[above] - rival.difference
+    made = Contest(claim, rival, comparisons=_comparisons(dataset), apart=apart)
     return _carried(made, dataset, name).saying("", title=_title(name), form=form)
 
 
@@ -200,7 +203,8 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     apart = output.exponent - added[0] - label.exponent + added[1]
     rival = Deviation(apart, np.hypot(output.stderr, label.stderr), abs(added[0]))
     words = f"exponents: output {shown(output)}, label {shown(label)}; A/B = {ratio:.3g} at the last layer"
-    return Contest(claim, rival).carried_by(deepest, *terms).shared_in(deepest, *terms).saying(words)
+    made = Contest(claim, rival, apart=label.exponent - added[1] - 2.0)
+    return made.carried_by(deepest, *terms).shared_in(deepest, *terms).saying(words)
 
 
 def _added_exponent(deepest: xr.Dataset, name: str) -> float:
@@ -264,10 +268,10 @@ def power(ladder: xr.Dataset, name: str) -> Power:
     deepest = ladder.isel(depth=-1)
     effective = _effective(deepest, name)
     law = growth_exponent(deepest, f"{name}_limit")
-    off = Bands.of(len(JUDGES), effective).alarm + CERTAIN
+    off = Bands.of(len(JUDGES), effective).sure
     expected = deepest[f"{name}_mean_field"].values
     relative = deepest[f"{name}_limit_stderr"].values / expected
-    least = np.min((Bands.of(_comparisons(deepest), effective).alarm + CERTAIN) * relative + _allowance(deepest))
+    least = np.min(Bands.of(_comparisons(deepest), effective).sure * relative + _allowance(deepest))
     return Power(off * law.stderr, float(least))
 
 

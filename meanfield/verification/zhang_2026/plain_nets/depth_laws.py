@@ -12,9 +12,9 @@ from meanfield.common.estimates import PowerLaw, critical_z, fit_power_law
 from meanfield.theory.laws.plain import single_site_overlap
 from meanfield.verification.claims import Claim, checks, of_rival
 from meanfield.verification.drawn_slopes import span
-from meanfield.verification.judges import Judges, Ruling
+from meanfield.verification.judges import Judges, Ruling, between, computed
 from meanfield.verification.published import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, judged_slopes
-from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge, judge_computed
+from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge
 from meanfield.verification.zhang_2026.plain_nets import channel_corrections, depth_growth, stencil_slopes
 
 # Scale of nets whose channels share no overlaps: B_l ~ l^2.
@@ -47,7 +47,7 @@ def judge_uniform_correction(excess: xr.Dataset) -> Ruling:
         f"it is {largest:.1f} at l = n",
         f"at fixed l = {int(excess['fixed_layer'][0])} it does go as n^({fixed:+.3f})",
     ]
-    return Ruling(judge_computed(exponents, -1.0, 0.0, TOLERANCE), "; ".join(parts))
+    return computed(exponents, -1.0, 0.0, TOLERANCE, "; ".join(parts))
 
 
 @JUDGES.decide
@@ -59,7 +59,7 @@ def judge_output_term_growth(share: xr.Dataset) -> Ruling:
     at_depth = share["log_output_over_label"].sel(outputs=1, share_depth=DEEP_AND_WIDE[0])
     by_head = ", ".join(f"{np.exp(float(at_depth.sel(head=head))):.2g} ({head})" for head in share["head"].values)
     evidence = f"one output, he head: A/B goes as L^({exponent:+.3f}); A/B at L = {DEEP_AND_WIDE[0]}: {by_head}"
-    return Ruling(judge_computed(exponent, -1.0, 0.0, TOLERANCE), evidence)
+    return computed(exponent, -1.0, 0.0, TOLERANCE, evidence)
 
 
 @JUDGES.decide
@@ -69,8 +69,8 @@ def judge_negligible_output_term(share: xr.Dataset) -> Ruling:
     many = share.sel(head="he", outputs=share["outputs"].values.max())
     slopes = many["scale_slope"].sel(share_depth=list(DEEP_AND_WIDE)).values
     words = ", ".join(f"{slope:.3f} at L = {depth}" for slope, depth in zip(slopes, DEEP_AND_WIDE, strict=True))
-    verdict = judge_computed(slopes, PAPERS_EXPONENT, OUTPUT_EXPONENT, TOLERANCE)
-    return Ruling(verdict, f"width 10^6, he head: local slope {words}")
+    evidence = f"width 10^6, he head: local slope {words}"
+    return computed(slopes, PAPERS_EXPONENT, OUTPUT_EXPONENT, TOLERANCE, evidence)
 
 
 @JUDGES.decide
@@ -81,9 +81,9 @@ def judge_asymptote(scales: xr.Dataset) -> Ruling:
     slopes = local_slopes(plain["depth"].values, plain["label_learning_rate_scale"].values)[:, -1]
     width = json.loads(scales.attrs["architectures"])[0]["width"]
     finite = f"exact at width {width}, output term included: {float(scales['exact_slope'][-1]):.3f} (mlp)"
-    verdict = judge_computed(slopes, PAPERS_EXPONENT, NO_OVERLAP_EXPONENT, LIMIT_TOLERANCE)
     words = _by_family(slopes, plain["family"].values)
-    return Ruling(verdict, f"local slope at L = {int(scales['depth'][-1])}: {words}; {finite}")
+    evidence = f"local slope at L = {int(scales['depth'][-1])}: {words}; {finite}"
+    return computed(slopes, PAPERS_EXPONENT, NO_OVERLAP_EXPONENT, LIMIT_TOLERANCE, evidence)
 
 
 @JUDGES.decide
@@ -94,9 +94,9 @@ def judge_power_law_in_use(scales: xr.Dataset) -> Ruling:
     families = plain_families(scales, "relu")
     slopes = np.array([fitted_law(scales, name, COMMON_SWEEP).exponent for name in families])
     rival = finite_depth_slope(COMMON_SWEEP)
-    verdict = judge_computed(slopes, PAPERS_EXPONENT, rival, CLOSE_TOLERANCE)
     words = {"depths": span(COMMON_SWEEP), "rival": rival}
-    return Ruling(verdict, f"fitted slopes {_by_family(slopes, families)}", words)
+    evidence = f"fitted slopes {_by_family(slopes, families)}"
+    return computed(slopes, PAPERS_EXPONENT, rival, CLOSE_TOLERANCE, evidence, words)
 
 
 def _by_family(slopes: Array, families: ArrayLike) -> str:
@@ -121,15 +121,15 @@ def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Ruling:
     expected = finite_depth_slope(measured.depths)
     apart, from_rival = (measured.slope - slope for slope in (expected, PAPERS_EXPONENT))
     band = critical_z(2 * comparisons, measured.freedom + 1, DOUBT)
-    verdict = judge(
-        Deviation(apart, measured.stderr), Deviation(from_rival, measured.stderr), Bands(doubt=band, alarm=band)
-    )
+    made = between(*(Deviation(distance, measured.stderr) for distance in (apart, from_rival)))
+    bands = Bands(doubt=band, alarm=band, freedom=measured.freedom)
     reach = "too few rates are printed for a band"
     if band <= WIDEST_BAND:
         reach = f"band {band:.2g} s.e., left once in a hundred papers"
     differences = f"{apart:+.3f} from it, {from_rival:+.3f} from -3/2"
     evidence = f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; {reach}"
-    return Ruling(verdict, evidence, {"expected": expected})
+    verdict = judge(made.claim, made.rival, bands)
+    return Ruling(verdict, evidence, {"expected": expected}, *made.powers(bands))
 
 
 def finite_depth_slope(depths: ArrayLike) -> float:

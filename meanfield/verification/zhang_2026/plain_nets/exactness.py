@@ -13,7 +13,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, draws_to_converge, needing
+from meanfield.verification.judges import Contest, Judges, Ruling, contest
+from meanfield.verification.needed_draws import UNCONVERGED, draws_to_converge, needing
 from meanfield.verification.verdicts import CONVERGED_SHARE, Verdict, effective_draws, largest_share
 
 OVERLAP_SPREAD = "overlap_energy_relative_spread"
@@ -71,7 +72,8 @@ def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     kept, left_out = dataset.sel(layer=planned), dataset["layer"].values[~planned.values]
     if kept.sizes["layer"] == 0:
         least = needing(draws_needed(_spread(dataset, name)).min(), dataset.attrs["draws"])
-        return Ruling(Verdict.INCONCLUSIVE, f"draws for {PRECISION:.0%} of the mean at no layer{least}", words)
+        evidence = f"draws for {PRECISION:.0%} of the mean at no layer{least}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no layer is judged")
     note = f"; layers {layer_ranges(left_out)} left out, not converged" if len(left_out) else ""
     limit = "overlap_energy" if name == "overlap_energy" else "label_term"
     mean, stderr, exact, wide = (
@@ -81,7 +83,8 @@ def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     made = contest(mean, stderr, claimed=exact, rival=wide, allowance=ROUNDING * mean, effective=effective, note=note)
     if not is_converged(kept, name).all():
         missed = f"worst {made.claim.worst:.1f} s.e., rival {made.rival.worst:.1f} s.e."
-        return Ruling(Verdict.INCONCLUSIVE, f"{missed}; its mean has not converged{_lacking(kept, name)}{note}", words)
+        evidence = f"{missed}; its mean has not converged{_lacking(kept, name)}{note}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, words, UNCONVERGED)
     return replace(made, words=words)
 
 
@@ -132,7 +135,7 @@ def judge_drawn_share(dataset: xr.Dataset) -> Contest | Ruling:
     if not planned.any():
         least = dataset.isel(dataset["drawn_share_draws_needed"].argmin(...))
         more = needing(float(least["drawn_share_draws_needed"]), float(least["drawn_share_draws"]))
-        return Ruling(Verdict.INCONCLUSIVE, f"no net has draws enough{more}")
+        return Ruling(Verdict.INCONCLUSIVE, f"no net has draws enough{more}", power="none: no net is judged")
     share, stderr, exact, converged, draws, effective = (
         dataset[f"drawn_share{end}"].values[planned]
         for end in ("", "_stderr", "_exact", "_converged", "_draws", "_effective_draws")
@@ -149,5 +152,6 @@ def judge_drawn_share(dataset: xr.Dataset) -> Contest | Ruling:
         by_error = draws * draws_needed(1.0) / effective
         needed = np.maximum(by_error, [draws_to_converge(*of) for of in zip(largest, draws, strict=True)])
         more = needing(float(needed[converged == 0].max()), counts["draws"])
-        return Ruling(Verdict.INCONCLUSIVE, f"{missed}; {stray} nets have not converged{more}{left_out}")
+        evidence = f"{missed}; {stray} nets have not converged{more}{left_out}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, power=UNCONVERGED)
     return made

@@ -77,8 +77,8 @@ def judge_uniform_bound(dataset: xr.Dataset) -> Contest | Ruling:
     own = [pair for pair in map(str, dataset["pair"].values) if len(set(pair.split(":"))) == 1]
     first, last = (int(dataset["layer"][place]) for place in (1, -1))
     if not own:
-        ends = {"first": first, "last": last}
-        return Ruling(Verdict.INCONCLUSIVE, "no direction is paired with itself in this run", ends)
+        evidence, ends = "no direction is paired with itself in this run", {"first": first, "last": last}
+        return Ruling(Verdict.INCONCLUSIVE, evidence, ends, "none: no such pair")
     at = dataset.sel(pair=own[0], layer=[first, last])
     square, stderr, exact = (at[f"squared_overlap{end}"].values for end in ("", "_stderr", "_exact"))
     growth, theory = (float(np.diff(np.log(values))[0]) for values in (square, exact))

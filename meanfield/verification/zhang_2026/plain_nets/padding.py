@@ -9,8 +9,8 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import shown, span
-from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
-from meanfield.verification.verdicts import Deviation, Verdict, judge_computed, only_above
+from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, slope_contest
+from meanfield.verification.verdicts import Deviation, Verdict, only_above
 
 LABEL_SCALE = "label_learning_rate_scale"
 # How near an exponent over one doubling of the grid must be to a limit to be called by its name.
@@ -92,9 +92,9 @@ def correction_exponent(dataset: xr.Dataset, family: str = "1D ReLU") -> float:
 
 def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> Ruling:
     """The verdict on a computed exponent; where there is none, what would bring one, which no draws do."""
-    verdict = judge_computed(exponent, claimed, rival, NEAR)
+    made = computed(exponent, claimed, rival, NEAR, evidence)
     open_yet = f"; within {NEAR} of neither: longer lines (--far-lines) decide, draws do not"
-    return Ruling(verdict, evidence + open_yet * (verdict is Verdict.INCONCLUSIVE))
+    return replace(made, evidence=evidence + open_yet * (made.verdict is Verdict.INCONCLUSIVE))
 
 
 @JUDGES.decide
@@ -112,7 +112,8 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     )
     excess = float(at["one_site_excess"].values.max())
     words = f"granted above theory alone: {granted.max():.0%} at most; one site with as many units has {excess:.1%}"
-    return Contest(claim, rival, shown=words).carried_by(at, "label_term").shared_in(at, "label_term")
+    made = Contest(claim, rival, shown=words, apart=circular - zero, granted=granted * zero)
+    return made.carried_by(at, "label_term").shared_in(at, "label_term")
 
 
 @JUDGES.decide
@@ -193,7 +194,8 @@ def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
     verdict = Verdict.REFUTED if not holds else Verdict.CONFIRMED if broken else Verdict.INCONCLUSIVE
     evidence = f"at most {(largest / bound).max():.3f} of the bound is reached; {without.max():.3g} times the rival's"
     open_yet = "; no set breaks the rival's bound: sets with more taps decide, draws do not"
-    return Ruling(verdict, f"{evidence}; on a torus {torus:.0e}{open_yet * (verdict is Verdict.INCONCLUSIVE)}")
+    evidence += f"; on a torus {torus:.0e}{open_yet * (verdict is Verdict.INCONCLUSIVE)}"
+    return Ruling(verdict, evidence, power=f"exact: any sum beyond the bound by {ROUNDING:g} is refuted")
 
 
 CLAIMS = (

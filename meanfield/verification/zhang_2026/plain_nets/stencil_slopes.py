@@ -66,7 +66,9 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
     apart, errors = (np.array(column) for column in zip(*by_stencil, strict=True))
     claim = Deviation(slope - slope.mean(), stderr, np.abs(expected - expected.mean()))
     rival = Deviation(apart - first - (printed[1:] - printed[0]), np.hypot(errors, error))
-    return Contest(claim, rival, shown=f"slopes {slope.min():.3f} .. {slope.max():.3f}")
+    as_printed = np.array([PRINTED.get(int(count), np.nan) for count in dataset["taps"].values])
+    way = np.nan_to_num(as_printed - np.nanmean(as_printed))
+    return Contest(claim, rival, shown=f"slopes {slope.min():.3f} .. {slope.max():.3f}", apart=way)
 
 
 @JUDGES.decide

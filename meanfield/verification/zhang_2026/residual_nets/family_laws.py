@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.judges import Judges, Ruling
+from meanfield.verification.judges import Judges, Ruling, computed
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Finding, judge_computed
+from meanfield.verification.verdicts import Finding
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
     LIMIT_TOLERANCE,
     local_slopes,
@@ -56,6 +56,6 @@ def judge_printed(scales: xr.Dataset, name: str, paper: str) -> Ruling:
     agree = abs(claimed - law) < SAME
     rival, whose = (PAPERS_EXPONENT, "the law of plain nets") if agree else (law, "its own law")
     slope = local_slopes(scales["depth"].values, scale_of(scales, name).values)[-1]
-    verdict = judge_computed(slope, claimed, rival, LIMIT_TOLERANCE)
+    evidence = f"local slope {slope:+.3f} at L = {int(scales['depth'][-1])}"
     words = {"claimed": claimed, "rival": rival, "whose": whose}
-    return Ruling(verdict, f"local slope {slope:+.3f} at L = {int(scales['depth'][-1])}", words)
+    return computed(slope, claimed, rival, LIMIT_TOLERANCE, evidence, words)

@@ -11,7 +11,8 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import shown
-from meanfield.verification.judges import Contest, Judges, Ruling, between, needing, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
+from meanfield.verification.needed_draws import needing
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 
@@ -53,7 +54,8 @@ def judge_one_block(dataset: xr.Dataset) -> Contest:
     redrawn = deviation(dataset, "overlap_innovation", xr.zeros_like(dataset["overlap"]))
     rival = deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], "_given")
     ungated = "T (1 + c/K), gates ignored" if gates else "T, as in plain nets"
-    return Contest(Deviation.joined([given, redrawn]), rival, words={"ungated": ungated})
+    apart = np.concatenate([given.difference - rival.difference, np.zeros_like(redrawn.difference)])
+    return Contest(Deviation.joined([given, redrawn]), rival, words={"ungated": ungated}, apart=apart)
 
 
 @JUDGES.decide
@@ -108,7 +110,8 @@ def judge_vanishing_deviation(dataset: xr.Dataset) -> Contest | Ruling:
     evidence = f"slopes by pair: {words}" + (f"; not resolved: {left}" if left else "")
     if not resolved:
         made = float(dataset.attrs["draws"])
-        return Ruling(Verdict.INCONCLUSIVE, evidence + needing(made * _times_to_resolve(dataset), made))
+        evidence += needing(made * _times_to_resolve(dataset), made)
+        return Ruling(Verdict.INCONCLUSIVE, evidence, power="none: no slope is met")
     # The next order weighs most at the least width: a law 1/n (1 + NEXT_ORDER / n) has slopes off by so much.
     least = dataset["width"].values[:LEAST_WIDTHS]
     slack = np.log1p(NEXT_ORDER / least[0]) / np.log(least[-1] / least[0])

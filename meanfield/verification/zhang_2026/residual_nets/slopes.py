@@ -134,7 +134,8 @@ def judge_effective_depth(dataset: xr.Dataset) -> Ruling:
     difference = np.abs(slope - claimed).ravel()
     worst = int(np.argmax(difference))
     evidence = f"slope {slope.ravel()[worst]:.3f} where {claimed.ravel()[worst]:.3f} is claimed"
-    return Ruling(Verdict.REFUTED if difference[worst] > NEAR else Verdict.CONFIRMED, evidence)
+    verdict = Verdict.REFUTED if difference[worst] > NEAR else Verdict.CONFIRMED
+    return Ruling(verdict, evidence, power=f"exact: any slope off by more than {NEAR:g} is refuted")
 
 
 @JUDGES.decide
@@ -146,7 +147,7 @@ def judge_path_sum(dataset: xr.Dataset) -> Contest:
     apart = float(np.diff(log_path_sum_scale(blocks) - np.log(at[LABEL_SCALE].values))[0])
     error = float(np.hypot(*stderr))
     words = f"from {blocks[0]} to {blocks[1]} blocks it falls {float(np.exp(-apart)):.3g} times too far"
-    return Contest(Deviation(max(apart + 1.0, 0.0), error), Deviation(apart, error), shown=words)
+    return Contest(Deviation(max(apart + 1.0, 0.0), error), Deviation(apart, error), shown=words, apart=1.0)
 
 
 CLAIMS = (

@@ -88,7 +88,7 @@ def _costs_less(dataset: xr.Dataset, rule: str, against: str = UNCHANGED, *, on_
     by_family = savings(dataset, rule, against)
     families = by_family.sizes["family"]
     if not families:
-        none = Contest(Deviation(0.0, 1.0), Deviation(0.0, 1.0), note="; the rates differ in no family")
+        none = Contest(Deviation(0.0, 1.0), Deviation(0.0, 1.0), note="; the rates differ in no family", apart=0.0)
         return none.saying("", across=dataset.attrs["across"])
     saved, stderr, freedom = (by_family[name].values for name in ("saved", "saved_stderr", "saved_freedom"))
     if on_average:
@@ -101,7 +101,8 @@ def _costs_less(dataset: xr.Dataset, rule: str, against: str = UNCHANGED, *, on_
     with np.errstate(divide="ignore"):
         weakest = int(np.argmin(saved / stderr))
     rival = Deviation(max(saved[weakest], 0.0), stderr[weakest])
-    made = Contest(Deviation(np.maximum(-saved, 0.0), stderr), rival, effective=float(freedom.min()) + 1)
+    claim, effective = Deviation(np.maximum(-saved, 0.0), stderr), float(freedom.min()) + 1
+    made = Contest(claim, rival, effective=effective, unit="in the loss")
     return made.saying(_in_words(by_family), across=dataset.attrs["across"])
 
 

@@ -96,16 +96,20 @@ def freedom(at: xr.Dataset) -> float:
 
 
 def slope_ruling(
-    dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], float], rival: float
+    dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], float], rival: float, sizes: str = "depths"
 ) -> Contest | Ruling:
-    """The slope of a family's tuned rates against that of a theory at the same depths, and against the rival's."""
+    """The slope of a family's tuned rates against that of a theory at the same depths, and against the rival's.
+
+    ``sizes``: what the evidence calls the depths.
+    """
     at = family_at(dataset, family)
     if at.sizes["depth"] < 2:
         words = {"claimed": slope(dataset.sel(family=family)), "rival": rival}
-        return Ruling(Verdict.INCONCLUSIVE, "no slope was met: fewer than two depths have a tuned rate", words)
+        evidence = f"no slope was met: fewer than two {sizes} have a tuned rate"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
     law, claimed = tuned_slope(at), slope(at)
     made = slope_contest(law, claimed=claimed, rival=rival, effective=freedom(at) + 1)
-    return made.saying(f"slope {shown(law)} over depths {span(at['depth'])}", claimed=claimed, rival=rival)
+    return made.saying(f"slope {shown(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
 
 
 @JUDGES.decide_each(*({"family": family} for family in RIVALS))
@@ -136,14 +140,14 @@ def _log_ratios(dataset: xr.Dataset) -> tuple[Array, tuple[Array, Array]]:
     return ratio.values, (dataset["tuned_rate_log10_stderr"].values, stable.values)
 
 
-def _ratio_alarms(dataset: xr.Dataset) -> Array:
+def _ratio_bands(dataset: xr.Dataset) -> list[Bands]:
     """Standard errors that count, net by net: by Welch and Satterthwaite, as few nets are drawn for the stable rate."""
     ratio, errors = _log_ratios(dataset)
     known = np.isfinite(ratio)
     variances = np.array([error[known] ** 2 for error in errors])
     samples = np.stack([dataset["located"].values[known] - 1, np.full(known.sum(), CURVATURE_DRAWS - 1)])
     degrees = variances.sum(axis=0) ** 2 / (variances**2 / samples).sum(axis=0)
-    return np.array([Bands.of(len(JUDGES) * known.sum(), least + 1).alarm for least in degrees])
+    return [Bands.of(len(JUDGES) * known.sum(), least + 1) for least in degrees]
 
 
 @JUDGES.decide
@@ -153,18 +157,20 @@ def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
     ratio, error = log_ratio(dataset)
     nets, words = dataset["stable_rate"].size, {"factor": FACTOR}
     if not ratio.size:
-        return Ruling(Verdict.INCONCLUSIVE, f"no minimum was met in any of {nets} nets", words)
-    alarms = _ratio_alarms(dataset)
+        return Ruling(Verdict.INCONCLUSIVE, f"no minimum was met in any of {nets} nets", words, "none: no minimum")
+    bands = _ratio_bands(dataset)
+    alarms, sure = (np.array([getattr(band, name) for band in bands]) for name in ("alarm", "sure"))
     off = np.abs(ratio) - np.log10(FACTOR)
     beyond = float((off / error).max())
     evidence = f"tuned over stable {10 ** ratio.min():.2g} .. {10 ** ratio.max():.2g}, worst {beyond:.1f} s.e. beyond"
     evidence += f", where {alarms.min():.3g} or more count"
     if lost := nets - len(ratio):
         evidence += f"; {lost} of {nets} nets have no minimum"
+    power = f"a net that is off by a factor of {FACTOR * 10 ** (sure * error).min():.3g} is refuted"
     if (off > alarms * error).any():
-        return Ruling(Verdict.REFUTED, evidence, words)
+        return Ruling(Verdict.REFUTED, evidence, words, power)
     confirmed = not lost and (off < -alarms * error).all()
-    return Ruling(Verdict.CONFIRMED if confirmed else Verdict.INCONCLUSIVE, evidence, words)
+    return Ruling(Verdict.CONFIRMED if confirmed else Verdict.INCONCLUSIVE, evidence, words, power)
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:

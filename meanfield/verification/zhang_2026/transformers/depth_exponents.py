@@ -17,9 +17,8 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import drawn_law, exponents, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, Ruling, contest
+from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import judge_computed
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
 
 LABEL_SCALE = "label_learning_rate_scale"
@@ -88,8 +87,8 @@ def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
     L = {far}; source: section 3.5, remark D.4; measured: the mean field's local slope there."""
     far, slopes = int(dataset["slope_depth"][-1]), far_slopes(dataset, norm)
     rival = pre_norm_slope(far)
-    verdict = judge_computed(slopes, PAPERS_EXPONENT, rival, LIMIT_TOLERANCE)
-    return Ruling(verdict, by_attention("local slope", slopes, dataset), {"far": f"{far:,}", "rival": rival})
+    evidence, words = by_attention("local slope", slopes, dataset), {"far": f"{far:,}", "rival": rival}
+    return computed(slopes, PAPERS_EXPONENT, rival, LIMIT_TOLERANCE, evidence, words)
 
 
 @JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
@@ -129,8 +128,8 @@ def judge_placement_limit(dataset: xr.Dataset) -> Ruling:
     mean field, without a factor on branches."""
     far, apart = int(dataset["slope_depth"][-1]), far_slopes(dataset, "pre") - far_slopes(dataset, "post")
     rival = pre_norm_slope(far) - PAPERS_EXPONENT
-    verdict = judge_computed(apart, 0.0, rival, EFFECT * abs(PAPERS_EXPONENT))
-    return Ruling(verdict, by_attention("difference", apart, dataset), {"far": f"{far:,}", "rival": rival})
+    evidence, words = by_attention("difference", apart, dataset), {"far": f"{far:,}", "rival": rival}
+    return computed(apart, 0.0, rival, EFFECT * abs(PAPERS_EXPONENT), evidence, words)
 
 
 def by_attention(what: str, values: ArrayLike, dataset: xr.Dataset) -> str:

@@ -77,7 +77,7 @@ def judge_one_for_all(dataset: xr.Dataset) -> Contest:
 def _vanishing(at: xr.Dataset, laws: list[PowerLaw], words: str) -> Contest:
     """Slopes in the width against -1/2 or below, and against 0."""
     slope, stderr = exponents(*laws)
-    made = Contest(Deviation(np.maximum(slope + 0.5, 0.0), stderr), Deviation(slope, stderr))
+    made = Contest(Deviation(np.maximum(slope + 0.5, 0.0), stderr), Deviation(slope, stderr), apart=0.5)
     return _of_draws(made, at).saying(words, layer=SHALLOW)
 
 

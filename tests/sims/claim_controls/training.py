@@ -1,0 +1,60 @@
+"""Worlds in which claims on the rates that train best get another verdict."""
+
+import numpy as np
+
+from meanfield.verification.catalogue import CLAIMS
+from tests.sims.claim_controls.changes import ERROR, many_draws
+
+
+def _tuned(claim):
+    """Rates of every family that a claim is about fall exactly as it says, from many seeds."""
+    families = [check.judge.keywords["family"] for check in CLAIMS[claim].checks]
+
+    def exact(runs):
+        dataset = runs["learning_rate_search"]
+        chosen = dataset["family"].isin(families)
+        depth = dataset["depth"]
+        law = ((depth + 1) * (depth**2 + depth + 1)) ** -0.5 + 0 * dataset["one_step_scale"]
+        changed = {
+            "tuned_rate_log10": np.log10(law if claim == "A21b" else dataset["one_step_scale"]),
+            "tuned_rate_log10_stderr": 0 * dataset["one_step_scale"] + ERROR**2,
+            "located": 0 * dataset["located"] + 64,
+        }
+        put = {name: values.where(chosen, dataset[name]) for name, values in changed.items()}
+        return {"learning_rate_search": dataset.assign(put)}
+
+    return exact
+
+
+def stable_rates_are_best(runs):
+    dataset = runs["learning_rate_search"]
+    exact = {"tuned_rate_log10": np.log10(dataset["stable_rate"]), "located": 0 * dataset["located"] + 64}
+    errors = {
+        "stable_rate_stderr": ERROR**2 * dataset["stable_rate"],
+        "tuned_rate_log10_stderr": 0 * dataset["stable_rate"] + ERROR,
+    }
+    return {"learning_rate_search": dataset.assign(exact | errors)}
+
+
+def _carried(rule, loss):
+    """Every net has so much more loss at the carried rate than at the unchanged one."""
+
+    def control(runs):
+        dataset, spread = many_draws(runs["learning_rate_transfer"])
+        unchanged = 0.5 * dataset["loss"].sel(rule="unchanged").fillna(0.0).clip(max=1.0)
+        losses = dataset["loss"].copy()
+        losses.loc[{"rule": "unchanged"}] = unchanged
+        losses.loc[{"rule": rule}] = (unchanged + loss + spread).transpose(*unchanged.dims)
+        return {"learning_rate_transfer": dataset.assign(loss=losses, loss_slope=0 * dataset["loss_slope"])}
+
+    return control
+
+
+CONTROLS = {
+    "A21b": _tuned("A21b"),
+    **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
+    "T7": stable_rates_are_best,
+    "T6a": _carried("three_halves", -0.1),
+    "T6b": _carried("finite_depth", 0.1),
+    "T6c": _carried("stable_ratio", 0.1),
+}

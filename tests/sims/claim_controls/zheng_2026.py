@@ -1,0 +1,113 @@
+"""Worlds in which claims of Zheng et al. 2026 get another verdict."""
+
+import numpy as np
+
+from meanfield.verification.catalogue import CLAIMS
+from tests.sims.claim_controls.changes import ERROR, off_by_a_power
+
+
+def _runs_off(claim, *names):
+    """These variables grow with the width, in all runs of a claim that have them."""
+
+    def control(runs):
+        changed = {}
+        for run in CLAIMS[claim].runs:
+            dataset = runs[run]
+            for name in (f"{name}_by_width" for name in names):
+                dataset = off_by_a_power(dataset, name) if name in dataset else dataset
+            changed[run] = dataset
+        return changed
+
+    return control
+
+
+def second_order_stays(runs):
+    """Terms of second order under the k = 1 table keep their size in depth, in every draw nearly alike."""
+    dataset, name = runs["update_orders"], "order_norm_by_depth"
+    level = 1 + ERROR * np.cos(dataset["draw"])
+    stays = dataset[name].where(dataset["table"] != "one", level)
+    return {"update_orders": dataset.assign({name: stays})}
+
+
+def cells_of_no_use(*beginnings):
+    """Nets with cells of these names at their standard values are those under the whole table."""
+
+    def control(runs):
+        dataset = runs["table_cells"]
+        for name in dataset.data_vars:
+            direction = str(name).rsplit("_", 1)[1]
+            cell, values = f"{direction}_cell", dataset[name].copy()
+            for at in map(str, dataset[cell].values):
+                if at.startswith(beginnings):
+                    values.loc[{cell: at}] = values.sel({cell: f"{at.split(':')[0]}: whole table"})
+            dataset = dataset.assign({name: values})
+        return {"table_cells": dataset}
+
+    return control
+
+
+def features_stay(runs):
+    """|h_L| of nets with ReLU is the same at all sizes, but for small differences between draws."""
+    (run,) = CLAIMS["S2b"].runs
+    dataset = runs[run]
+    flat = {f"feature_norm_by_{way}": 0 * dataset[f"feature_norm_by_{way}"] + 1 for way in ("width", "depth")}
+    noise = 1 + ERROR * np.random.default_rng(0).normal(size=flat["feature_norm_by_depth"].shape)
+    flat["feature_norm_by_depth"] = flat["feature_norm_by_depth"] * noise
+    return {run: dataset.assign(flat)}
+
+
+def first_step_is_flat(runs):
+    """Second-order terms of one step of one size, with signs that scatter."""
+    (run,) = CLAIMS["S9"].runs
+    dataset = runs[run]
+    changed = {}
+    for way in ("width", "depth"):
+        name = f"order_norm_by_{way}"
+        noise = 1 + 0.1 * np.random.default_rng(1).normal(size=dataset[name].shape)
+        changed[name] = (0 * dataset[name] + 1) * noise
+    return {run: dataset.assign(changed)}
+
+
+def activations_collapse(runs):
+    (run,) = CLAIMS["S7"].runs
+    dataset, name = runs[run], "activation_ratio_by_width"
+    collapsed = 0 * dataset[name] + off_by_a_power(dataset, name)[name]
+    return {run: dataset.assign({name: collapsed})}
+
+
+def _printed(**changed):
+    """Printed tables of which all optima move so far, or of which one rule's least losses are so much higher."""
+
+    def control(runs):
+        dataset = runs["reported_losses"]
+        drift = 0 * dataset["drift"] + changed.get("drift", dataset["drift"])
+        higher = changed.get("higher", 0.0) * (dataset["parameterization"] == "many")
+        return {"reported_losses": dataset.assign(drift=drift, least_loss=dataset["least_loss"] + higher)}
+
+    return control
+
+
+CONTROLS = {
+    "S1": _runs_off("S1", "weight_product"),
+    "S2a": _runs_off("S2a", "weight_product"),
+    "S2b": features_stay,
+    "S3a": _runs_off("S3a", "weight_product"),
+    "S3b": _runs_off("S3b", "order_norm"),
+    "S4": _runs_off("S4", "weight_product"),
+    "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
+    "S5b": _runs_off("S5b", "feature_norm"),
+    "S5c": second_order_stays,
+    "S5d": cells_of_no_use("sgd: learning rate", "sgd: weight decay"),
+    "S5e": cells_of_no_use(""),
+    "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
+    "S5g": cells_of_no_use(""),
+    "S5h": _runs_off("S5h", "feature_norm", "feature_update_norm"),
+    "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
+    "S7": activations_collapse,
+    "S9": first_step_is_flat,
+    **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
+    **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
+    **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
+    **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
+    "S8": _runs_off("S8", "stable_rank"),
+}

@@ -1,0 +1,151 @@
+"""The power that a verdict states: data tilted by it are refuted in about 99 of 100 runs, by a third of it seldom."""
+
+import numpy as np
+import pytest
+
+from meanfield.verification.judges import Contest, computed, contest, identity
+from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge_identity
+from meanfield.verification.zhang_2026.plain_nets.channel_corrections import _Ends
+
+RUNS = 400
+SIZES = np.array([8.0, 16.0, 32.0, 64.0])
+
+
+def _share(draw, shift, verdict=Verdict.REFUTED):
+    """Of runs tilted so far that reach a verdict."""
+    random = np.random.default_rng(5)
+    return np.mean([draw(random, shift).verdict is verdict for _ in range(RUNS)])
+
+
+def _median_power(draw, name="power"):
+    """Of runs in which the claim is true: every run states its own, by its own errors."""
+    random = np.random.default_rng(6)
+    return float(np.median([getattr(draw(random, 0.0), name) for _ in range(RUNS)]))
+
+
+def _mean(draws, allowance=0.0):
+    """Two means of normal draws, of which the rival moves the first by 2."""
+
+    def run(random, share):
+        y = random.normal([2.0 * share, 0.0], 1.0, (draws, 2))
+        sides = {"claimed": [0.0, 0.0], "rival": [2.0, 0.0], "allowance": allowance}
+        return contest(y.mean(axis=0), y.std(axis=0, ddof=1) / np.sqrt(draws), **sides).weigh(4, draws)
+
+    return run
+
+
+def _at_most(draws):
+    """A mean that is claimed to be 0 at most; the rival says 1."""
+
+    def run(random, share):
+        y = random.normal(size=draws) + share
+        stderr = y.std(ddof=1) / np.sqrt(draws)
+        sides = Deviation(max(y.mean(), 0.0), stderr), Deviation(y.mean() - 1.0, stderr)
+        return Contest(*sides, apart=1.0).weigh(4, draws)
+
+    return run
+
+
+def _ladder(draws):
+    """Slopes of two numbers along a ladder, of which both are claimed to be flat."""
+
+    def run(random, share):
+        logs = OFF * share * np.log(SIZES)[:, None] + 0.1 * random.normal(size=(2, len(SIZES), draws))
+        rows = [LadderRow("y", "width", ladder_slope(SIZES, np.exp(log))) for log in logs]
+        return Contest(*against_conditions(rows), apart=OFF).weigh(2, draws)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [_mean(8), _mean(16, allowance=0.3), _mean(400), _at_most(16), _at_most(400), _ladder(12), _ladder(100)],
+    ids=["few", "allowed", "many", "bound, few", "bound, many", "ladder, few", "ladder, many"],
+)
+def test_the_stated_power_is_where_tilted_draws_are_refuted(draw):
+    power = _median_power(draw)
+    assert _share(draw, power) > 0.95
+    assert _share(draw, power / 3) < 0.1
+    assert _share(draw, 0.0) == 0.0
+
+
+def test_where_claim_and_rival_meet_the_power_is_a_deviation():
+    """A loss is claimed to be lower, and the rival says that it is higher: no way lies between them."""
+
+    def run(random, difference):
+        y = random.normal(size=32) + difference
+        sides = (Deviation(max(sign * y.mean(), 0.0), y.std(ddof=1) / np.sqrt(32)) for sign in (1, -1))
+        return Contest(*sides, unit="nats").weigh(1, 32)
+
+    words = run(np.random.default_rng(0), 0.0).power
+    assert words.startswith("a deviation of ")
+    assert words.endswith(" nats is refuted")
+    stated = float(words.split()[3])
+    assert _share(run, 1.2 * stated) > 0.97
+    assert _share(run, stated / 3) < 0.05
+
+
+@pytest.mark.parametrize(("draws", "allowance"), [(100, 0.0), (400, 0.3)])
+def test_a_claim_and_a_rival_that_are_exchanged_have_a_power_of_their_own(draws, allowance):
+    """A share of the way from the rival to the claim, the claim is confirmed, so that the rival is refuted."""
+    power = _median_power(_mean(draws, allowance), "power_of_rival")
+    towards_claim = _mean(draws, allowance)
+    assert 0.3 < power <= 1
+    assert _share(towards_claim, 1 - power, Verdict.CONFIRMED) > 0.95
+    assert _share(towards_claim, 1 - power / 3, Verdict.CONFIRMED) < 0.05
+
+
+def test_two_laws_between_two_ends_have_a_way_back_in_numbers_of_their_own():
+    """Corrections from 1 at the low end to 4^exponent at the high one, on the way from the rival's exponent."""
+
+    def run(random, share):
+        ends = _Ends.__new__(_Ends)
+        ends.factor, ends.stderr, ends.one_site = 4.0, np.array([0.01, 0.01]), np.array([1.0, 0.25])
+        ends.drawn = np.array([1.0, 1.0 - share * 0.75]) + 0.01 * random.normal(size=2)
+        return ends.contest(claimed=-1.0, rival=0.0, letter="L").weigh(2, 1000)
+
+    power = _median_power(run, "power_of_rival")
+    assert _share(run, power, Verdict.CONFIRMED) > 0.95
+    assert _share(run, power / 3, Verdict.CONFIRMED) < 0.05
+
+
+def test_draws_that_are_too_few_to_refute_the_rival_say_so():
+    ruling = _mean(3)(np.random.default_rng(0), 0.0)
+    assert ruling.power > 1
+    assert ruling.power_of_rival == "none: errors are too large to refute even what the rival says"
+    alike = contest([1.0], [0.1], claimed=1.0, rival=1.0).weigh(2, 1000)
+    assert alike.power == "none: nothing that is measured differs between claim and rival"
+    heavy = Contest(Deviation(0.0, 1.0), Deviation(9.0, 1.0), largest_share=0.5, apart=9.0).weigh(2, 1000)
+    assert heavy.power == "none: a mean has not converged"
+
+
+def test_errors_of_few_draws_ask_for_more_than_the_band_and_known_ones_do_not():
+    assert Bands(3.0, 5.0).sure == pytest.approx(5.0 + 2.326, abs=1e-3)
+    assert Bands.of(4, 1e6).sure == pytest.approx(Bands.of(4, 1e6).alarm + 2.326, abs=0.01)
+    few = Bands.of(4, 16)
+    assert few.sure > 1.3 * few.alarm
+
+
+@pytest.mark.parametrize(("claimed", "rival", "tolerance"), [(-1.5, -1.0, 0.05), (0.0, 1.0, 0.1)])
+def test_computed_numbers_are_refuted_from_the_stated_share_on(claimed, rival, tolerance):
+    words = computed(claimed, claimed, rival, tolerance, "numbers").power
+    stated = float(words.split()[3])
+    assert words == f"exact: refuted from {stated:.2g} of the way to the rival on"
+
+    def at(share):
+        return computed(claimed + share * (rival - claimed), claimed, rival, tolerance, "numbers").verdict
+
+    assert at(stated + 1e-9) is Verdict.REFUTED
+    assert at(stated - 0.01) is Verdict.INCONCLUSIVE
+    assert at(0.0) is Verdict.CONFIRMED
+
+
+def test_an_identity_is_refuted_by_any_deviation_beyond_rounding():
+    ruling = identity([1.0, 1.0], 1.0, 2.0, 1e-9, "numbers")
+    assert (ruling.verdict, ruling.power) == (Verdict.CONFIRMED, "exact: any deviation above 1e-09 is refuted")
+    assert identity([1.0, 1 + 2e-9], 1.0, 2.0, 1e-9, "numbers").verdict is Verdict.REFUTED
+    assert identity([1.0, 1 + 0.5e-9], 1.0, 2.0, 1e-9, "numbers").verdict is Verdict.CONFIRMED
+    assert judge_identity([1.0, np.nan], 1.0, 2.0, 1e-9) is Verdict.INCONCLUSIVE
+    with pytest.raises(ValueError, match="does not tell the claim 1 from its rival 1"):
+        judge_identity(1.0, 1.0, 1.0, 1e-9)
