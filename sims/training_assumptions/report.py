@@ -93,7 +93,8 @@ text = Report(
     heading="ReLU nets of L blocks of two matrices under {optimizer}; widths {widths} and depths {depths} "
     "(width {width}, depth {depth} otherwise), batches {batches} ({batch})\n"
     "classes {classes} of {input}, {numbers} numbers an image; {steps} full-batch steps, base rate {rate}\n"
-    "{draws} draws of weights, {precision}, seed {seed}; |W| RMS operator norms, |h| root mean squares; means over samples",
+    "{draws} draws of weights, seed {seed}, {precision}; |W| RMS operator norms, |h| root mean squares; means over "
+    "samples",
     parts=[_losses, _over_steps, _slope_tables],
     findings=claims.findings,
 ).text

@@ -137,10 +137,6 @@ def test_the_first_step_of_lion_moves_every_element_by_its_rate():
 
 
 def test_an_unknown_optimizer_is_refused():
+    measure = TrainingAssumptions(hyperparameters=RATES, steps=[1], inputs=INPUTS, labels=LABELS, optimizer="adam")
     with pytest.raises(ValueError, match="optimizer"):
-        Run(
-            NET,
-            TrainingAssumptions(hyperparameters=RATES, steps=[1], inputs=INPUTS, labels=LABELS, optimizer="x"),
-            2,
-            0,
-        )
+        measure.settled(NET)
