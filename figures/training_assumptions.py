@@ -18,18 +18,22 @@ PANELS = {
     "update_alignment": "F.2: $|\\Delta W z| / (|\\Delta W| |z|)$",
 }
 LADDERS = {"width": ("by width", MEASURED), "depth": ("by depth", MEAN_FIELD), "batch": ("by batch size", FURTHER[0])}
-PLACES = {"blocks": "-", "input": "--"}
+PLACES = {"last block, layer 2": ("-", "last block"), "input": ("--", "input")}
 FAINT = 0.35
 
 
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """A panel per ratio: means over draws, points with errors at the last step, faint without at the first."""
-    ratios = np.unique(np.concatenate([_relative(dataset, ladder) for ladder in LADDERS]))
+    ladders = {ladder: style for ladder, style in LADDERS.items() if ladder in dataset.coords}
+    ratios = np.unique(np.concatenate([_relative(dataset, ladder) for ladder in ladders]))
     figure = Figure(figsize=(9.6, 6.2))
     panels = figure.subplots(2, 3).ravel()
     for axes, (name, title) in zip(panels, PANELS.items(), strict=True):
-        for ladder, (words, color) in LADDERS.items():
+        if f"{name}_by_depth" not in dataset:
+            axes.set_axis_off()
+            continue
+        for ladder, (words, color) in ladders.items():
             _lines(axes, dataset, f"{name}_by_{ladder}", ladder, words, color)
         by_size(axes, ratios, "size over the smallest")
         axes.set_ylim(0.0, max(1.05, axes.get_ylim()[1]))
@@ -45,13 +49,13 @@ def _relative(dataset: xr.Dataset, ladder: str) -> np.ndarray:
 
 
 def _lines(axes: Axes, dataset: xr.Dataset, name: str, ladder: str, words: str, color: str) -> None:
-    """Solid: mean over blocks; dashed: the input layer."""
+    """Solid: the second layer of the last block; dashed: the input layer."""
     sizes = _relative(dataset, ladder)
-    for place, style in PLACES.items():
+    for place, (style, layer) in PLACES.items():
         draws = dataset[name].sel(place=place).transpose("draw", "step", ladder).values
         means, error = draws.mean(axis=0), draws[:, -1].std(axis=0, ddof=1) / np.sqrt(len(draws))
         axes.plot(sizes, means[0], style, lw=1, color=color, alpha=FAINT)
-        axes.errorbar(sizes, means[-1], error, ls=style, marker="o", ms=3, lw=1, color=color, label=f"{words}, {place}")
+        axes.errorbar(sizes, means[-1], error, ls=style, marker="o", ms=3, lw=1, color=color, label=f"{words}, {layer}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Images of two classes with labels: the handwritten digits that ship with scikit-learn, or files of the user's."""
+"""Images of two classes with labels: handwritten digits of installed packages, or files of the user's."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from meanfield.common import Array, stream
 from sims.common.data.images import images_from_file, read_array, standardised
-from sims.common.data.labelled import labelled_images
+from sims.common.data.labelled import IMAGE_SETS, labelled_images
 
 DIGITS = "digits"
 
@@ -19,10 +19,10 @@ def two_classes(
     So every even number of first columns has as many of one class as of the other.
 
     Raises:
-        ModuleNotFoundError: no scikit-learn.
+        ModuleNotFoundError: the package that ships the images is not installed.
         ValueError: files that do not fit, or too few images of a class.
     """
-    images, names = _digits() if source == DIGITS else _files(source, labels, grid)
+    images, names = _installed(source) if source in IMAGE_SETS else _files(source, labels, grid)
     if classes[0] == classes[1]:
         raise ValueError(f"--classes {classes[0]} {classes[1]}: give two classes that differ")
     places_by_class = []
@@ -38,10 +38,10 @@ def two_classes(
     return np.ascontiguousarray(columns), np.tile([1.0, -1.0], each)
 
 
-def _digits() -> tuple[Array, Any]:
-    """Digits as (samples, 1, 8, 8), standardised, and which they are."""
-    images, digits = labelled_images(DIGITS)
-    return standardised(images, 2, "the digits"), digits
+def _installed(source: str) -> tuple[Array, Any]:
+    """Images of `IMAGE_SETS` as (samples, 1, height, width), standardised, and which digits they are."""
+    images, digits = labelled_images(source)
+    return standardised(images, 2, source), digits
 
 
 def _files(source: str, labels: str | None, grid: tuple[int, ...] | None) -> tuple[Array, Any]:

@@ -20,7 +20,6 @@ TITLES = {
     "weight_alignment": "|W z| / (|W| |z|)",
     "update_alignment": "|dW z| / (|dW| |z|)",
 }
-LADDERS = (*claims.DIRECTIONS, "batch")
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -32,7 +31,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
 
 def _losses(dataset: xr.Dataset) -> str:
     lines = []
-    for direction in LADDERS:
+    for direction in _ladders(dataset):
         for size in dataset[direction].values[[0, -1]]:
             means = dataset[f"training_loss_by_{direction}"].sel({direction: size}).mean("draw")
             lines.append([f"{direction} {size}", *(number(float(mean)) for mean in means)])
@@ -50,7 +49,11 @@ def _over_steps(dataset: xr.Dataset) -> str:
 
 
 def _slope_tables(dataset: xr.Dataset) -> list[str]:
-    return [_slopes(dataset, direction) for direction in LADDERS]
+    return [_slopes(dataset, direction) for direction in _ladders(dataset)]
+
+
+def _ladders(dataset: xr.Dataset) -> list[str]:
+    return [name for name in (*claims.DIRECTIONS, "batch") if name in dataset.coords]
 
 
 def _slopes(dataset: xr.Dataset, direction: str) -> str:
@@ -59,7 +62,9 @@ def _slopes(dataset: xr.Dataset, direction: str) -> str:
         return slope(law.settled, law.settled_stderr)
 
     laws = {
-        (name, row.place, row.step): row.slope for name in TITLES for row in claims.rows(dataset, (name,), (direction,))
+        (name, row.place, row.step): row.slope
+        for name in claims.ladders_of(dataset)
+        for row in claims.rows(dataset, (name,), (direction,))
     }
     how = "s of log y = a + s log x + c / x, draw by draw"
     return _by_step(dataset, cell, f"Slopes in {'batch size' if direction == 'batch' else direction}: {how}")
@@ -71,8 +76,8 @@ def _by_step(dataset: xr.Dataset, cell: Callable[[str, str, int], str], title: s
     lines = [
         [key.split()[0], TITLES[name], place, *(cell(name, place, step) for step in steps)]
         for key, names in claims.ASSUMPTIONS.items()
-        for name in names
-        for place in claims.PLACES
+        for name in claims.ladders_of(dataset, names)
+        for place in claims.places_for(name)
     ]
     return table([["", "ratio", "of"], *(f"step {step}" for step in steps)], lines, title)
 
@@ -85,10 +90,11 @@ def _shown(dataset: xr.Dataset) -> list[int]:
 text = Report(
     question="Does training meet what Zheng et al. 2026 assume of it (G.1 - G.3), at any size?",
     answer=_answer,
-    heading="ReLU nets of L blocks of two matrices; widths {widths} and depths {depths} (width {width}, depth {depth} "
-    "otherwise), batches {batches} ({batch})\n"
+    heading="ReLU nets of L blocks of two matrices under {optimizer}; widths {widths} and depths {depths} "
+    "(width {width}, depth {depth} otherwise), batches {batches} ({batch})\n"
     "classes {classes} of {input}, {numbers} numbers an image; {steps} full-batch steps, base rate {rate}\n"
-    "{draws} draws of weights, seed {seed}; |W| RMS operator norms, |h| root mean squares; means over samples",
+    "{draws} draws of weights, seed {seed}, {precision}; |W| RMS operator norms, |h| root mean squares; means over "
+    "samples",
     parts=[_losses, _over_steps, _slope_tables],
     findings=claims.findings,
 ).text

@@ -7,6 +7,7 @@ import xarray as xr
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
+from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure
 from sims.coordinate_check.__main__ import COMMAND as simulation
@@ -34,6 +35,14 @@ def test_the_standard_parameterization_passed_off_as_a_table_is_refuted(finished
     swapped = finished.sel(table=order).assign_coords(table=finished["table"])
     assert claims.judge_flat(swapped, "muon", "many").verdict is Verdict.REFUTED
     assert claims.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
+
+
+def test_updates_of_full_rank_passed_off_as_those_of_elements_are_refuted(tmp_path):
+    """Negative control: Muon makes all singular values of a gradient alike, 64 of them in nets no wider than that."""
+    sizes = ["--widths", "8", "16", "32", "--width", "8", "--depths", "1", "2", "4", "--depth", "1", "--steps", "1"]
+    batch = ["--activation", "relu", "--samples", "64", "--outputs", "16", "--draws", "48", "--tables", "many"]
+    run = finished_run(simulation, ["--optimizers", "muon", *sizes, *batch, "--workers", "1"], tmp_path / "muon.nc")
+    assert judge_ranks(run.assign_coords(optimizer=["lion"])).verdict is Verdict.REFUTED
 
 
 def test_a_fourth_power_of_depth_is_refuted(finished):

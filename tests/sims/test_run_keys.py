@@ -60,6 +60,7 @@ OWN_WORDS = {
     ("transformer_depth", "input"): ["photo"],
     ("transformer_depth", "width"): ["128"],
     ("training_assumptions", "batch"): ["8"],
+    ("training_assumptions", "rate"): ["0.02"],
     ("training_assumptions", "classes"): ["3", "4"],
 }
 

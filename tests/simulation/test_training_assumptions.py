@@ -25,8 +25,8 @@ SOURCE = np.random.default_rng(0)
 INPUTS, LABELS = SOURCE.standard_normal((5, 4)), np.array([1.0, -1.0, 1.0, -1.0])
 
 
-def drawn(net=NET, inputs=INPUTS, labels=LABELS, steps=(1, 3)):
-    measure = TrainingAssumptions(hyperparameters=RATES, steps=steps, inputs=inputs, labels=labels)
+def drawn(net=NET, inputs=INPUTS, labels=LABELS, steps=(1, 3), **how):
+    measure = TrainingAssumptions(hyperparameters=RATES, steps=steps, inputs=inputs, labels=labels, **how)
     return measure.draw(net, 0, range(2))
 
 
@@ -115,3 +115,28 @@ def test_samples_that_share_no_direction_leave_the_input_layer_to_each_other():
 def test_linear_nets_keep_all():
     measured = drawn(dataclasses.replace(NET, activation="linear"))
     np.testing.assert_array_equal(measured["activation_ratio"], 1.0)
+
+
+def test_single_precision_is_the_same_net_rounded():
+    """The readout's sample ratio is left out: its denominator is one number, which may be all but zero."""
+    double, single = drawn(), drawn(precision="float32")
+    for name, values in double.items():
+        kept = slice(None, -1 if name == "sample_update_ratio" else None)
+        np.testing.assert_allclose(single[name][..., kept], values[..., kept], rtol=1e-4, err_msg=name)
+
+
+def test_the_first_step_of_lion_moves_every_element_by_its_rate():
+    ratios = drawn(steps=[1], optimizer="lion")
+    assert "sample_update_ratio" not in ratios
+    start = {name: weight[0] for name, weight in drawn_weights(NET, 0, range(1)).items()}
+    own = [sample_moves(start, sample) for sample in range(4)]
+    signs = {name: np.sign(np.mean([moves[name] for moves in own], axis=0)) for name in start}
+    moved = {name: RATES[NET.role_of(name)]["learning_rate"] * sign for name, sign in signs.items()}
+    expected = [norm(start[name] + move) / (norm(start[name]) + norm(move)) for name, move in moved.items()]
+    np.testing.assert_allclose(ratios["weight_step_ratio"][0, 0], expected, rtol=1e-6)
+
+
+def test_an_unknown_optimizer_is_refused():
+    measure = TrainingAssumptions(hyperparameters=RATES, steps=[1], inputs=INPUTS, labels=LABELS, optimizer="adam")
+    with pytest.raises(ValueError, match="optimizer"):
+        measure.settled(NET)

@@ -13,6 +13,9 @@ from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, SCAT
 # Optimizers that step every element by itself, of which the paper assumes it.
 OF_ELEMENTS = ("sgd", "adamw", "lion", "sophia")
 
+# Outputs of a linear net bound the rank of its gradients, four of them here; masks of ReLU lift that to the samples.
+RELU = ("--activation", "relu", "--times", "2")
+
 JUDGES = Judges()
 
 
@@ -58,6 +61,7 @@ CLAIMS = (
         checks=(
             Check("coordinate_check", judge_ranks, ("--tables", "many", "--optimizers", *SCATTERING, "--times", "2")),
             Check("coordinate_check", judge_ranks, ("--tables", "many", "--optimizers", "sgd", "--times", "4")),
+            Check("coordinate_check", judge_ranks, ("--tables", "many", "--optimizers", *OF_ELEMENTS, *RELU)),
         ),
     ),
 )

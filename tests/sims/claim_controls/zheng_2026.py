@@ -68,11 +68,18 @@ def first_step_is_flat(runs):
     return {run: dataset.assign(changed)}
 
 
-def activations_collapse(runs):
-    (run,) = CLAIMS["S7"].runs
-    dataset, name = runs[run], "activation_ratio_by_width"
-    collapsed = 0 * dataset[name] + off_by_a_power(dataset, name)[name]
-    return {run: dataset.assign({name: collapsed})}
+def _activations_collapse(claim):
+    """Ratios of activations fall with the width, in all runs of a claim."""
+
+    def control(runs):
+        name, changed = "activation_ratio_by_width", {}
+        for run in CLAIMS[claim].runs:
+            dataset = runs[run]
+            collapsed = 0 * dataset[name] + off_by_a_power(dataset, name)[name]
+            changed[run] = dataset.assign({name: collapsed})
+        return changed
+
+    return control
 
 
 def _printed(**changed):
@@ -103,7 +110,7 @@ CONTROLS = {
     "S5g": cells_of_no_use(""),
     "S5h": _runs_off("S5h", "feature_norm", "feature_update_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
-    "S7": activations_collapse,
+    **{claim: _activations_collapse(claim) for claim in ("S7a", "S7b")},
     "S9": first_step_is_flat,
     **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},

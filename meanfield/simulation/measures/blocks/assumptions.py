@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import require_choice
 from meanfield.nets.maps import Linear, Pointwise
 from meanfield.nets.net import Net
+from meanfield.optimizers.by_name import OPTIMIZERS
 from meanfield.optimizers.linear_algebra.factored import scaled
 from meanfield.optimizers.linear_algebra.spectrum import rms_operator_norm
+from meanfield.simulation.arrays.arrays import PRECISIONS, on_numpy
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
@@ -25,7 +28,9 @@ from meanfield.simulation.training.training import Training
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingAssumptions(BlockMeasure):
-    """Gradient descent without momentum on one batch, the same for all draws, looked at around some of its steps.
+    """Training on one batch, the same for all draws, looked at around some of its steps.
+
+    Gradient descent ("sgd") has no momentum, as in the paper; other optimizers are as they are run in practice.
 
     A step t takes W to W + Delta W and, on sample i, h_l to h_l + Delta h_l; |.|_R of a matrix is its RMS operator
     norm, of a vector its root mean square. Means over samples are of the ratios of single samples; those that no unit
@@ -33,6 +38,7 @@ class TrainingAssumptions(BlockMeasure):
 
     Args:
         inputs: (d_0, B). labels: (B,), +-1, under which the logistic loss is the binary cross-entropy.
+        precision: of weights and passes, "float64" or "float32", of which draw i is the same net, rounded.
         steps: those to look at, ascending, from 1.
 
     Source: Zheng et al. 2026, appendices F.2, G.1, G.2.
@@ -54,6 +60,13 @@ class TrainingAssumptions(BlockMeasure):
     steps: Sequence[int]
     inputs: Array
     labels: Array
+    optimizer: str = "sgd"
+    precision: str = "float64"
+
+    def settled(self, net: Net) -> Self:
+        require_choice("optimizer", self.optimizer, OPTIMIZERS)
+        require_choice("precision", self.precision, PRECISIONS)
+        return self
 
     @property
     def visits(self) -> int:
@@ -67,32 +80,35 @@ class TrainingAssumptions(BlockMeasure):
         h_l, mean over samples; weight_travel_ratio and feature_travel_ratio, Delta now the change from the start to
         after the step;
         activation_ratio (L k + 1,), |phi(W z)|_R / |W z|_R before the step, mean over samples;
-        sample_update_ratio (M,), |Delta W^(i) z^(i)|_R / (B |Delta W z^(i)|_R), mean over samples;
+        sample_update_ratio (M,), |Delta W^(i) z^(i)|_R / (B |Delta W z^(i)|_R), mean over samples, under gradient
+        descent alone: no other update is a sum over samples;
         weight_alignment and update_alignment (M,), |A z|_R / (|A|_R |z|_R) for A = W and Delta W.
 
         Raises:
             OverflowError: a net leaves the range of floats.
         """
-        data = given_data(net, self.inputs.T, self.labels, own_loss(net))
-        training = tabled(net, drawn_weights(net, seed, draws), data, "sgd", self.hyperparameters, momentum=False)
+        arrays, is_descent = on_numpy(self.precision), self.optimizer == "sgd"
+        data = given_data(net, self.inputs.T, self.labels, own_loss(net), arrays)
+        weights = drawn_weights(net, seed, draws, arrays)
+        training = tabled(net, weights, data, self.optimizer, self.hyperparameters, not is_descent, arrays)
         start, first = copied(training.weights), training.look()
         initial = _norms(start, first)
         looks = []
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(1, max(self.steps) + 1):
                 if step in self.steps:
-                    looks.append(_look(training, start, initial, first))
+                    looks.append(_look(training, start, initial, first, is_descent))
                 else:
                     training.step()
                 training.require_floats()
         return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
 
 
-def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward) -> Pieces:
+def _look(training: Training, start: Mapping[str, Array], initial: Array, first: Forward, is_descent: bool) -> Pieces:
     """Makes one step, and gives what it does."""
     state, before = training.look(), copied(training.weights)
-    losses, samples = training.losses(), _sample_ratios(training)
-    activations = _activation_ratios(state)
+    losses, activations = training.losses(), _activation_ratios(state)
+    samples = {"sample_update_ratio": _sample_ratios(training)} if is_descent else {}
     directions = training.step()
     training.require_floats()
     now, after = training.weights, training.look()
@@ -110,10 +126,9 @@ def _look(training: Training, start: Mapping[str, Array], initial: Array, first:
         "feature_step_ratio": _feature_ratios(state, after),
         "feature_travel_ratio": _feature_ratios(first, after),
         "activation_ratio": activations,
-        "sample_update_ratio": samples,
         "weight_alignment": own["weight_alignment"],
         "update_alignment": moved["update_alignment"],
-    }
+    } | samples
 
 
 def _norms(matrices: Mapping[str, Array], state: Forward) -> Array:

@@ -10,6 +10,7 @@ from meanfield.common.arrays import Array
 from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.linear_algebra.spectrum import stable_rank
+from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
 from meanfield.simulation.measures.blocks.orders import split_by_order
@@ -25,7 +26,13 @@ Hyperparameters = Mapping[str, Mapping[str, float]]
 
 
 def tabled(
-    net: Net, weights: dict[str, Array], data: Data, optimizer: str, hyperparameters: Hyperparameters, momentum: bool
+    net: Net,
+    weights: dict[str, Array],
+    data: Data,
+    optimizer: str,
+    hyperparameters: Hyperparameters,
+    momentum: bool,
+    arrays: Arrays = NUMPY,
 ) -> Training:
     """Training of given weights, full batch, by an optimizer's name and the hyperparameters of every role.
 
@@ -41,7 +48,8 @@ def tabled(
         epsilon = given.get(f"{by_role[role]}_epsilon", TINY) if momentum else 0.0
         return {name: given[name] for name in ("learning_rate", "weight_decay") if name in given} | {"epsilon": epsilon}
 
-    return Training(net, weights, data, own_loss(net), {role: methods[by] for role, by in by_role.items()}, settings)
+    steppers = {role: methods[by] for role, by in by_role.items()}
+    return Training(net, weights, data, own_loss(net), steppers, settings, arrays=arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
