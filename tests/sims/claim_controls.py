@@ -423,6 +423,23 @@ def _looped(scaling, slope):
     return exact
 
 
+def _features_of_transformers(claim, power):
+    """|h_L| of GPT-like nets goes as this power of width and depth under every table, in many draws nearly alike."""
+
+    def control(runs):
+        changed = {}
+        for run in CLAIMS[claim].runs:
+            dataset, spread = _many_draws(runs[run])
+            for along in ("width", "depth"):
+                values = dataset[f"feature_norm_by_{along}"]
+                powers = (0 * values + dataset[along] ** (power + spread)).transpose(*values.dims)
+                dataset = dataset.assign({values.name: powers})
+            changed[run] = dataset
+        return changed
+
+    return control
+
+
 def _many_draws(dataset):
     """The same draws again and again, and something small that differs between them."""
     draws = MANY_DRAWS
@@ -541,6 +558,8 @@ CONTROLS = {
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
+    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
+    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
     "S8": _runs_off("S8", "stable_rank"),
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
     "T7": stable_rates_are_best,
