@@ -27,6 +27,7 @@ COMMANDS = {
     "spectral_condition": "the spectral conditions of Zheng et al. 2026, in width and depth",
     "update_orders": "the change of a stream by orders of a block's own updates",
     "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",
+    "transformer_coordinate_check": "how far GPT-like nets move in a few steps, for three hyperparameter tables",
     "training_assumptions": "what Zheng et al. 2026 assume of training, measured on images",
     "reported_losses": "what the losses that Zheng et al. 2026 print say of its own claims",
     "identities": "statements that hold to rounding, or do not",

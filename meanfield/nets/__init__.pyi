@@ -17,6 +17,7 @@ from .families.residual import ResidualConvNet as ResidualConvNet
 from .families.residual import ResidualMLP as ResidualMLP
 from .families.tied_loop import TiedLoop as TiedLoop
 from .families.transformer import Transformer as Transformer
+from .hyperparameters import with_hyperparameters as with_hyperparameters
 from .net import Net as Net
 from .lattice import neighbours as neighbours
 from .lattice import offsets as offsets

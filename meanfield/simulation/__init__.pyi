@@ -6,6 +6,7 @@ from .measures.propagation.tangent_propagation import TangentPropagation as Tang
 from .measures.propagation.token_statistics import TokenStatistics as TokenStatistics
 from .measures.blocks.assumptions import TrainingAssumptions as TrainingAssumptions
 from .measures.blocks.first_updates import FirstUpdates as FirstUpdates
+from .measures.blocks.training import TrainedFeatures as TrainedFeatures
 from .measures.blocks.training import TrainedStreams as TrainedStreams
 from .measures.blocks.training import UpdateOrders as UpdateOrders
 from .measures.estimates.controls import controls_refusal as controls_refusal

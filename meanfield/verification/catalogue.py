@@ -23,6 +23,7 @@ from meanfield.verification.zheng_2026 import (
     table_cells,
     takeaways,
     training_assumptions,
+    transformer_checks,
     update_orders,
     update_ranks,
 )
@@ -52,6 +53,7 @@ _SPECTRAL = (
     update_ranks,
     reported_losses,
     update_orders,
+    transformer_checks,
 )
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 

@@ -5,20 +5,25 @@ from typing import Any
 
 import xarray as xr
 
-from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
 from meanfield.simulation import TrainedStreams
 from sims.common.blocks.base_values import BIAS_OF, Values, block_net, hyperparameters, own_values
-from sims.common.blocks.ladders import BATCH, TABLES, at_places, measure_ladders, planned_ladders, run_under, worded
+from sims.common.blocks.ladders import (
+    BATCH,
+    at_places,
+    checked_tables,
+    measure_ladders,
+    planned_ladders,
+    require_rate,
+    run_under,
+    worded,
+)
 from sims.common.results import Results
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, steps and batches."""
-    require_count("--steps", options.steps)
-    options.tables = list(dict.fromkeys(options.tables))
-    for table in options.tables:
-        require_choice("--tables", table, TABLES)
+    checked_tables(options)
     described = planned_ladders(options, "steps", "tables", "base", *BATCH)
     for optimizer in options.optimizers:
         values = _values(options, optimizer, "standard", options.width, options.depth)
@@ -37,6 +42,7 @@ def _values(options: argparse.Namespace, optimizer: str, table: str, width: int,
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
     """Streams, outputs and who changes them, by optimizer, table, size, draw and step, over both ladders."""
+    require_rate(options)
 
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
         given = _values(options, optimizer, table, width, depth)

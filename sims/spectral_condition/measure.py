@@ -11,7 +11,7 @@ from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
 from meanfield.simulation import FirstUpdates
 from meanfield.verification import products_of
 from sims.common.blocks.base_values import PLAIN_RATES, RATES, block_net, hyperparameters
-from sims.common.blocks.ladders import measure_ladders, planned_ladders, worded
+from sims.common.blocks.ladders import measure_ladders, planned_ladders, require_rate, worded
 from sims.common.results import Results
 
 
@@ -25,6 +25,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
     """Products and alignments of every draw over both ladders."""
+    require_rate(options)
     table = "one" if options.block_depth == 1 else "many"
 
     def run_of(width: int, depth: int) -> Run:

@@ -6,7 +6,6 @@ from typing import Any
 
 import xarray as xr
 
-from meanfield.common import require_count
 from meanfield.execution import Run
 from meanfield.simulation import TrainedStreams
 from meanfield.verification import coordinate_checks, table_cells
@@ -26,7 +25,6 @@ from sims.common.results import Results
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, steps and batches."""
-    require_count("--steps", options.steps)
     return {"described": planned_ladders(options, "steps", *BATCH)}
 
 

@@ -9,7 +9,7 @@ from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
 from meanfield.simulation import UpdateOrders
 from sims.common.blocks.base_values import PLAIN_RATES, block_net, hyperparameters
-from sims.common.blocks.ladders import measure_ladders, planned_ladders, worded
+from sims.common.blocks.ladders import measure_ladders, planned_ladders, require_rate, worded
 from sims.common.results import Results
 
 TABLES = ("many", "one")
@@ -26,6 +26,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
     """|epsilon_j(L)| by optimizer, table, size, draw, step and order, over both ladders."""
+    require_rate(options)
     steps = [1, options.steps]
 
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:

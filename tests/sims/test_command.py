@@ -74,6 +74,7 @@ def test_every_simulation_has_its_durations():
     """Those of blocks of matrices and of trained Transformers are NumPy's alone, and compile nothing."""
     compiled_by_none = {"coordinate_check", "spectral_condition", "training_assumptions", "update_orders"}
     compiled_by_none |= {"looped_rates", "looped_transformer", "reported_losses", "table_cells"}
+    compiled_by_none |= {"transformer_coordinate_check"}
     assert set(DURATIONS) == set(WITH_PRESETS) | {"claims"}
     assert set(DURATIONS) - set(COMPILING) == compiled_by_none
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from meanfield.execution import Run
-    from meanfield.nets import BlockNet
+    from meanfield.nets import Net
     from sims.common.results import Results
 
 # Tables for blocks of k >= 2 layers (condition 3.1), of one layer (condition B.1), and none: nothing scales.
@@ -27,6 +27,8 @@ PAPER = DEFAULT | {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 
 
 # Options of `add_batch_options`.
 BATCH = ("samples", "outputs", "activation")
+# Options that count something.
+COUNTS = ("samples", "outputs", "tokens", "steps")
 
 
 def add_ladder_options(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +54,17 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
-    """What all numbers of a run depend on: the ladders, checked, in order and expanded, and the options named.
+    """What all numbers of a run on nets of blocks depend on: `checked_ladders`, the block depth and the rate."""
+    from meanfield.common import require_count
+
+    require_count("--block-depth", options.block_depth)
+    if options.rate is not None and not 0 < options.rate < float("inf"):
+        raise ValueError(f"--rate {options.rate} must be positive and finite: it is a learning rate")
+    return checked_ladders(options, "block_depth", *own) | {"rate": options.rate or "by optimizer"}
+
+
+def checked_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
+    """The optimizers and the ladders, checked, in order and expanded, and the options named.
 
     Refuses ladders too short for a slope with a correction, and names that no table has.
     """
@@ -64,7 +76,7 @@ def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
         sizes = ladder(f"--{name}", getattr(options, name), 3, "a slope with its correction", maximum=most)
         setattr(options, name, sizes)
-    for name in ("width", "depth", "block_depth", *(name for name in ("samples", "outputs") if name in own)):
+    for name in ("width", "depth", *(name for name in COUNTS if name in own)):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
     if options.optimizers == ["all"]:
         options.optimizers = list(OPTIMIZERS)
@@ -72,10 +84,17 @@ def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     options.optimizers = list(dict.fromkeys(options.optimizers))
     for optimizer in options.optimizers:
         require_optimizer("--optimizers", optimizer)
-    if options.rate is not None and not 0 < options.rate < float("inf"):
-        raise ValueError(f"--rate {options.rate} must be positive and finite: it is a learning rate")
-    names = ("optimizers", "widths", "depths", "width", "depth", "block_depth", *own)
-    return {name: getattr(options, name) for name in names} | {"rate": options.rate or "by optimizer"}
+    names = ("optimizers", "widths", "depths", "width", "depth", *own)
+    return {name: getattr(options, name) for name in names}
+
+
+def checked_tables(options: argparse.Namespace) -> None:
+    """Tables are names of `TABLES`, each once."""
+    from meanfield.common import require_choice
+
+    options.tables = list(dict.fromkeys(options.tables))
+    for table in options.tables:
+        require_choice("--tables", table, TABLES)
 
 
 def rungs(options: argparse.Namespace, direction: str) -> list[tuple[int, int]]:
@@ -136,7 +155,7 @@ def measure_ladders(
     results: Results,
     run_of: Callable[..., Run],
     axes: Mapping[str, Sequence[str]],
-    read: Callable[[xr.Dataset, BlockNet], xr.Dataset],
+    read: Callable[[xr.Dataset, Any], xr.Dataset],
 ) -> xr.Dataset:
     """NAME_by_width and NAME_by_depth of all that ``read`` takes from the runs, over the axes and the sizes.
 
@@ -147,7 +166,6 @@ def measure_ladders(
     import numpy as np
     import xarray as xr
 
-    require_rate(options)
     places = list(product(*axes.values()))
     runs = {along: [run_of(*at, *size) for at in places for size in rungs(options, along)] for along in DIRECTIONS}
     measured = iter(results.draw([run for along in DIRECTIONS for run in runs[along]]))
@@ -163,8 +181,10 @@ def measure_ladders(
     return xr.Dataset(parts, coords)
 
 
-def at_places(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
-    """The stream below all blocks, after half of them and after all, and the roles of weights and biases by name."""
-    places = {"input": 0, "middle": (net.depth + 1) // 2, "last": net.depth}
-    streams = measured.isel(block=list(places.values())).rename(block="place")
-    return streams.assign_coords(place=list(places), role=list(dict.fromkeys(map(net.role_of, net.weights))))
+def at_places(measured: xr.Dataset, net: Net) -> xr.Dataset:
+    """The stream below all blocks, after half of them and after all, and the roles by name."""
+    above = len(net.units) - 1
+    places = {"input": 0, "middle": (above + 1) // 2, "last": above}
+    streams = measured.isel(block=list(places.values())).rename(block="place").assign_coords(place=list(places))
+    roles = list(dict.fromkeys(map(net.role_of, net.weights)))
+    return streams.assign_coords(role=roles) if "role" in streams.dims else streams

@@ -3,7 +3,7 @@
 import numpy as np
 
 from meanfield.verification.catalogue import CLAIMS
-from tests.sims.claim_controls.changes import ERROR, off_by_a_power
+from tests.sims.claim_controls.changes import ERROR, many_draws, off_by_a_power
 
 
 def _runs_off(claim, *names):
@@ -94,6 +94,23 @@ def _printed(**changed):
     return control
 
 
+def _features_of_transformers(claim, power):
+    """|h_L| of GPT-like nets goes as this power of width and depth under every table, in many draws nearly alike."""
+
+    def control(runs):
+        changed = {}
+        for run in CLAIMS[claim].runs:
+            dataset, spread = many_draws(runs[run])
+            for along in ("width", "depth"):
+                values = dataset[f"feature_norm_by_{along}"]
+                powers = (0 * values + dataset[along] ** (power + spread)).transpose(*values.dims)
+                dataset = dataset.assign({values.name: powers})
+            changed[run] = dataset
+        return changed
+
+    return control
+
+
 CONTROLS = {
     "S1": _runs_off("S1", "weight_product"),
     "S2a": _runs_off("S2a", "weight_product"),
@@ -117,4 +134,6 @@ CONTROLS = {
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
     "S8": _runs_off("S8", "stable_rank"),
+    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
+    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
 }

@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.seeds import stream
+from meanfield.common.validation import require_count
 from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.linear_algebra.spectrum import stable_rank
@@ -15,7 +17,7 @@ from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
 from meanfield.simulation.measures.blocks.orders import split_by_order
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.training.data import Data
+from meanfield.simulation.training.data import Data, given_data
 from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.training import TINY, Training
 from meanfield.simulation.weights.matrices import given_weights
@@ -23,6 +25,8 @@ from meanfield.simulation.weights.matrices import given_weights
 # Role -> "learning_rate", and if wanted "weight_decay" and "adamw_epsilon", "shampoo_epsilon" or "soap_epsilon", as
 # `meanfield.parameterizations.transfer_hyperparameters` gives them.
 Hyperparameters = Mapping[str, Mapping[str, float]]
+# Name of a weight -> what its step is made of, net by net.
+Directions = Mapping[str, Sequence[Any]]
 
 
 def tabled(
@@ -59,20 +63,34 @@ class OneOptimizer(BlockMeasure):
     optimizer: str
     hyperparameters: Hyperparameters
     momentum: bool
+    # Samples (samples, channels, *grid) of which every draw has a batch of its own, and their classes; drawn on the
+    # sphere, with random labels, where they are left out.
+    inputs: Any = None
+    targets: Any = None
 
     def settled(self, net: Net) -> Self:
         require_optimizer("optimizer", self.optimizer)
+        if self.inputs is not None:
+            samples = given_data(net, self.inputs, self.targets, own_loss(net)).samples
+            require_count("inputs", net.inputs, maximum=samples, why="samples of a batch, of those there are")
         return self
 
     def begun(self, net: Net, seed: int, draws: range) -> Training:
         """Nets of these draws before their first step."""
-        weights, data = drawn_weights(net, seed, draws), drawn_batch(net, seed, draws)
+        weights, data = drawn_weights(net, seed, draws), self._batches(net, seed, draws)
         return tabled(net, weights, data, self.optimizer, self.hyperparameters, self.momentum)
+
+    def _batches(self, net: Net, seed: int, draws: range) -> Data:
+        if self.inputs is None:
+            return drawn_batch(net, seed, draws)
+        every = given_data(net, self.inputs, self.targets, own_loss(net))
+        chosen = [stream(seed, "batch", draw).permutation(every.samples)[: net.inputs] for draw in draws]
+        return every.taken(np.stack(chosen), NUMPY)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedStreams(OneOptimizer):
-    """Sizes of the stream, of its change and of the outputs' change over so many steps of training, and who makes them.
+class TrainedFeatures(OneOptimizer):
+    """Sizes of the stream, of its change and of the outputs' change over so many steps of training.
 
     Its dataset has ``step`` 0, before the first step.
     """
@@ -81,8 +99,6 @@ class TrainedStreams(OneOptimizer):
         "feature_norm": ("step", "block"),
         "feature_update_norm": ("step", "block"),
         "output_update_norm": ("step",),
-        "own_change": ("step", "role"),
-        "stable_rank": ("step", "role"),
     }
 
     steps: int
@@ -92,41 +108,61 @@ class TrainedStreams(OneOptimizer):
         return self.steps
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        """NAME -> (draws, steps + 1, ...), root mean squares over units and samples.
+        """NAME -> (draws, steps + 1, ...), root mean squares over units, samples and sites.
 
         feature_norm and feature_update_norm (L + 1,), of h_l and of h_l - h_l at the start, h_l the value of unit
         l + 1;
-        output_update_norm (), of the outputs' change;
-        own_change (roles,), of what the weights of one role change alone, those of all others as at the start: the
-        outputs for output weights, h_L for the others;
-        stable_rank (roles,), of the optimizer's direction A, which steps are made of, for the role's middle weight;
-        nan before the first step.
+        output_update_norm (), of the outputs' change.
 
         Nets that leave the range of floats are nan from there on.
         """
         training = self.begun(net, seed, draws)
         weights, first = copied(training.weights), training.look()
-        looks = [
-            _changes(training, weights, first) | {"stable_rank": np.full((len(draws), len(_middles(net))), np.nan)}
-        ]
+        looks = [self.changes(training, weights, first, None)]
         with np.errstate(all="ignore"):  # where training diverges, the numbers say so by not being finite
             for _ in range(self.steps):
-                directions = training.step()
-                ranks = [[stable_rank(part) for part in directions[name]] for name in _middles(net)]
-                looks.append(_changes(training, weights, first) | {"stable_rank": np.transpose(ranks)})
+                looks.append(self.changes(training, weights, first, training.step()))
         return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
 
+    def changes(
+        self, training: Training, weights: Mapping[str, Array], first: Forward, directions: Directions | None
+    ) -> Pieces:
+        """What is looked at, of nets that began with these weights and this first pass, after a step if there was one.
 
-def _changes(training: Training, weights: Mapping[str, Array], first: Forward) -> Pieces:
-    """What `TrainedStreams` looks at, of nets that began with these weights and this first pass."""
-    now, net = training.look(), training.net
-    pairs = zip(now.values[1:], first.values[1:], strict=True)
-    return {
-        "feature_norm": root_mean_squares(now.values[1:]),
-        "feature_update_norm": root_mean_squares([after - before for after, before in pairs]),
-        "output_update_norm": root_mean_square(now.output - first.output),
-        "own_change": np.stack([_own_change(training, weights, first, role) for role in weight_roles(net)], axis=1),
-    }
+        ``weights`` and ``directions``, which the step was made of, are for what derived measures look at.
+        """
+        now = training.look()
+        pairs = zip(now.values[1:], first.values[1:], strict=True)
+        return {
+            "feature_norm": root_mean_squares(now.values[1:]),
+            "feature_update_norm": root_mean_squares([after - before for after, before in pairs]),
+            "output_update_norm": root_mean_square(now.output - first.output),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedStreams(TrainedFeatures):
+    """The same, and who changes them, and the ranks of the updates.
+
+    own_change (roles,) is what the weights of one role change alone, those of all others as at the start: the outputs
+    for output weights, h_L for the others;
+    stable_rank (roles,), of the optimizer's direction A, which steps are made of, for the role's middle weight;
+    nan before the first step.
+    """
+
+    DIMS: ClassVar[Dims] = {**TrainedFeatures.DIMS, **dict.fromkeys(("own_change", "stable_rank"), ("step", "role"))}
+
+    def changes(
+        self, training: Training, weights: Mapping[str, Array], first: Forward, directions: Directions | None
+    ) -> Pieces:
+        net, middles = training.net, _middles(training.net)
+        if directions is None:
+            ranks = np.full((training.nets, len(middles)), np.nan)
+        else:
+            ranks = np.transpose([[stable_rank(part) for part in directions[name]] for name in middles])
+        own = [_own_change(training, weights, first, role) for role in weight_roles(net)]
+        common = super().changes(training, weights, first, directions)
+        return common | {"own_change": np.stack(own, axis=1), "stable_rank": ranks}
 
 
 def _own_change(training: Training, weights: Mapping[str, Array], first: Forward, role: str) -> Array:

@@ -1,0 +1,150 @@
+"""Zheng et al. 2026, figures 1, 3, 5, 6 and 8: the size of features of GPT-like nets after ten steps, by table."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification.claims import Check, Claim, of_rival
+from meanfield.verification.judges import Contest, Judges, Ruling
+from meanfield.verification.ladder_slopes import OFF, LadderRow, LadderSlope, against_conditions
+from meanfield.verification.verdicts import Deviation, Finding, Verdict
+from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, TITLES, Watched, slope
+
+# The least slope that is called growth: a doubling over a sixteenfold size.
+GROWTH = 0.25
+NORMALISED = {"layer": "With LayerNorm", "rms": "With RMS normalisation", "none": "Without normalisation"}
+
+# The judges of `sims.transformer_coordinate_check`.
+JUDGES = Judges()
+
+
+def watched(dataset: xr.Dataset) -> list[Watched]:
+    """The stream behind the last block before training; after it, that stream, its change and the outputs' change."""
+    last = int(dataset["step"].values[-1])
+    features = [Watched("feature_norm", step, "place", "last") for step in (0, last)]
+    return [*features, Watched("feature_update_norm", last, "place", "last"), Watched("output_update_norm", last)]
+
+
+def features_slope(dataset: xr.Dataset, normalisation: str, optimizer: str, table: str, direction: str) -> LadderSlope:
+    """Of |h_L| after the last step."""
+    at = dataset.sel(normalisation=normalisation)
+    return slope(at, optimizer, table, direction, watched(dataset)[1])
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """Of every normalisation and table that was run."""
+    tables, norms = (set(map(str, dataset[name].values)) for name in ("table", "normalisation"))
+    judged = []
+    for norm in (norm for norm in NORMALISED if norm in norms):
+        directions = DIRECTIONS if norm == "layer" else ("depth",)
+        judged += [judge_flat(dataset, norm, "many", directions)] if "many" in tables else []
+        judged += [judge_growth(dataset, norm, directions)] if "standard" in tables else []
+        judged += [judge_flat(dataset, norm, "one", ("depth",))] if "one" in tables else []
+    return judged
+
+
+@JUDGES.decide
+def judge_flat(
+    dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str] = DIRECTIONS
+) -> Contest | Ruling:
+    """{norm} the {title} keeps |h_L| flat in {ways} over {steps} steps; rival: slopes of half a power or more."""
+    rows = _rows(dataset, normalisation, table, directions)
+    words = _words(dataset, normalisation, directions) | {"title": TITLES[table]}
+    if any(np.isnan(row.slope.settled) for row in rows):
+        return Ruling(Verdict.REFUTED, "some nets leave the range of floats", words)
+    claim, rival = against_conditions(rows)
+    shown = ", ".join(
+        f"{row.slope.settled:+.3f} +- {row.slope.settled_stderr:.3f} ({row.optimizer}, {row.direction}; allowance "
+        f"{row.slope.allowance:.3f})"
+        for row in rows
+    )
+    return Contest(claim, rival, apart=OFF, comparisons=len(rows)).saying(f"slopes {shown}", **words)
+
+
+@JUDGES.decide
+def judge_growth(dataset: xr.Dataset, normalisation: str, directions: Sequence[str] = DIRECTIONS) -> Contest | Ruling:
+    """{norm} |h_L| grows in {ways} over {steps} steps of the standard parameterization, as a quarter power or faster;
+    rival: it is flat."""
+    rows = _rows(dataset, normalisation, "standard", directions)
+    words = _words(dataset, normalisation, directions)
+    slopes = np.array([row.slope.plain for row in rows])
+    stderr = np.array([row.slope.plain_stderr for row in rows])
+    if np.isnan(slopes).any():
+        return Ruling(Verdict.CONFIRMED, "most nets leave the range of floats", words)
+    claim = Deviation(np.maximum(GROWTH - slopes, 0.0), stderr)
+    slowest = int(np.argmin(slopes / stderr))
+    rival = Deviation(max(slopes[slowest], 0.0), stderr[slowest])
+    shown = ", ".join(
+        f"{row.slope.plain:+.2f} +- {row.slope.plain_stderr:.2f} ({row.optimizer}, {row.direction})" for row in rows
+    )
+    return Contest(claim, rival, apart=GROWTH, comparisons=len(rows)).saying(f"slopes {shown}", **words)
+
+
+def _rows(dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str]) -> list[LadderRow]:
+    return [
+        LadderRow("|h_L|", along, features_slope(dataset, normalisation, name, table, along), optimizer=name)
+        for name, along in product(map(str, dataset["optimizer"].values), directions)
+    ]
+
+
+def _words(dataset: xr.Dataset, normalisation: str, directions: Sequence[str]) -> dict[str, str]:
+    steps = str(dataset.attrs["steps"])
+    return {"norm": NORMALISED[normalisation], "ways": " and ".join(directions), "steps": steps}
+
+
+# The paper's main example without arguments, on nets with LayerNorm and without; and AdamW for all weights.
+ADAMW = ("--optimizers", "adamw", "--normalisations", "layer")
+HYPOTHESES = "nets of characters, 32 to 128 channels wide and 2 to 16 blocks deep, ten steps on one batch"
+
+
+def _checks(judge: Callable[..., Finding], *runs: tuple[str, ...], **how: Any) -> tuple[Check, ...]:
+    return tuple(Check("transformer_coordinate_check", partial(judge, **how), arguments) for arguments in runs)
+
+
+def _not_flat(dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str]) -> Finding:
+    return of_rival(partial(judge_flat, normalisation=normalisation, table=table, directions=directions))(dataset)
+
+
+CLAIMS = (
+    Claim(
+        id="S11a",
+        source="Zheng et al. 2026, section 5.2, figures 1, 5, 6, 8",
+        statement="GPT-like nets with LayerNorm: under condition 3.1 ten steps keep |h_L| flat in width and depth",
+        hypotheses=HYPOTHESES,
+        checks=_checks(judge_flat, (), ADAMW, normalisation="layer", table="many"),
+    ),
+    Claim(
+        id="S11b",
+        source="Zheng et al. 2026, section 5.2, figures 1, 5, 6, 8",
+        statement="GPT-like nets with LayerNorm: in the standard parameterization |h_L| grows with width and depth",
+        hypotheses=HYPOTHESES,
+        checks=_checks(judge_growth, (), ADAMW, normalisation="layer"),
+    ),
+    Claim(
+        id="S11c",
+        source="Zheng et al. 2026, section 5.4, figure 3",
+        statement="GPT-like nets without LayerNorm: under condition 3.1 ten steps keep |h_L| flat in depth",
+        hypotheses=HYPOTHESES,
+        checks=_checks(judge_flat, (), normalisation="none", table="many", directions=("depth",)),
+    ),
+    Claim(
+        id="S11d",
+        source="Zheng et al. 2026, section 5.4, figure 3",
+        statement="GPT-like nets without LayerNorm: in the standard parameterization |h_L| grows with depth",
+        hypotheses=HYPOTHESES,
+        checks=_checks(judge_growth, (), normalisation="none", directions=("depth",)),
+    ),
+    Claim(
+        id="S11e",
+        source="Zheng et al. 2026, takeaway 3, by the check of figure 1",
+        statement="GPT-like nets with LayerNorm: under condition B.1 (k = 1) ten steps do not keep |h_L| flat in depth",
+        hypotheses="the paper makes this check under condition 3.1 and by the standard alone; " + HYPOTHESES,
+        checks=_checks(_not_flat, (), ADAMW, normalisation="layer", table="one", directions=("depth",)),
+        replaced_by="|h_L| is flat in depth under conditions 3.1 and B.1 alike: the check does not tell them apart",
+        premise="what condition B.1 loses, the second order of updates (S5c), is seen in the size of features",
+    ),
+)
