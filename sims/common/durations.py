@@ -28,7 +28,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "residual_overlap": {"smoke": "6 s", "default": "30 s", "paper": "20 min"},
     "spectral_condition": {"smoke": "4 s", "default": "1 min", "paper": "6 min"},
     "table_cells": {"smoke": "10 s", "default": "2 min", "paper": "1 h"},
-    "transformer_coordinate_check": {"smoke": "5 s", "default": "90 s", "paper": "6 h"},
+    "transformer_coordinate_check": {"smoke": "5 s", "default": "2 min", "paper": "6 h"},
     "transformer_depth": {"smoke": "10 s", "default": "75 s", "paper": "4 h"},
     "training_assumptions": {"smoke": "5 s", "default": "90 s", "paper": "30 min"},
     "update_orders": {"smoke": "4 s", "default": "1 min", "paper": "2 h"},

@@ -136,4 +136,6 @@ CONTROLS = {
     **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
     **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
     "S8": _runs_off("S8", "stable_rank"),
+    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
+    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
 }
