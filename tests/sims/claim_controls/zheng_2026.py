@@ -133,8 +133,6 @@ CONTROLS = {
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
-    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
-    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
     "S8": _runs_off("S8", "stable_rank"),
     **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
     **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
