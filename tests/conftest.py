@@ -5,7 +5,9 @@ and says after a failure with which ``--hypothesis-seed`` they come again.
 """
 
 import fcntl
+import gc
 import os
+from contextlib import contextmanager
 
 # Before any library is loaded; threads that wait for each other take longer than the products of tests.
 for _library in ("OPENBLAS", "OMP", "MKL"):
@@ -22,18 +24,45 @@ settings.register_profile("explore", print_blob=True, **_SHARED)
 settings.load_profile("suite")
 
 
+def pytest_collection_finish():
+    """Modules and thousands of tests stay: no search for cycles of garbage has to pass through them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100 * gc.get_threshold()[0])
+
+
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory):
     """All claims at the smallest sizes: a folder with dataset, figure and printed report of every simulation."""
     from sims.claims.__main__ import COMMAND as claims
 
-    made = _of_all_processes(tmp_path_factory) / "claims"
-    with made.with_suffix(".finished").open("a+") as finished:
-        fcntl.flock(finished, fcntl.LOCK_EX)  # until the file is closed: who comes second waits for the first
+    with _locked_folder(tmp_path_factory) as (folder, finished):
         if not finished.seek(0, os.SEEK_END):
-            assert claims.main(["--preset", "smoke", "--workers", "2", "--out", str(made)]) == 0
+            assert claims.main(["--preset", "smoke", "--workers", "2", "--out", str(folder)]) == 0
             finished.write("whole")
-    return made
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smoke_run(tmp_path_factory):
+    """The dataset of a simulation's smoke run without further options, which the run of all claims reads or leaves."""
+    from sims import simulation
+
+    def run(name):
+        with _locked_folder(tmp_path_factory) as (folder, _):
+            folder.mkdir(exist_ok=True)
+            return simulation(name).finished(["--preset", "smoke", "--seed", "0"], folder / f"{name}.nc")
+
+    return run
+
+
+@contextmanager
+def _locked_folder(tmp_path_factory):
+    """The folder of smoke runs, with the file that says whether it is whole; who comes second waits for the first."""
+    folder = _of_all_processes(tmp_path_factory) / "claims"
+    with folder.with_suffix(".finished").open("a+") as finished:
+        fcntl.flock(finished, fcntl.LOCK_EX)  # until the file is closed
+        yield folder, finished
 
 
 def _of_all_processes(tmp_path_factory):

@@ -36,7 +36,7 @@ COMMANDS = sorted(
     {command.strip() for text in DOCUMENTS.values() for command in re.findall(r"python -m ([^`\n#]+)", text)}
 )
 # Names that stand for one of many.
-PLACEHOLDERS = {"sims.NAME": "sims.looped_update", "NAME": "looped_update"}
+PLACEHOLDERS = {"sims.NAME": "sims.looped_update", "NAME": "reported_losses"}
 PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
 
 

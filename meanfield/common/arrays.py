@@ -10,7 +10,9 @@ Array = NDArray[np.float64]
 
 def fingerprint(array: NDArray[np.generic]) -> str:
     """A short digest of an array's type, shape and values, the same on every machine."""
-    return sha256(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes()).hexdigest()[:16]
+    digest = sha256(f"{array.dtype.str} {array.shape} ".encode())
+    digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
 
 
 def inputs_described(inputs: ArrayLike | None) -> dict[str, str]:

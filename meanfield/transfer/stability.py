@@ -18,7 +18,7 @@ from meanfield.execution.training import checked_pair
 from meanfield.nets.families.known import require_net
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import plain_dataset
-from meanfield.simulation.training.data import given_data
+from meanfield.simulation.training.data import checked_data
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
 from meanfield.simulation.weights.matrices import checked_weights
@@ -77,7 +77,7 @@ def stable_rate(
     require_choice("loss", loss, LOSSES)
     require_choice("level", level, (None, MEAN_FIELD))  # type: ignore[arg-type]
     inputs, targets = checked_pair(data)
-    given_data(net, inputs, targets, LOSSES[loss])
+    checked_data(net, inputs, targets, LOSSES[loss])
     if loss == "cross_entropy" and net.output_shape[1] == 1:
         raise ValueError("the net has one output, whose cross-entropy is 0 and has no curvature; give it two or more")
     measure = Sharpness(inputs=inputs, loss=loss).settled(net)

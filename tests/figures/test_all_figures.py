@@ -1,5 +1,6 @@
 """What every figure owes its reader, by its artists: legends that cover nothing, axes with numbers on them."""
 
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -16,19 +17,22 @@ LEAVING = {"residual_depth", "looped_rates"}
 
 @pytest.fixture(scope="module")
 def drawn(smoke_runs):
-    """Every figure of the smoke runs, laid out."""
-    figures = {}
-    for run, dataset in smoke_runs.items():
-        name = dataset.attrs["command"].split()[2].removeprefix("sims.")
-        figures[run] = import_module(f"figures.{name}").draw(dataset)
-        figures[run].draw_without_rendering()
-    return figures
+    """The figure of a smoke run by its name, laid out when it is first asked for."""
+
+    @cache
+    def figure_of(run):
+        name = smoke_runs[run].attrs["command"].split()[2].removeprefix("sims.")
+        figure = import_module(f"figures.{name}").draw(smoke_runs[run])
+        figure.draw_without_rendering()
+        return figure
+
+    return figure_of
 
 
 @pytest.fixture(scope="module", params=figure_names())
-def figures(request, drawn):
+def figures(request, drawn, smoke_runs):
     """Those of one simulation."""
-    figures_of_run = [figure for run, figure in drawn.items() if run.split("-")[0] == request.param]
+    figures_of_run = [drawn(run) for run in smoke_runs if run.split("-")[0] == request.param]
     assert figures_of_run
     return figures_of_run
 
@@ -103,29 +107,29 @@ def test_points_stay_in_their_panels(figures, request):
 
 
 def test_every_panel_of_finite_channels_has_a_title(drawn):
-    titles = [axes.get_title() for axes in drawn["cnn_finite_channels"].axes]
+    titles = [axes.get_title() for axes in drawn("cnn_finite_channels").axes]
     assert len(set(titles)) == 4
     assert all(titles)
 
 
-def test_training_assumptions_are_six_panels_whose_errors_all_show(drawn):
-    (run,) = (run for run in drawn if run.startswith("training_assumptions"))
-    assert len(drawn[run].axes) == 6
-    for axes in drawn[run].axes:
+def test_training_assumptions_are_six_panels_whose_errors_all_show(drawn, smoke_runs):
+    (run,) = (run for run in smoke_runs if run.startswith("training_assumptions"))
+    assert len(drawn(run).axes) == 6
+    for axes in drawn(run).axes:
         ends = np.concatenate([segment for bars in axes.collections for segment in bars.get_segments()])
         assert ends[:, 1].max() <= axes.get_ylim()[1]
 
 
 def test_profiles_of_padding_are_few_and_stand_aside(drawn):
-    profile = drawn["cnn_padding"].axes[0]
+    profile = drawn("cnn_padding").axes[0]
     first = [float(container.lines[0].get_xdata()[0]) for container in profile.containers]
     assert len(first) == len(set(first)) == 3
 
 
-def test_coordinate_checks_fill_their_panels(drawn):
+def test_coordinate_checks_fill_their_panels(drawn, smoke_runs):
     """Numbers near 1 are not pressed together by an axis of six powers of ten."""
-    for run in (run for run in drawn if run.startswith("coordinate_check-tables-many")):
-        panels = drawn[run].axes
+    for run in (run for run in smoke_runs if run.startswith("coordinate_check-tables-many")):
+        panels = drawn(run).axes
         values = np.concatenate([np.asarray(line.get_ydata(), float) for axes in panels for line in axes.lines])
         low, high = panels[0].get_ylim()
         assert low >= 0.4 * values.min()
@@ -135,8 +139,8 @@ def test_coordinate_checks_fill_their_panels(drawn):
 @pytest.mark.parametrize("name", kept("plotted"))
 def test_lines_show_what_they_did_when_they_were_read(name, drawn, smoke_runs):
     """Panel by panel, by their values; after a change to a figure: ``python -m tests.shown``, and read its lines."""
-    run = first_runs(drawn)[name]
-    assert plotted(drawn[run], smoke_runs[run]) == kept("plotted")[name]
+    run = first_runs(smoke_runs)[name]
+    assert plotted(drawn(run), smoke_runs[run]) == kept("plotted")[name]
 
 
 def test_exchanged_panels_are_seen(smoke_runs, monkeypatch):
@@ -147,8 +151,8 @@ def test_exchanged_panels_are_seen(smoke_runs, monkeypatch):
     assert plotted(loops.draw(dataset), dataset) != kept("plotted")["looped_energy"]
 
 
-def test_products_are_written_as_formulas(drawn):
-    run = next(run for run in drawn if run.startswith("spectral_condition"))
-    titles = [axes.get_title() for axes in drawn[run].axes]
+def test_products_are_written_as_formulas(drawn, smoke_runs):
+    run = next(run for run in smoke_runs if run.startswith("spectral_condition"))
+    titles = [axes.get_title() for axes in drawn(run).axes]
     assert r"$a_l |W^{(2)}|\,|\Delta W^{(1)}|$" in titles
     assert r"$a_{\mathrm{out}} |\Delta W_{\mathrm{out}}|$" in titles

@@ -10,13 +10,12 @@ from meanfield.verification.zhang_2026.plain_nets import activation_drift as cla
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
 from sims.activation_drift import measure
 from sims.activation_drift.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("activation") / "run.nc"
-    return finished_run(simulation, ["--preset", "smoke", "--workers", "1"], path)
+def finished(smoke_run):
+    return smoke_run("activation_drift")
 
 
 def test_verdicts(finished):

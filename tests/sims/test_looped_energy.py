@@ -7,14 +7,12 @@ from figures import looped_energy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_growth as claims
 from sims.looped_energy.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("loops") / "run.nc"
-    arguments = ["--preset", "smoke", "--draws", "128", "--workers", "1", "--far", "64"]
-    return finished_run(simulation, arguments, path)
+def finished(smoke_run):
+    return smoke_run("looped_energy")
 
 
 def test_verdicts(finished):

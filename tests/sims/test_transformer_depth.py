@@ -11,16 +11,15 @@ from meanfield.verification.zhang_2026.transformers import tangent_propagation a
 from sims.transformer_depth import measure
 from sims.transformer_depth.__main__ import COMMAND as simulation
 from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused
 
 # Relative errors of scales that are made up here.
 ERROR = 0.003
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("transformer") / "run.nc"
-    return finished_run(simulation, ["--preset", "smoke", "--workers", "1"], path)
+def finished(smoke_run):
+    return smoke_run("transformer_depth")
 
 
 def _as_predicted(dataset, order=("post", "pre")):

@@ -19,12 +19,12 @@ def _net(**changes):
     return mf.ConvNet(**chosen | changes)
 
 
-def _off(net, inputs=None):
+def _off(net, inputs=None, draws=DRAWS):
     """Drawn controls less their means, and standard errors, of all layers."""
-    drawn = draw_energies(net, 0, range(DRAWS), inputs=inputs, controls=True)
+    drawn = draw_energies(net, 0, range(draws), inputs=inputs, controls=True)
     means = known_means(net, inputs)
     difference = [drawn[name].mean(axis=0) - means[name] for name in CONTROLS]
-    stderr = [drawn[name].std(axis=0) / np.sqrt(DRAWS) for name in CONTROLS]
+    stderr = [drawn[name].std(axis=0) / np.sqrt(draws) for name in CONTROLS]
     return np.concatenate(difference), np.concatenate(stderr)
 
 
@@ -45,20 +45,23 @@ def test_means_are_exact_at_any_width(net, inputs):
 
 
 @pytest.mark.parametrize(
-    ("net", "inputs"),
+    ("net", "inputs", "draws"),
     [
-        (_net(padding="zero"), None),
-        (_net(activation="gelu"), None),
-        (_net(readout="pooled"), None),
-        (mf.MLP(depth=4, width=3, outputs=2), None),
-        (_net(input_channels=1), None),
-        (_net(inputs=2, input_channels=3), np.where(np.arange(5) < 4, -np.abs(GIVEN), GIVEN)),
+        (_net(padding="zero"), None, 500),
+        (_net(activation="gelu"), None, 500),
+        (_net(readout="pooled"), None, 500),
+        (mf.MLP(depth=4, width=3, outputs=2), None, DRAWS),
+        (_net(input_channels=1), None, DRAWS),
+        (_net(inputs=2, input_channels=3), np.where(np.arange(5) < 4, -np.abs(GIVEN), GIVEN), 500),
     ],
     ids=["edges", "gelu", "pooled", "few units", "few input channels", "dark patches"],
 )
-def test_means_are_off_where_they_are_refused(net, inputs):
-    """Negative control: what is known elsewhere is wrong in these nets, and they are refused before any work."""
-    assert not consistent(*_off(net, inputs), DRAWS)
+def test_means_are_off_where_they_are_refused(net, inputs, draws):
+    """Negative control: what is known elsewhere is wrong in these nets, and they are refused before any work.
+
+    In most of them a quarter of the draws above see it, which is harder than with all of them.
+    """
+    assert not consistent(*_off(net, inputs, draws), draws)
     with pytest.raises(ValueError, match="controls have known means in some nets alone"):
         mf.simulate(net, measure=mf.Energies(controls=True, inputs=inputs), draws=4, seed=0)
 

@@ -3,12 +3,14 @@
 import math
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.theory.outputs.label_term import label_profiles
+from meanfield.transfer import carry
 from meanfield.transfer.corrections import log_channel_correction
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
@@ -65,10 +67,16 @@ PAIRS = {
 }
 
 
+@cache
+def simulated(net, seed):
+    """Drawn once for all pairs that it is part of."""
+    return mf.simulate(net, draws=DRAWS, seed=seed)
+
+
 @pytest.mark.parametrize("nets", PAIRS.values(), ids=PAIRS)
 def test_pooled_nets_carry_what_draws_show(nets):
     """Drawn scales of the label term, finite channels granted; the overlap energy in its place, as before, fails."""
-    drawn = [mf.simulate(net, draws=DRAWS, seed=seed) for seed, net in enumerate(nets)]
+    drawn = [simulated(net, 0 if net == POOLED else 1) for net in nets]
     logs = [math.log(scales["label_learning_rate_scale"]) for scales in drawn]
     error = math.hypot(*(float(o["label_learning_rate_scale_stderr"] / o["label_learning_rate_scale"]) for o in drawn))
     granted = sum(math.log1p(finite_width_allowance(net).max()) / 2 for net in nets)
@@ -206,7 +214,7 @@ def test_pre_norm_transformers_warn_of_what_training_showed():
     assert not mf.explain_transfer(0.1, *streams(1, 6), rule="three_halves").warnings
 
 
-def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean():
+def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean(monkeypatch):
     """Depth 12 -> 1200 at width 1024: mean field 1.1e-4, exact mean 6.5e-8, median 9e-4 (of 400 draws)."""
     transfer = mf.explain_transfer(0.1, *mlps(12, 1200, width=1024))
     assert transfer.rule == "typical"
@@ -218,6 +226,7 @@ def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean():
     assert transfer.error < 0.05
     assert "rare nets make the mean" in transfer.reason
     assert "depth over width 1.2" in transfer.reason
+    monkeypatch.setattr(carry, "explain_transfer", lambda *_, **__: transfer)  # which takes 5 s
     with pytest.warns(mf.PremiseWarning, match=r"width 1\.2 .* four in five nets would take between 3\.57e-05"):
         assert mf.transfer_learning_rate(0.1, *mlps(12, 1200, width=1024)) == transfer.rate
 

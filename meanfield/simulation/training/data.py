@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
 from meanfield.common.validation import real_array, require_count
 from meanfield.nets.inputs.given import require_allowed
@@ -51,6 +52,15 @@ def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arra
             net's; another number of targets than of inputs; targets of another shape than the outputs; classes that
             the net has no output for.
     """
+    values, laid_out = checked_data(net, inputs, targets, loss, arrays)
+    flat = values.reshape(*values.shape[:2], -1).swapaxes(0, 1)
+    return Data(arrays.moved(np.ascontiguousarray(flat)[None]), laid_out)
+
+
+def checked_data(
+    net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arrays: Arrays = NUMPY
+) -> tuple[Array, Any]:
+    """Inputs as they are given, without a copy of them, and laid-out targets; errors as of `given_data`."""
     values = real_array("inputs", inputs)
     if values.shape[1:] != (net.first_channels, *net.grid):
         wanted = ("samples", net.first_channels, *net.grid)
@@ -58,12 +68,11 @@ def given_data(net: Net, inputs: ArrayLike, targets: ArrayLike, loss: Loss, arra
     if not np.isfinite(values).all():
         raise ValueError("inputs hold NaN or infinite values; remove or replace them first")
     require_allowed(net, values)
-    flat = values.reshape(*values.shape[:2], -1).swapaxes(0, 1)
     laid_out = loss.targets(targets, arrays)
     if laid_out.shape[2] != len(values):
         raise ValueError(f"there are {len(values)} inputs and {laid_out.shape[2]} targets; give one for each")
     _require_outputs(net, laid_out)
-    return Data(arrays.moved(np.ascontiguousarray(flat)[None]), laid_out)
+    return values, laid_out
 
 
 def _require_outputs(net: Net, targets: Any) -> None:

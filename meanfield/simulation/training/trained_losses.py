@@ -16,7 +16,7 @@ from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.training import pieces
-from meanfield.simulation.training.data import Batches, given_data
+from meanfield.simulation.training.data import Batches, checked_data, given_data
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.training import Training
@@ -80,8 +80,8 @@ class TrainedLosses(Measure):
         if not isinstance(self.optimizer, Optimizer):
             raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
         _require_coupled(net, self.batch_size, self.optimizer)
-        data = given_data(net, self.inputs, self.targets, LOSSES[self.loss])
-        require_count("batch_size", self.batch_size, maximum=data.samples, why="samples of a batch, of those there are")
+        inputs, _ = checked_data(net, self.inputs, self.targets, LOSSES[self.loss])
+        require_count("batch_size", self.batch_size, maximum=len(inputs), why="samples of a batch, of those there are")
         return replace(
             self,
             inputs=np.asarray(self.inputs, dtype=float),
