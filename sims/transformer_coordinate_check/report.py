@@ -44,7 +44,7 @@ def _slope_table(at: xr.Dataset, direction: str, words: str) -> str:
             cells = (f"{slope(law.settled, law.settled_stderr)} ({law.plain:+.2f})" for law in laws)
             lines.append([optimizer, TABLES[name], *cells])
     header = [f"{watched.symbol}, step {watched.step}" for watched in numbers]
-    return table(["optimizer", "table", *header], lines, f"{words}: slopes in {direction}")
+    return table([["optimizer", "table"], *header], lines, f"{words}: slopes in {direction}")
 
 
 def _sizes(dataset: xr.Dataset) -> list[str]:
@@ -58,7 +58,7 @@ def _sizes(dataset: xr.Dataset) -> list[str]:
                 for name in map(str, dataset["table"].values):
                     at = means.sel(normalisation=norm, optimizer=optimizer, table=name).values
                     lines.append([norm, optimizer, TABLES[name], *map(number, map(float, at))])
-        header = ["norm", "optimizer", "table", *(f"{direction} {size}" for size in dataset[direction].values)]
+        header = [["norm", "optimizer", "table"], *(f"{direction} {size}" for size in dataset[direction].values)]
         tables.append(table(header, lines, f"|h_L| after {dataset.attrs['steps']} steps in {direction}"))
     return tables
 

@@ -117,17 +117,17 @@ class TrainedResidualEnergies(Measure):
         adds = not any(unit.after for unit in net.units[first:])
         by_update = []
         with np.errstate(all="ignore"):  # an error is raised instead
-            before = training.look().values[first:]
+            before = streams = _streams(training, first)
             for update in range(self.steps + 1):
                 if update:
                     training.step()
                     training.require_floats()
-                values = training.look().values[first:]
-                numbers = _energies(values, before) | {"trained_loss": training.losses()}
+                    streams = _streams(training, first)
+                numbers = _energies(streams, before) | {"trained_loss": training.losses()}
                 if adds:
-                    numbers |= _split(values)
+                    numbers |= _split(streams)
                 if self.correlations:
-                    numbers["trained_increment_correlation"] = _overlaps(values, net.units[first:])
+                    numbers["trained_increment_correlation"] = _overlaps(streams, net.units[first:])
                 by_update.append(numbers)
         return {name: np.stack([numbers[name] for numbers in by_update], axis=1) for name in by_update[0]}
 
@@ -158,34 +158,35 @@ def _classes(net: Net, seed: int, draws: range, inputs: Array, arrays: Arrays) -
     return arrays.xp.asarray(drawn[:, None])
 
 
-def _energies(values: Sequence[Any], before: Sequence[Any]) -> dict[str, Array]:
+def _streams(training: Training, first: int) -> list[Array]:
+    """The stream h_0 .. h_U of every draw in double precision, each (D, N)."""
+    values = training.look().values[first:]
+    return [np.asarray(value.reshape(len(value), -1), dtype=np.float64) for value in values]
+
+
+def _energies(streams: Sequence[Array], before: Sequence[Array]) -> dict[str, Array]:
     """H_l and |h_l - h_l before|^2 / N, (D, U), and H_0, (D,), of the stream h_0 .. h_U."""
-    start, *_ = streams = [_flat(value) for value in values]
-    changed = [stream - _flat(value) for stream, value in zip(streams[1:], before[1:], strict=True)]
+    start, *rest = streams
+    changed = [stream - earlier for stream, earlier in zip(rest, before[1:], strict=True)]
     return {
         "trained_initial_energy": energy(start),
-        "trained_residual_energy": np.stack([energy(stream) for stream in streams[1:]], axis=1),
+        "trained_residual_energy": np.stack([energy(stream) for stream in rest], axis=1),
         "trained_stream_change": np.stack([energy(change) for change in changed], axis=1),
     }
 
 
-def _split(values: Sequence[Any]) -> dict[str, Array]:
+def _split(streams: Sequence[Array]) -> dict[str, Array]:
     """B_l and C_l, (D, U), of the stream h_0 .. h_U."""
-    start = _flat(values[0])
-    moved = [_flat(value) - start for value in values[1:]]
+    start, *rest = streams
+    moved = [stream - start for stream in rest]
     return {
         "trained_cross_term": np.stack([2 * np.vecdot(start, total) / start.shape[1] for total in moved], axis=1),
         "trained_correlation_term": np.stack([energy(total) for total in moved], axis=1),
     }
 
 
-def _overlaps(values: Sequence[Any], units: Sequence[Unit]) -> Array:
+def _overlaps(streams: Sequence[Array], units: Sequence[Unit]) -> Array:
     """<r_s, r_t> / N of the increments of all pairs of units, (D, U, U)."""
-    pairs = zip(values[1:], values[:-1], units, strict=True)
-    increments = np.stack([(_flat(above) - _flat(below)) / unit.multiplier for above, below, unit in pairs], axis=1)
+    pairs = zip(streams[1:], streams[:-1], units, strict=True)
+    increments = np.stack([(above - below) / unit.multiplier for above, below, unit in pairs], axis=1)
     return np.asarray(increments @ increments.swapaxes(1, 2) / increments.shape[2])
-
-
-def _flat(values: Any) -> Array:
-    """The numbers of every draw in double precision, (D, N)."""
-    return np.asarray(values.reshape(len(values), -1), dtype=np.float64)
