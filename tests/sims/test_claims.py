@@ -128,6 +128,18 @@ def test_recorded_verdicts_are_those_of_their_findings(preset):
         assert list(entry["runs"]) == CLAIMS[name].runs
 
 
+def test_every_recorded_verdict_says_what_it_would_have_refuted():
+    """A share of the way to the rival, or words: what exact numbers refute, or why nothing would have been."""
+    powers = {
+        (name, finding["claim"]): finding["power"]
+        for name, entry in record.recorded("smoke").items()
+        for finding in entry["findings"]
+    }
+    for at, power in powers.items():
+        assert power is not None, at
+        assert isinstance(power, float) or power.endswith("refuted") or "exact: " in power or "none: " in power, at
+
+
 def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     (tmp_path / "smoke.json").write_text('{"A2": {"verdict": "CONFIRMED"}}')
