@@ -88,7 +88,10 @@ def described(chunk: Chunk) -> str:
     """A batch in the words of a table."""
     spec = chunk.net.describe()
     sizes = [f"{words} {spec[name]}" for name, words in (("width", "n ="), ("channels", "n =")) if name in spec]
-    sizes += [f"L = {spec['depth']}", *(["x".join(map(str, spec["grid"]))] if spec.get("grid") else [])]
+    sizes += [
+        f"L = {spec.get('depth', len(chunk.net.units))}",
+        *(["x".join(map(str, spec["grid"]))] if spec.get("grid") else []),
+    ]
     samples = [f"{spec['inputs']} samples"] if spec.get("inputs", 1) > 1 else []
     together = f"{chunk.stop - chunk.start} together"
     return ", ".join([spec["family"], *sizes, *samples, chunk.measure.weights, together])

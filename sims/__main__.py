@@ -7,27 +7,27 @@ from sims.common.command import REFUSED
 
 COMMANDS = {
     "cnn_overlap": "how the terms and eta* of convolutional nets grow with depth",
-    "cnn_finite_channels": "what finite channels, stencils and grids change in convolutional nets",
+    "cnn_finite_channels": "what channels, stencils and grids change in convolutional nets",
     "cnn_padding": "what zero padding costs convolutional nets, over grid size and depth",
     "mlp_depth": "fully-connected nets against the exact expectation at finite width",
     "residual_depth": "which depth law holds under which residual scaling",
     "transformer_depth": "which depth law holds for Transformers, by where they normalise",
-    "residual_overlap": "overlaps of parameter directions in residual nets, from block to block",
+    "residual_overlap": "overlaps of parameter directions in residual nets, block by block",
     "overlap_recursion": "overlaps of parameter directions: what is conserved, and what grows",
     "looped_energy": "whether weight-tied loops keep their energy as they get longer",
     "looped_update": "how far one update of a loop's weights moves its stream",
     "looped_transformer": "whether looped Transformers keep their energy as they begin to train",
-    "looped_rates": "whether tuned rates of looped Transformers align over the number of loops",
+    "looped_rates": "whether tuned rates of looped Transformers align over loops",
     "batch_size": "how the one-step change and eta* depend on the batch",
     "cross_entropy": "what cross-entropy changes against the squared loss",
     "activation_drift": "how activation and weight variance bend the depth law",
-    "learning_rate_scale": "eta*(L) of every family in theory; --transfer carries a rate to a depth",
-    "learning_rate_search": "whether the rate that trains best follows the one-step scale over depth",
+    "learning_rate_scale": "eta*(L) of every family; --transfer carries a rate to a depth",
+    "learning_rate_search": "whether the rate that trains best follows the one-step scale",
     "learning_rate_transfer": "what a carried rate costs in training, rule by rule",
     "spectral_condition": "the spectral conditions of Zheng et al. 2026, in width and depth",
     "update_orders": "the change of a stream by orders of a block's own updates",
     "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",
-    "transformer_coordinate_check": "how far GPT-like nets move in a few steps, for three hyperparameter tables",
+    "transformer_coordinate_check": "how far GPT-like nets move in a few steps, table by table",
     "training_assumptions": "what Zheng et al. 2026 assume of training, measured on images",
     "reported_losses": "what the losses that Zheng et al. 2026 print say of its own claims",
     "identities": "statements that hold to rounding, or do not",
@@ -40,7 +40,7 @@ COMMANDS = {
 
 def listed() -> str:
     """What each command asks, below how to ask it."""
-    lines = [f"  {name:22}{words}" for name, words in COMMANDS.items()]
+    lines = [f"  {name:30}{words}" for name, words in COMMANDS.items()]
     return "\n".join(["python -m sims.NAME runs one; with --help it says all of itself\n", *lines])
 
 

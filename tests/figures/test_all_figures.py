@@ -113,11 +113,12 @@ def test_every_panel_of_finite_channels_has_a_title(drawn):
 
 
 def test_training_assumptions_are_six_panels_whose_errors_all_show(drawn, smoke_runs):
-    (run,) = (run for run in smoke_runs if run.startswith("training_assumptions"))
-    assert len(drawn(run).axes) == 6
-    for axes in drawn(run).axes:
-        ends = np.concatenate([segment for bars in axes.collections for segment in bars.get_segments()])
-        assert ends[:, 1].max() <= axes.get_ylim()[1]
+    """Under optimizers other than gradient descent some panels stay empty."""
+    for run in (run for run in smoke_runs if run.startswith("training_assumptions")):
+        assert len(drawn(run).axes) == 6
+        for axes in (axes for axes in drawn(run).axes if axes.axison):
+            ends = np.concatenate([segment for bars in axes.collections for segment in bars.get_segments()])
+            assert ends[:, 1].max() <= axes.get_ylim()[1]
 
 
 def test_profiles_of_padding_are_few_and_stand_aside(drawn):

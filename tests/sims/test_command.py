@@ -195,7 +195,7 @@ def test_all_commands_are_listed_in_a_line_each(capsys):
     assert commands.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name, words in commands.COMMANDS.items():
-        assert f"  {name:22}{words}" in lines
+        assert f"  {name:30}{words}" in lines
     assert max(map(len, lines)) <= 100
     assert commands.main(["--help"]) == 0
     assert capsys.readouterr().out.splitlines() == lines
@@ -212,7 +212,7 @@ def test_the_list_is_a_command_without_heavy_imports():
     heavy = "import sys; from sims.__main__ import main; main([]); print('numpy' in sys.modules)"
     for arguments, last in (
         (["-c", heavy], "False"),
-        (["-m", "sims"], f"  {'claims':22}{commands.COMMANDS['claims']}"),
+        (["-m", "sims"], f"  {'claims':30}{commands.COMMANDS['claims']}"),
     ):
         done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == last
