@@ -18,7 +18,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "learning_rate_search": {"smoke": "15 s", "default": "12 min", "paper": "20 h"},
     "learning_rate_transfer": {"smoke": "6 s", "default": "5 min", "paper": "20 h"},
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
-    "looped_rates": {"smoke": "6 s", "default": "5 min", "paper": "20 h"},
+    "looped_rates": {"smoke": "6 s", "default": "6 min", "paper": "20 h"},
     "looped_update": {"smoke": "3 s", "default": "20 s", "paper": "80 s"},
     "looped_transformer": {"smoke": "10 s", "default": "2 min", "paper": "3 h"},
     "mlp_depth": {"smoke": "8 s", "default": "45 s", "square": "90 s", "paper": "80 s"},

@@ -11,7 +11,7 @@ from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
     "smoke": {"loops": [1, 2, 4], "width": 8, "tokens": 8, "steps": 20, "draws": 3},
-    "default": {"loops": [1, 2, 4, 8], "width": 32, "tokens": 16, "steps": 100, "draws": 16},
+    "default": {"loops": [1, 2, 4, 8], "width": 32, "tokens": 16, "steps": 100, "draws": 28},
     "paper": {"loops": [1, 2, 4, 8, 16], "width": 128, "tokens": 64, "steps": 1000, "draws": 24},
 }
 

@@ -96,11 +96,16 @@ def freedom(at: xr.Dataset) -> float:
 
 
 def slope_ruling(
-    dataset: xr.Dataset, family: str, slope: Callable[[xr.Dataset], float], rival: float, sizes: str = "depths"
+    dataset: xr.Dataset,
+    family: str,
+    slope: Callable[[xr.Dataset], float],
+    rival: float,
+    sizes: str = "depths",
+    allowance: float = 0.0,
 ) -> Contest | Ruling:
     """The slope of a family's tuned rates against that of a theory at the same depths, and against the rival's.
 
-    ``sizes``: what the evidence calls the depths.
+    ``sizes``: what the evidence calls the depths. ``allowance``: what a statement leaves open of the slope.
     """
     at = family_at(dataset, family)
     if at.sizes["depth"] < 2:
@@ -108,7 +113,7 @@ def slope_ruling(
         evidence = f"no slope was met: fewer than two {sizes} have a tuned rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
     law, claimed = tuned_slope(at), slope(at)
-    made = slope_contest(law, claimed=claimed, rival=rival, effective=freedom(at) + 1)
+    made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, effective=freedom(at) + 1)
     return made.saying(f"slope {shown(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
 
 
