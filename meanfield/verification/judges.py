@@ -170,6 +170,12 @@ def between(claim: Deviation, rival: Deviation, **details: Any) -> Contest:
     return Contest(claim, rival, apart=claim.difference - rival.difference, **details)
 
 
+def lower(difference: float, stderr: float, allowance: ArrayLike = 0.0, **details: Any) -> Contest:
+    """A drawn difference against the claim that it is at most 0, and the rival that it is at least 0."""
+    sides = (Deviation(max(sign * difference, 0.0), stderr, allowance) for sign in (1, -1))
+    return Contest(*sides, **details)
+
+
 def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
     """The same of the exponents of power laws."""
     return contest([law.exponent for law in laws], [law.stderr for law in laws], **options)

@@ -125,6 +125,12 @@ def test_errors_of_few_draws_ask_for_more_than_the_band_and_known_ones_do_not():
     assert Bands.of(4, 1e6).sure == pytest.approx(Bands.of(4, 1e6).alarm + 2.326, abs=0.01)
     few = Bands.of(4, 16)
     assert few.sure > 1.3 * few.alarm
+    # Of a hundred numbers that are off by so much, errors estimated with them, 99 leave the band, whatever its width.
+    random = np.random.default_rng(5)
+    for bands in (Bands.of(1, 8), Bands.of(4, 16), Bands.of(10, 200)):
+        scatter = np.sqrt(random.chisquare(bands.freedom, 40_000) / bands.freedom)
+        beyond = bands.sure + random.normal(size=40_000) > bands.alarm * scatter
+        assert np.mean(beyond) == pytest.approx(0.99, abs=0.002)
 
 
 @pytest.mark.parametrize(("claimed", "rival", "tolerance"), [(-1.5, -1.0, 0.05), (0.0, 1.0, 0.1)])

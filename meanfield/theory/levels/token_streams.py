@@ -17,7 +17,6 @@ from meanfield.theory.levels.base import Level, Options, log_mean, with_logarith
 from meanfield.theory.outputs.whole_update import Terms, whole_update
 from meanfield.theory.transformers.mean_field import ROTARY, refusal_of_all_roads
 from meanfield.theory.transformers.terms import TokenTerms, many_outputs_warning, token_terms
-from meanfield.theory.transformers.tied.energies import stream_energies
 
 PLAIN_ALONE = "batch, loss, pairs, spread and by_site are for nets of layers; this is a {kind}: leave them out"
 LOOPS_ALONE = (
@@ -51,6 +50,9 @@ class TokenStreamMeanFieldLevel(Level):
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
         if net.is_tied or refusal_of_all_roads(net) == ROTARY:
+            # A tenth of a second of import, of SciPy's linear algebra, which other nets need not wait for.
+            from meanfield.theory.transformers.tied.energies import stream_energies
+
             stream = stream_energies(net, options.inputs, options.correlations)
             left_out = TIED if net.is_tied else f"overlap_energy, label_term, output_term: {ROTARY}"
             values = _of_stream(net, stream.variance, stream.correlation, stream.initial)

@@ -9,8 +9,8 @@ import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, checks
-from meanfield.verification.judges import Contest, Judges, Ruling
-from meanfield.verification.verdicts import Deviation, Finding
+from meanfield.verification.judges import Contest, Judges, Ruling, lower
+from meanfield.verification.verdicts import Finding
 from meanfield.verification.zhang_2026.training import tuned_rates
 
 JUDGES = Judges("Wang et al. 2026")
@@ -64,8 +64,7 @@ def judge_loss(dataset: xr.Dataset) -> Contest:
     source: section 3.2; measured: losses at the best rate of each, from the same initial weights."""
     loops = int(dataset["loops"][-1])
     mean, stderr = loss_difference(dataset, loops)
-    sides = (Deviation(max(sign * mean, 0.0), stderr) for sign in (1, -1))
-    made = Contest(*sides, unit="in the loss")
+    made = lower(mean, stderr, unit="in the loss")
     return made.saying(f"linear less sqrt {mean:+.4f} +- {stderr:.2g}", loops=loops)
 
 

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.common.estimates import critical_z
 from meanfield.verification.claims import Check, Claim, of_rival
-from meanfield.verification.judges import Contest, Judges, Ruling
+from meanfield.verification.judges import Contest, Judges, Ruling, lower
 from meanfield.verification.verdicts import DOUBT, Bands, Deviation, judge
 
 # Tables by what they follow, as they are judged: standard parameterization, condition 3.1, condition B.1.
@@ -84,7 +84,7 @@ def _lower(dataset: xr.Dataset, above: int, below: int, sizes: slice, words: str
     differences = (at["least_loss"] - of_other["least_loss"]).values
     differences = differences[np.isfinite(differences)][sizes]
     difference, stderr = float(differences.mean()), float(at["scatter"]) * (2 / len(differences)) ** 0.5
-    made = Contest(*(Deviation(max(sign * difference, 0.0), stderr) for sign in (1, -1)), unit="nats")
+    made = lower(difference, stderr, unit="nats")
     evidence = f"{difference:+.4f} +- {stderr:.4f} nats {words}"
     named = _words(at) | {"other": TITLES[str(of_other["parameterization"].values)]}
     return weighed(made, float(at["repeats"]), evidence, named)

@@ -14,7 +14,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import span
-from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, joined
+from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, joined, lower
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
@@ -148,8 +148,7 @@ def judge_attenuation(dataset: xr.Dataset) -> Contest:
     """Attenuation, a gain below 1, biases GELU's slope to be steeper than ReLU's; rival: shallower: what attenuates
     gradients raises eta*; source: appendix F; measured: the sign of the difference of slopes."""
     difference, stderr, slack, words = _steeper_by(dataset, "gelu, he")
-    sides = (Deviation(max(sign * difference, 0.0), stderr, slack) for sign in (1, -1))
-    made = Contest(*sides, unit="in the difference of slopes")
+    made = lower(difference, stderr, slack, unit="in the difference of slopes")
     return _of_cases(made, dataset, [RELU, "gelu, he"], LABEL_SCALE).saying(words)
 
 
