@@ -84,7 +84,7 @@ def measure(
     correlated = replace(training, correlations=True)
     shown = min(HEATMAP_LOOPS, loops[-1])
     pairs = [run(_net(options, shown, *at), correlated, "pairs", *at) for at in HEATMAPS.items()]
-    few = max(options.draws // 2, 2)  # no verdict rests on the rivals
+    few = max(options.draws // 3, 2)  # no verdict rests on the rivals
     gated = [run(_net(options, depth, "looped", "rezero"), training, "rezero", depth, draws=few) for depth in loops]
     deepnorm = [
         run(_net(options, depth, model, "deepnorm"), training, "deepnorm", model, depth, draws=few)

@@ -22,7 +22,7 @@ WORDS = {
     "the true gradient, as Adam's first step has them.",
     "un-normalised": "the loop of equation 1, h <- h + eps W relu(h), of as many additions, at infinite width.",
     "increments": "what one loop adds to the stream.",
-    "rivals": "ReZero and DeepNorm, trained on half as many seeds.",
+    "rivals": "ReZero and DeepNorm, trained on a third as many seeds.",
     "ReZero": "h + g f(norm h), with one gain g for all branches, which learns from 0.",
     "DeepNorm": "post-norm blocks norm(alpha h + f(h)), alpha = (2 L)^(1/4), with smaller initial weights; H = 1 by "
     "construction, and what can move is the direction of h.",

@@ -36,8 +36,10 @@ from meanfield.simulation.walk import LARGEST_EXPONENT, require_stream_alone
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
 
-# How the weights move at learning rate 1, given the errors of minus the loss and a generator of signs for every draw.
-Update = Callable[[Forward, dict[Place, Any], list[Generator]], Moves]
+# How the weights move at learning rate 1, given a pass that gives the errors of minus the loss and a generator of signs
+# for every draw.
+Errors = dict[Place, Any]
+Update = Callable[[Forward, Callable[[], Errors], list[Generator]], Moves]
 
 
 def random_signs(rows: int, columns: int, generators: list[Generator]) -> Array:
@@ -50,15 +52,19 @@ def random_signs(rows: int, columns: int, generators: list[Generator]) -> Array:
     return matrices
 
 
-def _isotropic(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
+def _isotropic(state: Forward, downhill: Callable[[], Errors], generators: list[Generator]) -> Moves:
     def moved(places: list[Place], patches: Array) -> Array:
-        signs = random_signs(errors[places[0]].shape[1], patches.shape[1], generators)
+        unit, number = places[0]
+        rows = sum(weight.shape[0] for weight in state.net.units[unit].maps[number].weights)
+        signs = random_signs(rows, patches.shape[1], generators)
         return np.asarray(signs @ patches / np.sqrt(patches.shape[1]))
 
     return MatrixMoves(state, moved)
 
 
-def _aligned(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
+def _aligned(state: Forward, downhill: Callable[[], Errors], generators: list[Generator]) -> Moves:
+    errors = downhill()
+
     def moved(places: list[Place], patches: Array) -> Array:
         rows = [errors[place].reshape(*errors[place].shape[:2], -1) for place in places]
         signs = np.concatenate(rows, axis=2) @ patches.swapaxes(1, 2)
@@ -68,8 +74,8 @@ def _aligned(state: Forward, errors: dict[Place, Any], generators: list[Generato
     return MatrixMoves(state, moved)
 
 
-def _gradient(state: Forward, errors: dict[Place, Any], generators: list[Generator]) -> Moves:
-    return GradientMoves(state, errors)
+def _gradient(state: Forward, downhill: Callable[[], Errors], generators: list[Generator]) -> Moves:
+    return GradientMoves(state, downhill())
 
 
 # Random signs S / sqrt(fan_in), the gradient's signs -sign(G) / sqrt(fan_in), and the gradient itself, -G.
@@ -139,9 +145,12 @@ class StreamUpdates(StreamMeasure):
         with np.errstate(over="ignore", invalid="ignore"):  # seen below
             state = forward(net, matrices, start)
             _require_plain(state)
-            labels = np.stack([generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")])
-            error = (state.output - labels) / labels[0].size
-            downhill = {place: -uphill for place, uphill in backward(state, error, len(net.units)).items()}
+
+            def downhill() -> Errors:
+                labels = [generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")]
+                error = (state.output - np.stack(labels)) / labels[0].size
+                return {place: -uphill for place, uphill in backward(state, error, len(net.units)).items()}
+
             moves = UPDATES[self.update](state, downhill, streams("update signs"))
             # The start does not change, but its zeros are carried like the changes that follow: lazily revealed draws
             # then stay what they were before a pass could leave them out.

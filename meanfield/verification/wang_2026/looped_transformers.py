@@ -135,7 +135,7 @@ def judge_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide_each({"rule": "isotropic"}, {"rule": "aligned"})
 def judge_update(dataset: xr.Dataset, rule: str) -> Contest:
-    """{rule} updates move the stream of looped Transformers alike at every L under eps = 1/L; rival: they move it as L;
+    """Under eps = 1/L {rule} updates move the stream of looped Transformers alike at every L; rival: they move it as L;
     source: theorem 2, eq. 3; measured: the slope of |dh_L|^2 / N in L, granting a relative
     correction 1/L."""
     law = update_slope(dataset, rule, "linear")
