@@ -60,9 +60,15 @@ class Net:
 
         For a bias, or a gain, the word is followed by "_bias".
         """
-        by_unit = {"hidden": self.units[1:], "input": self.units[:1]}
-        role = next((role for role, units in by_unit.items() if weight in named_weights(units)), "output")
+        role = self._role_of_place.get(weight, "output")
         return role if len(self.weights[weight].shape) > 1 else f"{role}_bias"
+
+    @cached_property
+    def _role_of_place(self) -> dict[str, str]:
+        """Of all weights of the depth units, a weight of the first one that others share being hidden."""
+        return dict.fromkeys(named_weights(self.units[:1]), "input") | dict.fromkeys(
+            named_weights(self.units[1:]), "hidden"
+        )
 
     @property
     def weight_shapes(self) -> list[tuple[int, ...]]:
