@@ -97,41 +97,42 @@ def simulate_all(
 
 
 def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:
-    """Every chunk's numbers in order: from the store where they are, computed and stored where not."""
-    pieces = {index: store.load(chunk.key) if store else None for index, chunk in enumerate(plan)}
-    missing = [(index, plan[index]) for index, piece in pieces.items() if piece is None]
-    done = len(plan) - len(missing)
-    bar = tqdm(total=len(plan), initial=done, unit="chunk", delay=2, disable=None, leave=False)
-    with bar as progress, closing(_computed(missing, workers)) as computed:
-        for index, piece in computed:
+    """Every chunk's numbers in order: from the store where they are, computed and stored where not, equal ones once."""
+    keys = [chunk.key if store else str(number) for number, chunk in enumerate(plan)]
+    stored = {key: store.load(key) if store else None for key in keys}
+    pieces = {key: piece for key, piece in stored.items() if piece is not None}
+    missing = {key: chunk for key, chunk in zip(keys, plan, strict=True) if key not in pieces}
+    bar = tqdm(total=len(stored), initial=len(pieces), unit="chunk", delay=2, disable=None, leave=False)
+    with bar as progress, closing(_computed(list(missing.items()), workers)) as computed:
+        for key, piece in computed:
             if store:
-                store.save(plan[index].key, piece)
-            pieces[index] = piece
+                store.save(key, piece)
+            pieces[key] = piece
             progress.update()
-    return [piece for piece in pieces.values() if piece is not None]
+    return [pieces[key] for key in keys]
 
 
-def _computed(tasks: list[tuple[int, Chunk]], workers: Workers) -> Generator[tuple[int, Pieces]]:
-    """Yield (index, numbers) of every task as it is finished."""
+def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tuple[str, Pieces]]:
+    """Yield (key, numbers) of every task as it is finished."""
     rest = deque(tasks)
     alone_until = time.process_time() + _seconds_alone(tasks, workers)
     with threadpool_limits(1):
         while rest and workers.scheduler is None and (len(rest) == 1 or time.process_time() < alone_until):
-            index, chunk = rest.popleft()
-            yield index, chunks.compute_chunk(chunk)
+            key, chunk = rest.popleft()
+            yield key, chunks.compute_chunk(chunk)
     if not rest:
         return
     leave_import()
     with terminable(), ExitStack() as stack:
         with interrupts_held():
             submit = stack.enter_context(_processes(workers, rest) if workers.scheduler is None else cluster(workers))
-            indices = {submit(chunk): index for index, chunk in rest}
-        for future in as_completed(indices):
+            keys = {submit(chunk): key for key, chunk in rest}
+        for future in as_completed(keys):
             # Popped, so that a scheduler need not hold what has arrived here.
-            yield indices.pop(future), future.result()
+            yield keys.pop(future), future.result()
 
 
-def _seconds_alone(tasks: Sequence[tuple[int, Chunk]], workers: Workers) -> float:
+def _seconds_alone(tasks: Sequence[tuple[str, Chunk]], workers: Workers) -> float:
     """How long this process works alone before others begin: as long as they take to, if no number of them is given.
 
     None at all where the work is known to be long.
@@ -143,7 +144,7 @@ def _seconds_alone(tasks: Sequence[tuple[int, Chunk]], workers: Workers) -> floa
 
 
 @contextmanager
-def _processes(workers: Workers, tasks: Sequence[tuple[int, Chunk]]) -> Iterator[Submit]:
+def _processes(workers: Workers, tasks: Sequence[tuple[str, Chunk]]) -> Iterator[Submit]:
     """Chunks go to processes of this machine."""
     with pool(min(workers.here, len(tasks)), one_thread) as executor:
         yield lambda chunk: executor.submit(chunks.compute_chunk, chunk)

@@ -9,7 +9,7 @@ start from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layer
 """
 
 from sims.common.blocks.base_values import add_base_option
-from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, TABLES, add_batch_options, add_ladder_options
+from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, TABLES, add_batch_options, add_block_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -24,7 +24,7 @@ PRESETS: Presets = {
 
 
 def add_options(parser: CommandParser) -> None:
-    add_ladder_options(parser)
+    add_block_options(parser)
     add_batch_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")

@@ -6,7 +6,7 @@ stand beside what these ask, and so do the features before the update and the al
 norms are to say what features do.
 """
 
-from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, add_ladder_options
+from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, add_block_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -18,7 +18,7 @@ PRESETS: Presets = {
 
 
 def add_options(parser: CommandParser) -> None:
-    add_ladder_options(parser)
+    add_block_options(parser)
     parser.add_argument("--steps", type=int, default=1, help="steps that make an update (default: 1)")
     activation = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
     parser.add_argument("--activation", default="linear", help=activation)

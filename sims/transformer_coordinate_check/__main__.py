@@ -7,7 +7,7 @@ blocks of k >= 2 layers (condition 3.1: many) and of k = 1 (condition B.1: one),
 base model is 64 channels wide and 2 blocks deep, with heads of 16 (the paper: 256, 4 and 64), and its streams are O(1).
 """
 
-from sims.common.blocks.ladders import TABLES
+from sims.common.blocks.ladders import TABLES, add_ladder_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -31,13 +31,7 @@ PRESETS: Presets = {
 
 
 def add_options(parser: CommandParser) -> None:
-    add = parser.add_argument_group("nets").add_argument
-    hybrids = "a hybrid such as muon-adamw has hidden matrices stepped by the first, all else by the second"
-    add("--optimizers", nargs="+", metavar="NAME", help=f"default: see the preset; all for all nine; {hybrids}")
-    add("--widths", type=int, nargs="+", metavar="N", help="widths of the ladder in width, three or more")
-    add("--depths", type=int, nargs="+", metavar="L", help="numbers of blocks of the ladder in depth, three or more")
-    add("--width", type=int, help="width of the ladder in depth")
-    add("--depth", type=int, help="blocks of the ladder in width")
+    add = add_ladder_options(parser)
     norms = "layer, rms or none (default: layer none)"
     add("--normalisations", nargs="+", default=["layer", "none"], metavar="NAME", help=norms)
     add = parser.add_argument_group("training").add_argument

@@ -11,7 +11,7 @@ from meanfield.common.files import require_writable, write_whole
 from meanfield.common.seeds import derived_seed, stream
 from meanfield.execution import chunks, run
 from meanfield.execution.chunks import PieceStore
-from meanfield.execution.run import Run
+from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 
 NET = mf.ConvNet(depth=3, channels=6, grid=(5,), readout="convolution")
@@ -73,6 +73,16 @@ def test_an_interrupted_run_continues_from_its_pieces(many_chunks, monkeypatch, 
     monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: (computed.append(chunk.start), real(chunk))[1])
     xr.testing.assert_identical(mf.simulate(NET, draws=12, seed=3, resume_in=tmp_path), whole)
     assert sorted(computed) == sorted(set(computed)), "a finished piece must not be computed again"
+
+
+def test_equal_runs_of_one_study_are_computed_once(many_chunks, monkeypatch, tmp_path):
+    real, computed = chunks.compute_chunk, []
+    monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: (computed.append(chunk), real(chunk))[1])
+    runs = [Run(net, Energies(), 6, seed=seed) for net, seed in ((NET, 3), (NET, 4), (NET, 3))]
+    first, other, again = simulate_all(runs, store=PieceStore(tmp_path))
+    assert len(computed) == 2 * len(runs[0].chunks())
+    xr.testing.assert_identical(first, again)
+    assert not np.array_equal(first["label_term"], other["label_term"])
 
 
 def test_pieces_of_another_seed_or_net_are_not_taken(many_chunks, tmp_path):

@@ -31,15 +31,21 @@ BATCH = ("samples", "outputs", "activation")
 COUNTS = ("samples", "outputs", "tokens", "steps")
 
 
-def add_ladder_options(parser: argparse.ArgumentParser) -> None:
-    """Options of every simulation that follows nets of blocks over both ladders."""
+def add_ladder_options(parser: argparse.ArgumentParser) -> Callable[..., Any]:
+    """Options of both ladders, and of who trains on them; returns how to add to their group."""
     add = parser.add_argument_group("nets").add_argument
     hybrids = "a hybrid such as muon-adamw has hidden matrices stepped by the first, all else by the second"
     add("--optimizers", nargs="+", metavar="NAME", help=f"default: see the preset; all for all nine; {hybrids}")
     add("--widths", type=int, nargs="+", metavar="N", help="widths of the ladder in width, three or more")
     add("--depths", type=int, nargs="+", metavar="L", help="numbers of blocks of the ladder in depth, three or more")
-    add("--width", type=int, help="width of the ladder in depth (default: 128; smoke: 32)")
-    add("--depth", type=int, help="blocks of the ladder in width (default: 4)")
+    add("--width", type=int, help="width of the ladder in depth (default: see the preset)")
+    add("--depth", type=int, help="blocks of the ladder in width (default: see the preset)")
+    return add
+
+
+def add_block_options(parser: argparse.ArgumentParser) -> None:
+    """The same of simulations whose blocks have linear or ReLU layers, as many as one likes."""
+    add = add_ladder_options(parser)
     add("--block-depth", type=int, default=2, metavar="K", help="transformations of a block (default: 2)")
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
