@@ -214,9 +214,9 @@ def _middle_slope(sizes: Array, values: Array) -> tuple[float, float, float]:
     return float(middle), float(np.sqrt(np.pi / 2 / len(slopes)) * spread), float(1 - finite.mean())
 
 
-# Steps that are as large as the gradient (SGD), those of single elements, and Shampoo's scatter from draw to draw. SSO
-# is flat for five steps, as the sphere holds its input weights down from then on, in wide nets earlier.
-SCATTERING = ("adamw", "lion", "sophia", "shampoo")
+# Steps that are as large as the gradient (SGD), those of single elements, and Shampoo's most of all, scatter from draw
+# to draw. SSO is flat for five steps, as the sphere holds its input weights down from then on, in wide nets earlier.
+SCATTERING = ("adamw", "lion", "sophia")
 STEADY = ("muon", "muon_kimi", "soap")
 SSO_STEPS = ("--steps", "5")
 
@@ -234,6 +234,7 @@ def flatness(
 OF_MANY_LAYERS = (
     flatness("many", STEADY),
     flatness("many", SCATTERING, "--times", "2"),
+    flatness("many", ("shampoo",), "--times", "4"),
     flatness("many", ("sso",), *SSO_STEPS),
 )
 OF_ONE_LAYER = (
