@@ -173,10 +173,10 @@ def _mix(out, coefficients, rows):
 def _blend(out, factor, vectors, coefficients, rows):
     """out_k <- factor vectors_k + sum_b coefficients_kb rows_b; ``out`` has memory of its own."""
     if len(out) >= TOGETHER and len(rows) > 0:
-        sums = np.dot(coefficients, rows)
+        np.dot(coefficients, rows, out)
         for k in range(len(out)):
             for i in range(out.shape[1]):
-                out[k, i] = factor * vectors[k, i] + sums[k, i]
+                out[k, i] += factor * vectors[k, i]
         return
     size, tile = np.uint64(out.shape[1]), np.uint64(TILE)
     for k in range(len(out)):
