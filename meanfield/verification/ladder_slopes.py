@@ -34,6 +34,9 @@ class LadderSlope:
     allowance: float
     sizes: int
 
+    def __str__(self) -> str:
+        return f"{self.settled:+.3f} +- {self.settled_stderr:.3f}"
+
 
 @dataclass(frozen=True)
 class LadderRow:

@@ -83,15 +83,14 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     """One finding per optimizer and table that was run."""
     judges: dict[str, Callable[..., Finding]] = {table: partial(judge_flat, table=table) for table in TITLES}
     judges["standard"] = judge_standard
-    names = map(str, dataset["optimizer"].values)
-    return [judges[table](dataset, name) for name in names for table in judged_tables(dataset)]
+    each = product(map(str, dataset["optimizer"].values), judged_tables(dataset))
+    return [judges[table](dataset, name) for name, table in each]
 
 
 def judged_tables(dataset: xr.Dataset) -> list[str]:
     """Those that were run: the table of the net's own block depth, the other condition's, and none."""
     right = _right_table(dataset)
-    run = list(map(str, dataset["table"].values))
-    return [table for table in (right, OTHER[right], "standard") if table in run]
+    return [table for table in (right, OTHER[right], "standard") if table in dataset["table"]]
 
 
 def _right_table(dataset: xr.Dataset) -> str:
@@ -140,15 +139,21 @@ def _of_each(
 def _first_of(powers: Mapping[str, Power | None]) -> Power:
     """Where one refuted optimizer refutes all: the least share, or the words for each where none has a share."""
     shares = [power for power in powers.values() if isinstance(power, float)]
-    return min(shares) if shares else "; ".join(f"{name}: {power}" for name, power in powers.items())
+    return min(shares) if shares else _by_words(powers)
 
 
 def _last_of(powers: Mapping[str, Power | None], optimizers: set[str]) -> Power:
     """Where all optimizers must be CONFIRMED to refute the rival: the largest share, or what one lacks."""
     if lacking := optimizers - set(powers):
         return f"none: {', '.join(sorted(lacking))} not run"
-    worded = [f"{name}: {power}" for name, power in powers.items() if not isinstance(power, float)]
-    return "; ".join(worded) or max(power for power in powers.values() if isinstance(power, float))
+    worded = {name: power for name, power in powers.items() if not isinstance(power, float)}
+    return _by_words(worded) or max(power for power in powers.values() if isinstance(power, float))
+
+
+def _by_words(powers: Mapping[str, Power | None]) -> str:
+    """What is said of several optimizers, once, behind their names."""
+    names = {words: [name for name, own in powers.items() if own == words] for words in powers.values()}
+    return "; ".join(f"{', '.join(own)}: {words}" for words, own in names.items())
 
 
 @JUDGES.decide
@@ -165,10 +170,8 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
         return Ruling(Verdict.REFUTED, "some nets leave the range of floats, or stand still", words, lost, lost)
     claim, rival = against_conditions(rows)
     hardest = rows[int(np.argmax(claim.excess))]
-    worst = hardest.slope
-    evidence = f"{worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({hardest.where}), allowance {worst.allowance:.3f}"
     made = Contest(claim, rival, apart=OFF, comparisons=len(rows) * dataset.sizes["optimizer"])
-    return made.saying(f"hardest {evidence}", **words)
+    return made.saying(f"hardest {hardest.slope} ({hardest.where}), allowance {hardest.slope.allowance:.3f}", **words)
 
 
 @JUDGES.decide

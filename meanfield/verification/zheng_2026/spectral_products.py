@@ -183,7 +183,7 @@ def judge_group(dataset: xr.Dataset, name: str) -> Contest:
     claimed, rows = by_name[name]
     claim, rival = against_conditions(rows)
     worst = rows[int(np.argmax(np.abs(claim.difference)))]
-    far = f"{worst.slope.settled:+.3f} +- {worst.slope.settled_stderr:.3f} for {worst.condition:+g} ({worst.where})"
+    far = f"{worst.slope} for {worst.condition:+g} ({worst.where})"
     note = IDENTITY if is_identity(dataset, name) else ""
     made = Contest(claim, rival, apart=OFF, note=note, comparisons=sum(len(rows) for _, rows in by_name.values()))
     return made.saying(f"{len(rows)} slopes, farthest {far}", claimed=claimed)

@@ -133,8 +133,8 @@ def _of_order_one(dataset: xr.Dataset, ratios: list[LadderRow], claimed: str = "
     hardest = int(np.argmax(claim.excess))
     worst, far = (ratios[place].slope for place in (hardest, int(np.argmax(np.abs(claim.difference)))))
     words = (
-        f"{len(ratios)} slopes, hardest {worst.settled:+.3f} +- {worst.settled_stderr:.3f} ({ratios[hardest].where}), "
-        f"allowance {claim.allowance[hardest]:.3f}; farthest {far.settled:+.3f} +- {far.settled_stderr:.3f}"
+        f"{len(ratios)} slopes, hardest {worst} ({ratios[hardest].where}), "
+        f"allowance {claim.allowance[hardest]:.3f}; farthest {far}"
     )
     made = Contest(claim, rival, comparisons=len(ratios), apart=OFF)
     return made.saying(words, claimed=claimed, optimizer=dataset.attrs["optimizer"])

@@ -58,9 +58,7 @@ def judge_flat(
         return Ruling(Verdict.REFUTED, "some nets leave the range of floats", words)
     claim, rival = against_conditions(rows)
     shown = ", ".join(
-        f"{row.slope.settled:+.3f} +- {row.slope.settled_stderr:.3f} ({row.optimizer}, {row.direction}; allowance "
-        f"{row.slope.allowance:.3f})"
-        for row in rows
+        f"{row.slope} ({row.optimizer}, {row.direction}; allowance {row.slope.allowance:.3f})" for row in rows
     )
     return Contest(claim, rival, apart=OFF, comparisons=len(rows)).saying(f"slopes {shown}", **words)
 

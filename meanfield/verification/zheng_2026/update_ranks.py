@@ -45,7 +45,7 @@ def judge_ranks(dataset: xr.Dataset) -> Contest:
     law = hardest.slope
     largest = max(float(dataset[f"stable_rank_by_{direction}"].max()) for direction in DIRECTIONS)
     made = Contest(claim, rival, apart=OFF, comparisons=len(rows))
-    shown = f"{len(rows)} slopes, hardest {law.settled:+.3f} +- {law.settled_stderr:.3f} ({hardest.where}), allowance "
+    shown = f"{len(rows)} slopes, hardest {law} ({hardest.where}), allowance "
     most = int(dataset.attrs["samples"])
     return made.saying(
         f"{shown}{law.allowance:.3f}; largest {largest:.1f} for {most} samples and {dataset.attrs['outputs']} outputs",
