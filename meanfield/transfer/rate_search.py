@@ -6,6 +6,7 @@ two searches that meet at a rate mean the same number, and what has been compute
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil, floor
 
 import numpy as np
 
@@ -23,8 +24,8 @@ WEIGHTLESS = 0.625
 # The search lies between 10^-15 and 10^15: where no minimum is in between, there is none.
 FARTHEST = 15 * LATTICE
 
-# [(number of a search, rung), ..] -> the losses of each, over seeds.
-LossesOf = Callable[[Sequence[tuple[int, int]]], Sequence[Array]]
+# [(number of a search, rung), ..] -> their losses.
+LossesOf = Callable[[Sequence[tuple[int, int]]], Sequence[float]]
 
 
 def rate_of(rung: int) -> float:
@@ -34,12 +35,12 @@ def rate_of(rung: int) -> float:
 
 @dataclass
 class RateSearch:
-    """An adaptive search, from several seeds at once, for the minimum of each seed's loss over rates.
+    """An adaptive search for the minimum of the loss of one seed over rates.
 
-    Ask `wanted` for the next rungs, compute their losses, one for each seed and infinite where training diverged,
-    `tell` them, and repeat until nothing is wanted. A coarse ladder is extended until the least loss of every seed lies
-    inside it, by two rungs on either side; then the spacing around every least loss is halved down to ``spacing``, and
-    all rates within the reach of the parabola are asked for.
+    Ask `wanted` for the next rungs, compute their losses, infinite where training diverged, `tell` them, and repeat
+    until nothing is wanted. A coarse ladder is extended until the least loss lies inside it; then the spacing within
+    half a decade of it is halved down to ``spacing``, anew wherever a smaller loss turns up. At last all rates within
+    the reach of the parabola around its vertex are asked for. Of several valleys the search may end in any.
 
     Attributes:
         start: the rung to begin at.
@@ -51,11 +52,11 @@ class RateSearch:
     start: int
     spacing: int
     most: int
-    losses: dict[int, Array] = field(default_factory=dict)
+    losses: dict[int, float] = field(default_factory=dict)
 
-    def tell(self, losses: Mapping[int, Array]) -> None:
-        """Losses over seeds of some rungs; NaN counts as infinite."""
-        self.losses |= {rung: np.where(np.isnan(values), np.inf, values) for rung, values in losses.items()}
+    def tell(self, losses: Mapping[int, float]) -> None:
+        """Losses of some rungs; NaN counts as infinite."""
+        self.losses |= {rung: float("inf") if np.isnan(loss) else loss for rung, loss in losses.items()}
 
     def wanted(self) -> list[int]:
         """The rungs to try next; none where the search has ended, at the minimum, the last rung or the end of rates."""
@@ -68,35 +69,31 @@ class RateSearch:
         return not [rung for rung in self._asked() if rung not in self.losses]
 
     def _asked(self) -> list[int]:
-        """What the first stage that is not complete asks for, the rungs that are nearest to a minimum first."""
+        """What the first stage that is not complete asks for, the rungs that are nearest to the minimum first."""
         if not self.losses:
             begin = COARSE * round(self.start / COARSE)
-            return [begin + COARSE * step for step in (0, -1, 1, -2, -3)]
-        if not any(np.isfinite(values).any() for values in self.losses.values()):
-            lowest = min(self.losses)
-            return [lowest - COARSE * step for step in (1, 2, 3)]
-        best = self._best()
-        asked = _around(best, COARSE, 2)
-        spacing = COARSE
+            return [begin + COARSE * step for step in (0, -1, 1, -2)]
+        best = min(sorted(self.losses), key=self.losses.__getitem__)
+        if not np.isfinite(self.losses[best]):
+            return [min(self.losses) - COARSE * step for step in (1, 2, 3)]
+        asked, spacing = _within(COARSE, best, COARSE), COARSE
         while asked <= set(self.losses) and spacing > self.spacing:
             spacing //= 2
-            asked = _around(best, spacing, 1)
-        if asked <= set(self.losses):
-            asked = _around(best, self.spacing, int(REACH * LATTICE) // self.spacing)
-        return sorted(asked, key=lambda rung: min(abs(rung - place) for place in best))
+            asked = _within(COARSE, best, spacing)
+        if asked <= set(self.losses) and np.isfinite(vertex := self._vertex):
+            asked = _within(REACH * LATTICE, vertex, self.spacing)
+        return sorted(asked, key=lambda rung: abs(rung - best))
 
-    def _best(self) -> set[int]:
-        """The rungs of least loss of the seeds that have a finite one."""
+    @property
+    def _vertex(self) -> float:
+        """Where the minimum is by the losses that were told, in points of the lattice."""
         rungs = sorted(self.losses)
-        table = np.array([self.losses[rung] for rung in rungs])
-        finite = np.isfinite(table).any(axis=0)
-        return {rungs[place] for place in table[:, finite].argmin(axis=0)}
+        return LATTICE * _minimum(np.array(rungs) / LATTICE, np.array([self.losses[rung] for rung in rungs]))
 
 
-def _around(places: set[int], spacing: int, steps: int) -> set[int]:
-    """The rungs of this spacing that are at most so many steps from each place."""
-    offsets = range(-steps * spacing, steps * spacing + 1, spacing)
-    return {place + offset for place in places for offset in offsets}
+def _within(reach: float, centre: float, spacing: int) -> set[int]:
+    """The rungs of this spacing that are no farther from a centre."""
+    return set(range(spacing * ceil((centre - reach) / spacing), floor(centre + reach) + 1, spacing))
 
 
 def searched(searches: Sequence[RateSearch], losses_of: LossesOf) -> None:
@@ -104,12 +101,12 @@ def searched(searches: Sequence[RateSearch], losses_of: LossesOf) -> None:
 
     Args:
         searches: to be told.
-        losses_of: [(number of the search, rung), ..] -> their losses, (seeds,) each.
+        losses_of: [(number of the search, rung), ..] -> their losses.
     """
     while asked := [(number, rung) for number, search in enumerate(searches) for rung in search.wanted()]:
         told = dict(zip(asked, losses_of(asked), strict=True))
         for number, search in enumerate(searches):
-            search.tell({rung: losses for (of, rung), losses in told.items() if of == number})
+            search.tell({rung: loss for (of, rung), loss in told.items() if of == number})
 
 
 def minima(log_rates: Array, losses: Array) -> Array:
@@ -126,14 +123,16 @@ def minima(log_rates: Array, losses: Array) -> Array:
 
     Args:
         log_rates: (R,), ascending.
-        losses: (R, seeds), infinite where training diverged.
+        losses: (R, seeds), infinite where training diverged, NaN at rates at which a seed was not trained.
     """
-    return np.array([_minimum(log_rates, of_seed) for of_seed in losses.T])
+    trained = ~np.isnan(losses)
+    own = zip(losses.T, trained.T, strict=True)
+    return np.array([_minimum(log_rates[there], of_seed[there]) for of_seed, there in own])
 
 
 def _minimum(log_rates: Array, losses: Array) -> float:
-    least = int(np.argmin(losses))
-    if not np.isfinite(losses[least]) or least in (0, len(losses) - 1):
+    least = int(np.argmin(losses)) if len(losses) else 0
+    if least in (0, len(losses) - 1) or not np.isfinite(losses[least]):
         return float("nan")
     usable = (losses > 0) & (losses <= HIGHEST * losses[least])
     centre = float(log_rates[least])

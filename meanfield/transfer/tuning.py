@@ -1,7 +1,9 @@
 """The learning rate that is best in training: searched for by training nets under many rates from several seeds."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from math import log, log10
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,8 @@ USUAL_RATE = 1e-2
 # The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
 GRID_ENDS = (1e-4, 1e1)
 FEWEST_RATES, BOTH_SIDES = 3, "a minimum needs rates on both sides"
+# A learning rate and a seed, which make a run of training.
+Pair = tuple[float, int]
 SPACINGS = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 # A net whose units have all died has the loss of outputs 0, to rounding.
 ROUNDING = 1e-6
@@ -110,11 +114,21 @@ class Tuning:
         """Training under these rates from all seeds."""
         return training_run(self.net, self.data, rates=rates, seeds=self.seeds, **self.training)
 
+    def run_pairs(self, pairs: Sequence[Pair]) -> Run:
+        """Training of these rates from these seeds alone."""
+        measure = replace(self.run(sorted({rate for rate, _ in pairs})).measure, pairs=tuple(sorted(pairs)))
+        return Run(self.net, measure, measure.runs, 0)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The seeds, one by one."""
+        return tuple(self.run([1.0]).measure.seeds)
+
     def curvature(self) -> Run:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
         measure = Sharpness(inputs=inputs, loss=self.training.get("loss", "cross_entropy"))
-        return Run(self.net, measure, self.curvature_draws, self.run([1.0]).measure.seeds[0])
+        return Run(self.net, measure, self.curvature_draws, self.numbers[0])
 
     def silent_loss(self) -> float:
         """The loss of outputs 0, which a net has whose units have all died."""
@@ -122,7 +136,7 @@ class Tuning:
             return log(self.net.output_shape[1])
         return float(np.square(np.asarray(self.data[1], dtype=float)).mean() / 2)
 
-    def searched_losses(self, final: Array) -> Array:
+    def searched_losses(self, final: float | Array) -> Array:
         """Losses as the search takes them: a net that has died is no better than one that has diverged."""
         silent = self.silent_loss()
         return np.where(np.abs(final - silent) <= ROUNDING * silent, np.inf, final)
@@ -151,9 +165,10 @@ def tuned_rate(
     """The learning rate that minimises the training loss after so many steps or epochs, with its error over seeds.
 
     All rates meet the same initial weights and mini-batches. The loss is that on all data after the last step, as it
-    has no noise of a mini-batch and no part of the way there. Rates begin on a ladder of half decades around a guess,
-    which is extended until the least loss of every seed lies inside it; then they are refined around these losses.
-    Rates are points of one fixed lattice, and no run depends on those beside it, so that searches share finished runs.
+    has no noise of a mini-batch and no part of the way there. Every seed has a search of its own: its rates begin on a
+    ladder of half decades around a guess, which is extended until the least loss lies inside it; then they are refined
+    within half a decade of that loss (of several valleys, a search may end in any). Rates are points of one fixed
+    lattice, and no run depends on those beside it.
 
     Args:
         net, data, steps, epochs, batch_size, optimizer, loss, weight_decay, epsilon, precision: as for `train`.
@@ -162,12 +177,13 @@ def tuned_rate(
         spacing: of the finest rates, in decades: 1/2, 1/4, 1/8, 1/16 or 1/32.
         grid: rates to train under, all of them, in place of a search; or how many, evenly spaced in the logarithm from
             10^-4 to 10, as Zhang et al. 2026 have 80.
-        most_rates: where the search stops if it has not ended; ``complete`` says so.
+        most_rates: where the search of a seed stops if it has not ended; ``complete`` says so.
         workers: number of processes, where 1 computes in this one; or `Workers`.
-        resume_in: folder for finished runs; a rerun, and another search of the same net and data, continues from them.
+        resume_in: folder for finished runs; a rerun with the same arguments continues from them.
 
     Returns:
-        Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged;
+        Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged, NaN at rates that the
+        search of a seed did not ask for;
         ``seed_tuned_rate_log10``, the minimum of a parabola of ln(loss) over log10(rate) within half a decade of
         it, NaN where no minimum lies inside; their mean over seeds ``tuned_rate_log10`` with NAME_stderr, and
         ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of 16 nets drawn on the first 256
@@ -204,43 +220,51 @@ def tune_all(
     how: dict[str, Any] = {"workers": workers, "store": store}
     drawn = iter(simulate_all([tuning.curvature() for tuning in tunings if tuning.curvature_draws], **how))
     stable = [next(drawn) if tuning.curvature_draws else xr.Dataset() for tuning in tunings]
-    searches = [_begun(tuning, of_net) for tuning, of_net in zip(tunings, stable, strict=True)]
-    finals: list[dict[float, Array]] = [{} for _ in tunings]
+    owners = [(number, seed) for number, tuning in enumerate(tunings) for seed in tuning.numbers]  # of a search
+    searches = [_begun(tunings[number], stable[number]) for number, _ in owners]
+    finals: list[dict[Pair, float]] = [{} for _ in tunings]
 
-    def train(asked: Sequence[tuple[int, float]]) -> None:
-        trained = simulate_all([tunings[number].run([rate]) for number, rate in asked], **how)
-        for (number, rate), of_rate in zip(asked, trained, strict=True):
-            finals[number][rate] = of_rate["final_loss"].values[0]
+    def train(asked: Mapping[int, Sequence[Pair]]) -> None:
+        trained = simulate_all([tunings[number].run_pairs(pairs) for number, pairs in asked.items()], **how)
+        for number, of_pairs in zip(asked, trained, strict=True):
+            of_pair = of_pairs["final_loss"].stack(pair=("rate", "seed")).dropna("pair")
+            finals[number] |= dict(zip(of_pair["pair"].values, of_pair.values.tolist(), strict=True))
 
-    def losses_of(asked: Sequence[tuple[int, int]]) -> list[Array]:
-        train([(number, rate_of(rung)) for number, rung in asked])
-        return [tunings[number].searched_losses(finals[number][rate_of(rung)]) for number, rung in asked]
+    def losses_of(asked: Sequence[tuple[int, int]]) -> list[float]:
+        pairs: dict[int, list[Pair]] = defaultdict(list)
+        for search, rung in asked:
+            number, seed = owners[search]
+            pairs[number].append((rate_of(rung), seed))
+        train(pairs)
+        places = ((owners[search], rate_of(rung)) for search, rung in asked)
+        return [tunings[of].searched_losses(finals[of][rate, seed]).item() for (of, seed), rate in places]
 
     searched(searches, losses_of)
-    train([(number, rate) for number, tuning in enumerate(tunings) for rate in tuning.rates])
-    parts = zip(tunings, searches, finals, stable, strict=True)
-    return [_dataset(tuning, search, final, of_net) for tuning, search, final, of_net in parts]
+    train({number: list(product(of.rates, of.numbers)) for number, of in enumerate(tunings) if of.rates})
+    cut_short = {number for search, (number, _) in zip(searches, owners, strict=True) if not search.complete}
+    complete = [bool(tuning.rates) or number not in cut_short for number, tuning in enumerate(tunings)]
+    parts = zip(tunings, complete, finals, stable, strict=True)
+    return [_dataset(tuning, ended, final, of_net) for tuning, ended, final, of_net in parts]
 
 
 def _begun(tuning: Tuning, stable: xr.Dataset) -> RateSearch:
-    """The search, which wants nothing where a grid says which rates to train under."""
+    """The search of one seed, which wants nothing where a grid says which rates to train under."""
     from_curvature = tuning.descends and tuning.curvature_draws
     usual = float(stable["stable_rate_quantile"].sel(quantile=0.5)) if from_curvature else USUAL_RATE
     start = round(LATTICE * log10(tuning.guess or usual))
     return RateSearch(start, round(tuning.spacing * LATTICE), 0 if tuning.rates else tuning.most_rates)
 
 
-def _dataset(tuning: Tuning, search: RateSearch, finals: Mapping[float, Array], stable: xr.Dataset) -> xr.Dataset:
-    """All losses, the minimum of every seed, and the stable rate."""
-    rates = sorted(finals)
-    table = np.array([finals[rate] for rate in rates])
+def _dataset(tuning: Tuning, complete: bool, finals: Mapping[Pair, float], stable: xr.Dataset) -> xr.Dataset:
+    """All losses, NaN of pairs that were not trained, the minimum of every seed, and the stable rate."""
+    rates = sorted({rate for rate, _ in finals})
+    table = np.array([[finals.get((rate, seed), np.nan) for seed in tuning.numbers] for rate in rates])
     seeds = minima(np.log10(rates), tuning.searched_losses(table))
     located = seeds[np.isfinite(seeds)]
-    complete = len(located) == len(seeds) and (bool(tuning.rates) or search.complete)
-    measure = tuning.run(rates).measure
-    attrs = measure.dataset(tuning.net, {}, {}).attrs | {"complete": int(complete), "located": len(located)}
+    attrs = tuning.run(rates).measure.dataset(tuning.net, {}, {}).attrs
+    attrs |= {"complete": int(complete and len(located) == len(seeds)), "located": len(located)}
     values = {"final_loss": table, "seed_tuned_rate_log10": seeds}
-    coords: dict[str, Any] = {"rate": rates, "seed": list(measure.seeds)}
+    coords: dict[str, Any] = {"rate": rates, "seed": list(tuning.numbers)}
     losses = plain_dataset(tuning.net, values, attrs, coords)
     return xr.merge([losses, _means(tuning.net, located), stable], combine_attrs="override")
 

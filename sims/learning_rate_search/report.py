@@ -19,7 +19,7 @@ WORDS = {
     "It is about plain gradient descent, whatever optimizer trains.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
-    "least mean loss": "over the seeds, of the rates at which none of them has diverged.",
+    "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
     "k=2: init, with two layers in a branch.",

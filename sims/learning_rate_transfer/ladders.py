@@ -67,12 +67,13 @@ class Ladder:
     def loss_slope(self, place: int, log_rate: float) -> float:
         """d(loss) / d(log10 rate) at a rate: over a quarter of a decade of the mean loss of the nets that were tuned.
 
-        Between rates that were tried the loss is interpolated; beyond them it is constant.
+        Between rates that a seed was tried at its loss is interpolated; beyond them it is constant.
         """
-        losses = self.tuned[place]["final_loss"]
-        mean = losses.where(losses < self.chance, self.chance).mean("seed").values
-        ends = np.interp([log_rate - REACH, log_rate + REACH], np.log10(losses["rate"].values), mean)
-        return float(ends[1] - ends[0]) / (2 * REACH)
+        losses, ends = self.tuned[place]["final_loss"], [log_rate - REACH, log_rate + REACH]
+        logs, bounded = np.log10(losses["rate"].values), np.minimum(losses.values, self.chance)
+        tried = [(logs[~np.isnan(of_seed)], of_seed[~np.isnan(of_seed)]) for of_seed in bounded.T]
+        below, above = np.mean([np.interp(ends, *of_seed) for of_seed in tried], axis=0)
+        return float(above - below) / (2 * REACH)
 
     def _log_stable(self, place: int) -> float:
         return float(np.log10(self.tuned[place]["stable_rate"]))

@@ -71,9 +71,9 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
 
 
 def _row(of_net: xr.Dataset) -> dict[str, Any]:
-    """One net: its tuned rate, and the losses of all seeds at the one rate that was trained with the least mean."""
+    """One net: its tuned rate, and the losses of all seeds at the one rate that all met with the least mean."""
     row: dict[str, Any] = {name: float(of_net[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
     losses = of_net["final_loss"].values
     row |= {name: of_net.attrs[name] for name in ("complete", "located")}
     row["seed_tuned_rate_log10"] = of_net["seed_tuned_rate_log10"].values
-    return row | {"least_loss": losses[np.argmin(losses.mean(axis=1))]}
+    return row | {"least_loss": losses[np.nanargmin(losses.mean(axis=1))]}

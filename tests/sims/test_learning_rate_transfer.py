@@ -79,6 +79,8 @@ def test_slopes_of_the_loss_are_those_of_the_tuned_nets_mean():
     assert ladder.loss_slope(0, -0.5) == pytest.approx(0.5)
     assert ladder.loss_slope(0, 0.0) == pytest.approx(0.25)
     assert ladder.loss_slope(0, 1.0) == 0.0
+    untried = xr.Dataset({"final_loss": (("rate", "seed"), [[0.5, 1.5], [np.nan, 1.0]])}, {"rate": [0.1, 1.0]})
+    assert Ladder([None], [untried], "depth", 4, 2.0).loss_slope(0, -0.5) == pytest.approx(-0.25)
 
 
 def test_anchors_are_tuned_and_seeds_without_a_minimum_carry_nothing():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,8 +37,8 @@ LARGEST_SEED = 2**63 - 1
 class TrainedLosses(Measure):
     """Losses before every step, and on all data after the last one, of every learning rate from every seed.
 
-    A draw is one run of training: those of the first rate from all seeds come first. Its numbers do not depend on the
-    runs that are drawn beside it.
+    A draw is one run of training: those of the first rate from all seeds come first, or those of ``pairs``. Its numbers
+    do not depend on the runs that are drawn beside it.
 
     Args:
         inputs, targets: (samples, channels, *grid), and classes (samples,) or values (samples, outputs), each with the
@@ -47,6 +48,7 @@ class TrainedLosses(Measure):
         rates: learning rates of all weights.
         seeds: of the initial weights and of the order of batches.
         steps, batch_size: of every run.
+        pairs: of a rate and a seed, the runs that are wanted; None for all rates from all seeds.
         start: initial weights in place of those that the seeds draw, in the order of the net's weights.
         weight_decay, epsilon: of the optimizer.
         precision: of all arrays.
@@ -64,6 +66,7 @@ class TrainedLosses(Measure):
     seeds: tuple[int, ...]
     steps: int
     batch_size: int
+    pairs: tuple[tuple[float, int], ...] | None = None
     start: Any = None
     weight_decay: float = 0.0
     epsilon: float = 1e-8
@@ -72,7 +75,12 @@ class TrainedLosses(Measure):
     @property
     def runs(self) -> int:
         """How many draws there are."""
-        return len(self.rates) * len(self.seeds)
+        return len(self._runs)
+
+    @property
+    def _runs(self) -> list[tuple[float, int]]:
+        """The rate and the seed of every draw."""
+        return list(product(self.rates, self.seeds) if self.pairs is None else self.pairs)
 
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
@@ -108,8 +116,8 @@ class TrainedLosses(Measure):
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """loss (draws, steps) and final_loss (draws,)."""
-        rates = np.array([self.rates[run // len(self.seeds)] for run in draws])
-        training = self._begun(net, rates, [self.seeds[run % len(self.seeds)] for run in draws])
+        rates, seeds = zip(*self._runs[draws.start : draws.stop], strict=True)
+        training = self._begun(net, np.array(rates), list(seeds))
         losses = np.full((len(draws), self.steps), np.inf)
         with np.errstate(all="ignore"):  # runs that diverge say so by infinite losses
             for step in range(self.steps):
@@ -147,8 +155,11 @@ class TrainedLosses(Measure):
         kept = {name: value for name, value in attrs.items() if name not in ("seed", "draws")}
         how = {name: getattr(self, name) for name in ("loss", "batch_size", "weight_decay", "epsilon", "precision")}
         own = {"optimizer": repr(self.optimizer), "given_targets": fingerprint(self.targets)}
-        shape = (len(self.rates), len(self.seeds))
-        grids = {name: value.reshape(*shape, *value.shape[1:]) for name, value in values.items()}
+        places = tuple(np.transpose([(self.rates.index(rate), self.seeds.index(seed)) for rate, seed in self._runs]))
+        grids = {}
+        for name, value in values.items():
+            grids[name] = np.full((len(self.rates), len(self.seeds), *value.shape[1:]), np.nan)
+            grids[name][places] = value
         coords: dict[str, Any] = {"rate": list(self.rates), "seed": list(self.seeds)}
         return plain_dataset(net, grids, how | own | inputs_described(self.inputs) | kept, coords)
 
