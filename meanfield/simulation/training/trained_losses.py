@@ -27,6 +27,8 @@ from meanfield.simulation.weights.matrices import checked_weights
 MOST_TOGETHER, OPERATIONS_TOGETHER = 8, 1e9
 # Arrays of the size of all weights that a net in training holds: weights, moments, gradients and directions.
 WEIGHT_ARRAYS = 6
+# Batches that the last loss takes at a time: it has no errors to hold.
+FINAL_BATCHES = 2
 # Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
 FEWEST_NORMALISED = 3
 # Files hold seeds as whole numbers of 64 bits.
@@ -125,7 +127,7 @@ class TrainedLosses(Measure):
                 training.step()
                 if training.gone.all():
                     break
-            return {"loss": losses, "final_loss": training.losses_on_all(self.batch_size)}
+            return {"loss": losses, "final_loss": training.losses_on_all(FINAL_BATCHES * self.batch_size)}
 
     def _begun(self, net: Net, rates: Array, seeds: list[int]) -> Training:
         arrays, loss = _arrays(net, self.precision), LOSSES[self.loss]
