@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import log, log10
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ class Tuning:
         require_count("most_rates", self.most_rates, minimum=8, why=BOTH_SIDES)
         if self.guess is not None:
             self._require_guess(self.guess)
-        seeds = self.run(self.rates or [1.0]).measure.seeds
+        seeds = self.checked.measure.seeds
         if len(seeds) < 2:
             raise ValueError("seeds is one; give two or more, as one has no standard error")
         if repeated := [seed for seed in set(seeds) if seeds.count(seed) > 1]:
@@ -85,7 +86,7 @@ class Tuning:
     def describe(self) -> dict[str, Any]:
         """All that its numbers depend on, as plain values."""
         how = {name: getattr(self, name) for name in ("guess", "spacing", "most_rates")} | {"rates": self.rates}
-        return {"net": self.net.describe(), **self.run(self.rates or [1.0]).measure.describe(), **how}
+        return {"net": self.net.describe(), **self.checked.measure.describe(), **how}
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -106,6 +107,11 @@ class Tuning:
         optimizer = self.training.get("optimizer", "sgd")
         return (NAMED[optimizer] if isinstance(optimizer, str) else optimizer) == SGD(0.0)
 
+    @cached_property
+    def checked(self) -> Run:
+        """Training under the rates of the grid, or one: its data are checked once, however often it is asked for."""
+        return self.run(self.rates or [1.0])
+
     def run(self, rates: Sequence[float]) -> Run:
         """Training under these rates from all seeds."""
         return training_run(self.net, self.data, rates=rates, seeds=self.seeds, **self.training)
@@ -114,7 +120,7 @@ class Tuning:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
         measure = Sharpness(inputs=inputs, loss=self.training.get("loss", "cross_entropy"))
-        return Run(self.net, measure, self.curvature_draws, self.run([1.0]).measure.seeds[0])
+        return Run(self.net, measure, self.curvature_draws, self.checked.measure.seeds[0])
 
     def silent_loss(self) -> float:
         """The loss of outputs 0, which a net has whose units have all died."""
@@ -200,7 +206,7 @@ def tune_all(
     """
     workers = Workers.of(workers)
     for tuning in tunings:
-        tuning.run(tuning.rates or [1.0]).require_memory(workers.here)
+        tuning.checked.require_memory(workers.here)
     how: dict[str, Any] = {"workers": workers, "store": store}
     drawn = iter(simulate_all([tuning.curvature() for tuning in tunings if tuning.curvature_draws], **how))
     stable = [next(drawn) if tuning.curvature_draws else xr.Dataset() for tuning in tunings]
