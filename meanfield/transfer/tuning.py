@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from math import log, log10
 from pathlib import Path
@@ -67,7 +68,7 @@ class Tuning:
         require_count("most_rates", self.most_rates, minimum=8, why=BOTH_SIDES)
         if self.guess is not None:
             self._require_guess(self.guess)
-        seeds = self.run(self.rates or [1.0]).measure.seeds
+        seeds = self.each_seed
         if len(seeds) < 2:
             raise ValueError("seeds is one; give two or more, as one has no standard error")
         if repeated := [seed for seed in set(seeds) if seeds.count(seed) > 1]:
@@ -89,7 +90,7 @@ class Tuning:
     def describe(self) -> dict[str, Any]:
         """All that its numbers depend on, as plain values."""
         how = {name: getattr(self, name) for name in ("guess", "spacing", "most_rates")} | {"rates": self.rates}
-        return {"net": self.net.describe(), **self.run(self.rates or [1.0]).measure.describe(), **how}
+        return {"net": self.net.describe(), **self.checked.measure.describe(), **how}
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -110,6 +111,11 @@ class Tuning:
         optimizer = self.training.get("optimizer", "sgd")
         return (NAMED[optimizer] if isinstance(optimizer, str) else optimizer) == SGD(0.0)
 
+    @cached_property
+    def checked(self) -> Run:
+        """Training under the rates of the grid, or one: its data are checked once, however often it is asked for."""
+        return self.run(self.rates or [1.0])
+
     def run(self, rates: Sequence[float]) -> Run:
         """Training under these rates from all seeds."""
         return training_run(self.net, self.data, rates=rates, seeds=self.seeds, **self.training)
@@ -120,15 +126,15 @@ class Tuning:
         return Run(self.net, measure, measure.runs, 0)
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def each_seed(self) -> tuple[int, ...]:
         """The seeds, one by one."""
-        return tuple(self.run([1.0]).measure.seeds)
+        return tuple(self.checked.measure.seeds)
 
     def curvature(self) -> Run:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
         measure = Sharpness(inputs=inputs, loss=self.training.get("loss", "cross_entropy"))
-        return Run(self.net, measure, self.curvature_draws, self.numbers[0])
+        return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
 
     def silent_loss(self) -> float:
         """The loss of outputs 0, which a net has whose units have all died."""
@@ -216,11 +222,11 @@ def tune_all(
     """
     workers = Workers.of(workers)
     for tuning in tunings:
-        tuning.run(tuning.rates or [1.0]).require_memory(workers.here)
+        tuning.checked.require_memory(workers.here)
     how: dict[str, Any] = {"workers": workers, "store": store}
     drawn = iter(simulate_all([tuning.curvature() for tuning in tunings if tuning.curvature_draws], **how))
     stable = [next(drawn) if tuning.curvature_draws else xr.Dataset() for tuning in tunings]
-    owners = [(number, seed) for number, tuning in enumerate(tunings) for seed in tuning.numbers]  # of a search
+    owners = [(number, seed) for number, tuning in enumerate(tunings) for seed in tuning.each_seed]  # of a search
     searches = [_begun(tunings[number], stable[number]) for number, _ in owners]
     finals: list[dict[Pair, float]] = [{} for _ in tunings]
 
@@ -240,7 +246,7 @@ def tune_all(
         return [tunings[of].searched_losses(finals[of][rate, seed]).item() for (of, seed), rate in places]
 
     searched(searches, losses_of)
-    train({number: list(product(of.rates, of.numbers)) for number, of in enumerate(tunings) if of.rates})
+    train({number: list(product(of.rates, of.each_seed)) for number, of in enumerate(tunings) if of.rates})
     cut_short = {number for search, (number, _) in zip(searches, owners, strict=True) if not search.complete}
     complete = [bool(tuning.rates) or number not in cut_short for number, tuning in enumerate(tunings)]
     parts = zip(tunings, complete, finals, stable, strict=True)
@@ -258,13 +264,13 @@ def _begun(tuning: Tuning, stable: xr.Dataset) -> RateSearch:
 def _dataset(tuning: Tuning, complete: bool, finals: Mapping[Pair, float], stable: xr.Dataset) -> xr.Dataset:
     """All losses, NaN of pairs that were not trained, the minimum of every seed, and the stable rate."""
     rates = sorted({rate for rate, _ in finals})
-    table = np.array([[finals.get((rate, seed), np.nan) for seed in tuning.numbers] for rate in rates])
+    table = np.array([[finals.get((rate, seed), np.nan) for seed in tuning.each_seed] for rate in rates])
     seeds = minima(np.log10(rates), tuning.searched_losses(table))
     located = seeds[np.isfinite(seeds)]
     attrs = tuning.run(rates).measure.dataset(tuning.net, {}, {}).attrs
     attrs |= {"complete": int(complete and len(located) == len(seeds)), "located": len(located)}
     values = {"final_loss": table, "seed_tuned_rate_log10": seeds}
-    coords: dict[str, Any] = {"rate": rates, "seed": list(tuning.numbers)}
+    coords: dict[str, Any] = {"rate": rates, "seed": list(tuning.each_seed)}
     losses = plain_dataset(tuning.net, values, attrs, coords)
     return xr.merge([losses, _means(tuning.net, located), stable], combine_attrs="override")
 

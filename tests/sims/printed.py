@@ -24,24 +24,26 @@ UNJUDGED = Finding("a claim", "a rival", Verdict.INCONCLUSIVE, "no evidence")
 COMPANIONS = ("_stderr", "_covariance", "_largest_share")
 
 
-def shown(name, dataset):
+def shown(name, dataset, expected=None):
     """Lines "table | column: what moves it", or "table | row | column: ..", of a simulation's report on this dataset.
 
     A sign says whether the first number of the cell rises (+) or falls (-) where all of a variable rises, the more the
     deeper, wider or later; "~" says that both happen. Values of named coordinates stand behind a variable of which a
     cell shows their part alone: "named" where the words around the cell name it.
+
+    ``expected``: lines of before. Variables that they do not name are moved together, each by a size of its own, and
+    one by one only where a cell changes then.
     """
     wide = (patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report))
     with ExitStack() as stack:
         for change in (*wide, patch.object(Judge, "__call__", lambda *_, **__: UNJUDGED)):
             stack.enter_context(change)
-        return _shown(import_module(f"sims.{name}.report").text, dataset)
+        return _shown(import_module(f"sims.{name}.report").text, dataset, expected)
 
 
-def _shown(text, dataset):
+def _shown(text, dataset, expected):
     before, moves = cells(text(dataset)), defaultdict(dict)
-    numbers = [name for name in dataset.data_vars if dataset[name].dtype.kind == "f"]
-    for variable in (name for name in numbers if not name.endswith(COMPANIONS)):
+    for variable in _candidates(text, dataset, before, expected):
         for cell, sign in _moved(before, cells(text(_raised(dataset, variable)))).items():
             moves[cell][variable] = sign
     parts = _parts(dataset, {variable for found in moves.values() for variable in found}, before, text)
@@ -50,6 +52,21 @@ def _shown(text, dataset):
         sources = {f"{name}{parts((table, row, column), name)}": sign for name, sign in sorted(signs.items())}
         columns[table, column][row] = sources
     return [line for column, by_row in columns.items() for line in _lines(*column, by_row)]
+
+
+def _candidates(text, dataset, before, expected):
+    """Variables that may move a cell: all but those that lines of before do not name and that move none together."""
+    numbers = [name for name in dataset.data_vars if dataset[name].dtype.kind == "f"]
+    numbers = [name for name in numbers if not name.endswith(COMPANIONS)]
+    if expected is None:
+        return numbers
+    named_before = set(re.findall(r"\w+", " ".join(expected)))
+    others = [name for name in numbers if name not in named_before]
+    together = dataset
+    for place, variable in enumerate(others):
+        together = _raised(together, variable, 0.05 + 0.03 * place)
+    silent = others if cells(text(together)) == before else []
+    return [name for name in numbers if name not in silent]
 
 
 def _lines(table, column, by_row):
@@ -89,10 +106,10 @@ def _split(line, spans):
     return [line[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
 
 
-def _raised(dataset, variable):
-    """A copy in which this variable is higher by 5 % of its size and more, the more the further along any dimension."""
+def _raised(dataset, variable, share=0.05):
+    """A copy in which this variable is higher by this share of its size and more, the further along any dimension."""
     values = dataset[variable]
-    rise = 0.05 * np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
+    rise = share * np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
     for dim in values.dims:
         rise = rise * xr.DataArray(1 + np.arange(values.sizes[dim]) / values.sizes[dim], dims=dim)
     return dataset.assign({variable: values + rise.transpose(*values.dims)})

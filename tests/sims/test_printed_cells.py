@@ -17,7 +17,7 @@ def test_every_simulation_is_there(smoke_runs):
 @pytest.mark.parametrize("name", PRINTED)
 def test_cells_show_what_they_did_when_they_were_read(name, smoke_runs):
     """After a change to a report: ``python -m tests.shown``, and read what has become of its lines."""
-    assert shown(name, smoke_runs[first_runs(smoke_runs)[name]]) == PRINTED[name]
+    assert shown(name, smoke_runs[first_runs(smoke_runs)[name]], PRINTED[name]) == PRINTED[name]
 
 
 def test_exchanged_columns_are_seen(smoke_runs, monkeypatch):

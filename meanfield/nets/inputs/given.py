@@ -63,7 +63,7 @@ def require_allowed(net: Net, batch: Array) -> None:
 
 
 def _require_one_hot(batch: Array) -> None:
-    bad = ((batch != 0) & (batch != 1)).any(axis=1) | (batch.sum(axis=1) != 1)
+    bad = (np.count_nonzero(batch, axis=1) != 1) | (batch.sum(axis=1) != 1)
     if bad.any():
         sample, token = np.argwhere(bad)[0]
         raise ValueError(
