@@ -27,9 +27,9 @@ PRESETS: Presets = {
         "widths": [16, 32, 64],
         "data": "digits",
         "samples": None,
-        "tuning_seeds": 12,
+        "tuning_seeds": 20,
         "spacing": 0.125,
-        "draws": 24,
+        "draws": 40,
     },
     "paper": {
         "families": [
@@ -46,9 +46,9 @@ PRESETS: Presets = {
         "widths": [16, 32, 64, 128],
         "data": "mnist",
         "samples": None,
-        "tuning_seeds": 16,
+        "tuning_seeds": 20,
         "spacing": 0.125,
-        "draws": 32,
+        "draws": 40,
     },
 }
 
