@@ -72,6 +72,7 @@ class Contest:
         shown: what the evidence says first; ``note``, what it says last. ``words``: as in `Ruling`.
         draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
         largest_share: of one draw in a mean. Where None, `Judges` says.
+        gaussian: the means are over numbers without skewness, as slopes of logarithms are, draw by draw; see `Bands`.
         comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run).
         apart: by how much the claim's deviations grow on the way from the claim to its rival, point by point (0: not).
         back: the same of the rival's deviations on the way back, where that is another number (default: `apart`).
@@ -89,6 +90,7 @@ class Contest:
     draws: float | None = None
     effective: float | None = None
     largest_share: float | None = None
+    gaussian: bool = False
     comparisons: int | None = None
     apart: ArrayLike | None = None
     back: ArrayLike | None = None
@@ -111,11 +113,11 @@ class Contest:
         """What `verdicts.judge` says, and the numbers behind it in a sentence."""
         carrying = draws if self.effective is None else self.effective
         share = self.largest_share or 0.0
-        bands = Bands.of(comparisons, carrying)
+        bands = Bands.of(comparisons, carrying, gaussian=self.gaussian)
         verdict = judge(self.claim, self.rival, bands, share)
         if verdict is Verdict.INCONCLUSIVE:
             lacking = self.claim.worst if self.claim.worst > bands.doubt else self.rival.worst
-            needed = draws * times_more(lacking, comparisons, carrying)
+            needed = draws * times_more(lacking, comparisons, carrying, gaussian=self.gaussian)
             reason = unconverged(share, needed, draws) or undecided(bands, lacking, needed, draws)
         else:
             reason = band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"

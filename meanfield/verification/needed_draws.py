@@ -56,14 +56,14 @@ def band(bands: Bands) -> str:
     return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
 
 
-def times_more(lacking: float, comparisons: int, effective: float) -> float:
+def times_more(lacking: float, comparisons: int, effective: float, *, gaussian: bool = False) -> float:
     """How many times the draws a deviation of so many standard errors needs to leave its band, itself no wide one.
 
     Standard errors fall as draws^(-1/2), so that deviations grow as draws^(1/2) in them, while the band narrows. Of a
     deviation below one standard error nothing is known but that; it counts as one.
     """
     for times in MORE:
-        alarm = Bands.of(comparisons, times * effective).alarm
+        alarm = Bands.of(comparisons, times * effective, gaussian=gaussian).alarm
         if alarm <= min(WIDEST_BAND, max(lacking, 1.0) * np.sqrt(times)):
             return float(times)
     return float(MORE[-1])

@@ -145,13 +145,14 @@ class Bands:
     freedom: float = np.inf
 
     @classmethod
-    def of(cls, comparisons: int, effective: float) -> Self:
+    def of(cls, comparisons: int, effective: float, *, gaussian: bool = False) -> Self:
         """For the worst of ``comparisons`` points whose means rest on so many ``effective`` draws.
 
         Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
-        degrees of freedom covers what output terms at small widths were seen to do.
+        degrees of freedom covers what output terms at small widths were seen to do. Means over ``gaussian`` numbers,
+        as slopes of logarithms are draw by draw, have the tails that their number says.
         """
-        draws = max(effective / 2, 2.0)
+        draws = max(effective if gaussian else effective / 2, 2.0)
         return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws), draws - 1)
 
     @property

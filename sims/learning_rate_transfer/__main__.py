@@ -27,9 +27,9 @@ PRESETS: Presets = {
         "widths": [16, 32, 64],
         "data": "digits",
         "samples": None,
-        "tuning_seeds": 20,
+        "tuning_seeds": 12,
         "spacing": 0.125,
-        "draws": 40,
+        "draws": 24,
     },
     "paper": {
         "families": [
@@ -46,9 +46,9 @@ PRESETS: Presets = {
         "widths": [16, 32, 64, 128],
         "data": "mnist",
         "samples": None,
-        "tuning_seeds": 20,
+        "tuning_seeds": 16,
         "spacing": 0.125,
-        "draws": 40,
+        "draws": 32,
     },
 }
 

@@ -1,8 +1,11 @@
 """The command on coordinate checks: verdicts, controls, files, refusals."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import skew
 
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Verdict
@@ -224,3 +227,24 @@ def test_one_optimizer_refutes_a_table_and_all_of_them_its_rival(monkeypatch):
     assert (all_three.power, all_three.power_of_rival) == (0.2, "none: muon not run")
     run, _ = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.REFUTED], (0.2, "none: lost"), (0.5, "none: lost"))
     assert (run.power, run.power_of_rival) == (0.2, "adamw: none: lost")
+
+
+def _mean_square_skewness(slopes):
+    """Over (number, draw), in units of what as many Gaussian draws show."""
+    draws = slopes.shape[1]
+    gaussian = 6 * (draws - 2) / ((draws + 1) * (draws + 3))
+    return np.mean(skew(slopes, axis=1) ** 2) / gaussian
+
+
+def test_slopes_of_logarithms_are_gaussian(finished):
+    """So that bands count all draws as degrees of freedom; a skewness of 0.6 in each number would show (control)."""
+    slopes = []
+    for direction, number in product(claims.DIRECTIONS, claims.watched(finished)):
+        at = finished[f"{number.variable}_by_{direction}"].sel(optimizer="muon", table="many", **number.selection)
+        logs = np.log(at.transpose(direction, "draw").values)
+        slopes.append(np.polyfit(np.log(finished[direction].values), logs, 1)[0])
+    slopes = np.array([of_number for of_number in slopes if of_number.std() > claims.ROUNDING])
+    assert len(slopes) > 20
+    assert _mean_square_skewness(slopes) < 1.6
+    standard = (slopes - slopes.mean(1, keepdims=True)) / slopes.std(1, keepdims=True)
+    assert _mean_square_skewness(np.exp(0.2 * standard)) > 1.6  # log-normal numbers

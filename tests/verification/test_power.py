@@ -53,7 +53,7 @@ def _ladder(draws):
     def run(random, share):
         logs = OFF * share * np.log(SIZES)[:, None] + 0.1 * random.normal(size=(2, len(SIZES), draws))
         rows = [LadderRow("y", "width", ladder_slope(SIZES, np.exp(log))) for log in logs]
-        return Contest(*against_conditions(rows), apart=OFF).weigh(2, draws)
+        return Contest(*against_conditions(rows), apart=OFF, gaussian=True).weigh(2, draws)
 
     return run
 

@@ -48,6 +48,15 @@ def test_skewed_draws_count_for_less():
     assert Bands.of(10, 80).alarm > Bands.of(10, 400).alarm
 
 
+def test_gaussian_numbers_all_count_and_skewed_ones_for_half():
+    """And fewer of them are needed: seven standard errors by 24 draws are more than Gaussian ones show by chance."""
+    assert Bands.of(10, 80, gaussian=True) == Bands.of(10, 160)
+    side = Deviation(7.0, 1.0), Deviation(0.0, 1.0)
+    gaussian, skewed = (Contest(*side, gaussian=given).weigh(1, 24) for given in (True, False))
+    assert (gaussian.verdict, skewed.verdict) == (Verdict.REFUTED, Verdict.INCONCLUSIVE)
+    assert "needed (24 made)" in skewed.evidence
+
+
 def test_a_true_expectation_of_skewed_draws_is_not_refuted(monkeypatch):
     """256 draws of a heavy-tailed output term, many times: plain t-bands would refute the exact expectation."""
     net = mf.MLP(depth=4, width=32, head="mup")

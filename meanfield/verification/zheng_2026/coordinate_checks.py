@@ -170,7 +170,7 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
         return Ruling(Verdict.REFUTED, "some nets leave the range of floats, or stand still", words, lost, lost)
     claim, rival = against_conditions(rows)
     hardest = rows[int(np.argmax(claim.excess))]
-    made = Contest(claim, rival, apart=OFF, comparisons=len(rows) * dataset.sizes["optimizer"])
+    made = Contest(claim, rival, apart=OFF, gaussian=True, comparisons=len(rows) * dataset.sizes["optimizer"])
     return made.saying(f"hardest {hardest.slope} ({hardest.where}), allowance {hardest.slope.allowance:.3f}", **words)
 
 

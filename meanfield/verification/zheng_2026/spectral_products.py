@@ -185,7 +185,9 @@ def judge_group(dataset: xr.Dataset, name: str) -> Contest:
     worst = rows[int(np.argmax(np.abs(claim.difference)))]
     far = f"{worst.slope} for {worst.condition:+g} ({worst.where})"
     note = IDENTITY if is_identity(dataset, name) else ""
-    made = Contest(claim, rival, apart=OFF, note=note, comparisons=sum(len(rows) for _, rows in by_name.values()))
+    made = Contest(
+        claim, rival, apart=OFF, gaussian=True, note=note, comparisons=sum(len(rows) for _, rows in by_name.values())
+    )
     return made.saying(f"{len(rows)} slopes, farthest {far}", claimed=claimed)
 
 

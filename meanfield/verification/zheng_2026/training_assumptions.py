@@ -136,7 +136,7 @@ def _of_order_one(dataset: xr.Dataset, ratios: list[LadderRow], claimed: str = "
         f"{len(ratios)} slopes, hardest {worst} ({ratios[hardest].where}), "
         f"allowance {claim.allowance[hardest]:.3f}; farthest {far}"
     )
-    made = Contest(claim, rival, comparisons=len(ratios), apart=OFF)
+    made = Contest(claim, rival, comparisons=len(ratios), apart=OFF, gaussian=True)
     return made.saying(words, claimed=claimed, optimizer=dataset.attrs["optimizer"])
 
 

@@ -60,7 +60,7 @@ def judge_flat(
     shown = ", ".join(
         f"{row.slope} ({row.optimizer}, {row.direction}; allowance {row.slope.allowance:.3f})" for row in rows
     )
-    return Contest(claim, rival, apart=OFF, comparisons=len(rows)).saying(f"slopes {shown}", **words)
+    return Contest(claim, rival, apart=OFF, gaussian=True, comparisons=len(rows)).saying(f"slopes {shown}", **words)
 
 
 @JUDGES.decide

@@ -44,7 +44,7 @@ def judge_ranks(dataset: xr.Dataset) -> Contest:
     hardest = rows[int(np.argmax(claim.excess))]
     law = hardest.slope
     largest = max(float(dataset[f"stable_rank_by_{direction}"].max()) for direction in DIRECTIONS)
-    made = Contest(claim, rival, apart=OFF, comparisons=len(rows))
+    made = Contest(claim, rival, apart=OFF, gaussian=True, comparisons=len(rows))
     shown = f"{len(rows)} slopes, hardest {law} ({hardest.where}), allowance "
     most = int(dataset.attrs["samples"])
     return made.saying(
