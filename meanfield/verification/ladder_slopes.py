@@ -42,7 +42,8 @@ class LadderSlope:
 class LadderRow:
     """The slope of one quantity along one ladder, the exponent that is claimed of it, and what is granted besides.
 
-    ``granted`` is added to the slope's own allowance.
+    ``granted`` is added to the slope's own allowance; ``may_fall`` to that of slopes below the claimed one, where the
+    claim leaves a fall open: no steeper one looks like it, so that its rival is not granted it.
     """
 
     name: str
@@ -53,6 +54,7 @@ class LadderRow:
     step: int | None = None
     condition: float = 0.0
     granted: float = 0.0
+    may_fall: float = 0.0
 
     @property
     def where(self) -> str:
@@ -70,7 +72,8 @@ def against_conditions(rows: Sequence[LadderRow]) -> tuple[Deviation, Deviation]
     beyond = np.maximum(OFF - np.abs(difference), 0.0)
     weakest = int(np.argmin(Deviation(beyond, stderr, allowance).excess))
     rival = Deviation(beyond[weakest], stderr[weakest], allowance[weakest])
-    return Deviation(difference, stderr, allowance), rival
+    falls = np.where(difference < 0, [row.may_fall for row in rows], 0.0)
+    return Deviation(difference, stderr, allowance + falls), rival
 
 
 def ladder_slope(sizes: ArrayLike, values: ArrayLike) -> LadderSlope:

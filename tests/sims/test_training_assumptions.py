@@ -41,6 +41,31 @@ def test_half_a_power_is_refuted_and_none_is_confirmed(finished, name, direction
     assert claims.judge_assumption(tilted(flat, names, direction, -0.5), name).verdict is Verdict.REFUTED
 
 
+def test_weights_may_end_independent_of_their_change_and_no_lower(finished):
+    """From 0.8 at the smallest width to 0.65 at twice that is what independence leaves; half a power is not."""
+    names = claims.ASSUMPTIONS["G.1 weights"]
+    flat = tilted(tilted(finished, names, "width", 0.0), names, "depth", 0.0)
+    start = 0.8 / finished["width"].values[0] ** -0.3
+    name = "weight_travel_ratio_by_width"
+    off = flat.assign({name: start * tilted(flat, names, "width", -0.3)[name]})
+    assert claims.judge_assumption(off, "G.1 weights").verdict is not Verdict.REFUTED
+    step = {"weight_step_ratio_by_width": off[name]}
+    assert claims.judge_assumption(flat.assign(step), "G.1 weights").verdict is Verdict.REFUTED
+    half = flat.assign({name: off[name] * finished["width"] ** -0.2})
+    assert claims.judge_assumption(half, "G.1 weights").verdict is Verdict.REFUTED
+
+
+def test_independence_leaves_at_least_the_golden_ratio():
+    """A Gaussian matrix and one of rank one, of any norm: the least share of their norms, up to finite sizes."""
+    random, size = np.random.default_rng(0), 300
+    whole = random.normal(size=(size, size)) / np.sqrt(size)
+    of_rank_one = np.outer(*(vector / np.linalg.norm(vector) for vector in random.normal(size=(2, size))))
+    norms = np.linspace(0.5, 4, 15)
+    sums = np.array([np.linalg.norm(whole + norm * of_rank_one, 2) for norm in norms])
+    least = np.min(sums / (np.linalg.norm(whole, 2) + norms))
+    assert least == pytest.approx(claims.INDEPENDENT, rel=0.03)
+
+
 def test_a_ratio_that_falls_late_is_refuted(finished):
     """Flat at first and off at the last step alone: the assumptions are of all of training."""
     names = claims.ASSUMPTIONS["G.2"]
