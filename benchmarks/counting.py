@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from meanfield.simulation.weights import matrices
-from meanfield.simulation.weights.matrices import Dense, NormalSource
+from meanfield.simulation.weights.matrices import Dense
 
 
 @dataclass
@@ -21,15 +21,11 @@ class Count:
 def counted(work: Callable[[], object]) -> Count:
     """What a call of ``work`` takes. Inputs and labels, a few numbers in comparison, are left out."""
     count = Count()
-    make, take = Dense.__init__, NormalSource.take
+    make = Dense.__init__
 
     def make_counted(self: Dense, matrix: Any) -> None:
         count.numbers += matrix.size
         make(self, matrix)
-
-    def take_counted(self: NormalSource, wanted: int) -> Any:
-        count.numbers += wanted * self.draws
-        return take(self, wanted)
 
     def product_counted(product: Callable[[Dense, Any], Any]) -> Callable[[Dense, Any], Any]:
         def multiplied(self: Dense, columns: Any) -> Any:
@@ -43,12 +39,12 @@ def counted(work: Callable[[], object]) -> Count:
     def answer_counted(queries: Any, basis: Any, images: Any, known: int, other_known: int, *others: Any) -> None:
         draws, asked, size = queries.shape
         width = images.shape[2]
+        count.numbers += draws * asked * width
         count.revealed += 2.0 * draws * asked * _of_a_query(asked, size, width, known, other_known)
         answered(queries, basis, images, known, other_known, *others)
 
     with (
         patch.object(Dense, "__init__", make_counted),
-        patch.object(NormalSource, "take", take_counted),
         patch.object(Dense, "times", product_counted(Dense.times)),
         patch.object(Dense, "transpose_times", product_counted(Dense.transpose_times)),
         patch.object(matrices, "reveal", answer_counted),

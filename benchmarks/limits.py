@@ -18,7 +18,6 @@ from numba import njit
 from meanfield.common.seeds import stream
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
 from meanfield.simulation.kernels.normals import _next, fill_normal
-from meanfield.simulation.weights.matrices import NormalSource
 
 # Seconds of the processor in this process.
 clock = process_time
@@ -28,6 +27,8 @@ LEAST_SECONDS = 4e-3
 
 # Side of the square matrices whose product is the rate of matrix products.
 PRODUCT = 1024
+# Random numbers made at once, which stay in the second cache.
+BLOCK = 1 << 15
 # Numbers of a probe of scalar arithmetic, and of a row of logarithmic sums.
 SCALARS = 1 << 20
 ROW = 4096
@@ -77,14 +78,14 @@ def demanded(limit: Callable[..., Limit]) -> Callable[..., Demand]:
 @demanded
 def random_numbers() -> Limit:
     """Normals, by the fastest way that the library has to make them."""
-    generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
+    generator, block = stream(0, "limit", 0), np.empty(BLOCK)
     return Limit("random numbers", lambda: fill_normal(generator, block, 1.0), block.size)
 
 
 @demanded
 def random_numbers_by_numpy() -> Limit:
     """Normals, by the same generator as NumPy makes them."""
-    generator, block = stream(0, "limit", 0), np.empty(NormalSource.BLOCK)
+    generator, block = stream(0, "limit", 0), np.empty(BLOCK)
     return Limit("random numbers by NumPy", lambda: generator.standard_normal(out=block), block.size)
 
 

@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.limits import memory, products, random_words
+from benchmarks.limits import BLOCK, memory, products, random_numbers, random_words
 from benchmarks.race import Race, Sizes
 from meanfield.common.seeds import stream
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.kernels.convolution import convolve, weight_gradient
-from meanfield.simulation.kernels.normals import fill_normal
+from meanfield.simulation.kernels.normals import fill_normal, state_of
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
 from meanfield.simulation.kernels.reveal import reveal
-from meanfield.simulation.weights.matrices import NormalSource
 
 GENERATOR = stream(0, "benchmark", 0)
 DRAWS = 16
@@ -33,7 +32,7 @@ FILLS: dict[str, tuple[str, Callable[[np.ndarray], object]]] = {
 @pytest.mark.parametrize("what", FILLS)
 def test_normals(race: Race, what: str) -> None:
     by, fill = FILLS[what]
-    out = np.empty(NormalSource.BLOCK)
+    out = np.empty(BLOCK)
     size = f"{out.size:,} at once"
     named = {"group": "Kernels of the simulation", "what": what, "size": size, "by": by}
     race(lambda: fill(out), [random_words(out.size)], amount=out.size, unit="numbers", **named)
@@ -52,14 +51,14 @@ def test_reveal(race: Race, sizes: Sizes, query: str) -> None:
     for own in (basis, theirs):
         for d in range(DRAWS):
             own[d] = np.linalg.qr(rng.normal(size=(size, own.shape[1])))[0].T
-    stock = rng.normal(size=(DRAWS, new * size))
+    states = np.stack([state_of(stream(0, "benchmark", draw)) for draw in range(DRAWS)])
     seen = (known, other, theirs, vectors(other))
     answers, queries = np.empty((DRAWS, new, size)), vectors(new)
-    # Read: queries, normals, known rows of either side with their images. Written: directions, images, answers.
-    moved = 8.0 * DRAWS * size * (2 * new + 2 * (known + other) + 3 * new)
+    # Read: queries, known rows of either side with their images. Written: directions, images, answers.
+    moved = 8.0 * DRAWS * size * (new + 2 * (known + other) + 3 * new)
     race(
-        lambda: reveal(queries, basis, images, *seen, stock, 0, size**-0.5, answers),
-        [memory(moved, moved)],
+        lambda: reveal(queries, basis, images, *seen, states, size**-0.5, answers),
+        [random_numbers(DRAWS * new * size), memory(moved, moved)],
         group="Kernels of the simulation",
         what=f"lazily revealed matrix, {query} query",
         size=f"n = {size}, {new} column{'s'[: new - 1]}, {DRAWS} draws",

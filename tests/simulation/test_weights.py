@@ -15,7 +15,7 @@ from meanfield.nets.maps import Weight
 from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
-from meanfield.simulation.kernels.normals import fill_normal
+from meanfield.simulation.kernels.normals import fill_normal, state_of
 from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import matrices as weights
@@ -174,24 +174,16 @@ def test_a_lazy_draw_does_not_depend_on_its_company():
         np.testing.assert_array_equal(values, alone)
 
 
-@pytest.mark.parametrize("block", [1, 150, 1000])
-def test_a_lazy_draw_does_not_depend_on_how_its_normals_are_stocked(monkeypatch, block):
-    net = mf.MLP(depth=4, width=200)
-    expected = draw_energies(net, 9, range(2), weights="lazy")
-    monkeypatch.setattr(NormalSource, "BLOCK", block)
-    for name, values in draw_energies(net, 9, range(2), weights="lazy").items():
-        np.testing.assert_array_equal(values, expected[name])
-
-
 def test_normals_are_those_of_each_generator_in_order():
-    """Requests below, at and above the block, against NumPy's own fill."""
-    source = NormalSource([stream(0, "weights", draw) for draw in range(2)])
-    takes = []
-    for count in (1, source.BLOCK - 1, source.BLOCK, 3 * source.BLOCK, 5):
-        stock, start = source.take(count)
-        takes.append(stock[:, start : start + count].copy())
-    expected = [stream(0, "weights", draw).standard_normal(5 * source.BLOCK + 5) for draw in range(2)]
-    np.testing.assert_array_equal(np.concatenate(takes, axis=1), expected)
+    """Answers to unit vectors, few and many at once, of matrices that share a source, against NumPy's own fill."""
+    normals, deviation = NormalSource([stream(0, "weights", draw) for draw in range(2)]), 0.3**0.5
+    asked = []
+    for rows, count in ((1, 1), (700, 3), (400, 2 * kernel.TOGETHER), (5, 2)):
+        matrix = Lazy(Weight("W", (rows, 8), 0.3), normals, Slabs())
+        asked.append(matrix.times(np.tile(np.eye(8, count), (2, 1, 1))).swapaxes(1, 2).reshape(2, -1))
+    answers = np.concatenate(asked, axis=1)
+    expected = [deviation * stream(0, "weights", draw).standard_normal(answers.shape[1]) for draw in range(2)]
+    np.testing.assert_array_equal(answers, expected)
 
 
 def test_only_the_stream_that_is_made_here_is_taken():
@@ -284,7 +276,9 @@ def test_reveal_is_its_naive_twin(size, image_size, count):
     other = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(image_size, 2)))[0].T[None])
     other_images = rng.normal(size=(1, 2, size))
     images[0, 0] -= other[0].T @ (other[0] @ images[0, 0] - other_images[0] @ basis[0, 0])
-    queries, fresh = rng.normal(size=(1, count, size)), rng.normal(size=(count, image_size))
+    queries, generator = rng.normal(size=(1, count, size)), stream(3, "weights", 0)
+    states = state_of(generator)[None]
+    fresh = 0.7 * generator.standard_normal((count, image_size))
     expected, q, a = [], basis[0, :1].copy(), images[0, :1].copy()
     for k in range(count):
         rest = queries[0, k] - q.T @ (q @ queries[0, k])
@@ -292,8 +286,7 @@ def test_reveal_is_its_naive_twin(size, image_size, count):
         image = other[0].T @ (other_images[0] @ direction) + fresh[k] - other[0].T @ (other[0] @ fresh[k])
         q, a = np.vstack([q, direction]), np.vstack([a, image])
         expected.append(a.T @ (q @ queries[0, k]))
-    stock = np.concatenate([rng.normal(size=5), fresh.ravel() / 0.7])[None]
     answers = np.empty((1, count, image_size))
-    kernel.reveal(queries, basis, images, 1, 2, other, other_images, stock, 5, 0.7, answers)
+    kernel.reveal(queries, basis, images, 1, 2, other, other_images, states, 0.7, answers)
     np.testing.assert_allclose(answers[0], expected, atol=1e-12)
     np.testing.assert_allclose(basis[0], q, atol=1e-12)

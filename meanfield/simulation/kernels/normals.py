@@ -4,6 +4,9 @@ The words come from SFC64 and become normals by the ziggurat of 256 layers (Mars
 NumPy. What is gained, almost half of the time, is a call through a pointer for every word.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
@@ -25,18 +28,28 @@ def fill_normal(generator: Generator, out: NDArray[np.float64], scale: float) ->
 
     Raises TypeError for a ``generator`` whose words do not come from SFC64.
     """
-    bits = generator.bit_generator
-    state = bits.state
+    state = generator.bit_generator.state
+    fill(_numbers_of(state), out, scale)
+    generator.bit_generator.state = state
+
+
+def state_of(generator: Generator) -> NDArray[np.uint64]:
+    """Its state as `fill` takes it and moves it on, (4,), a copy: the generator itself stays behind."""
+    return _numbers_of(generator.bit_generator.state)
+
+
+def _numbers_of(state: Mapping[str, Any]) -> NDArray[np.uint64]:
     if state["bit_generator"] != "SFC64":
         raise TypeError(
             f"generator has words of {state['bit_generator']}, not SFC64; give one from meanfield.common.seeds"
         )
-    _fill(state["state"]["state"], out, scale)
-    bits.state = state
+    numbers: NDArray[np.uint64] = state["state"]["state"]
+    return numbers
 
 
 @njit(cache=True, nogil=True)
-def _fill(state, out, scale):
+def fill(state, out, scale):
+    """`fill_normal` from the state of a generator, (4,), which is moved on."""
     a, b, c, counter = state
     i = 0
     while i < out.size:

@@ -9,6 +9,8 @@ error that shapes which differ would raise, which takes longer than all these lo
 import numpy as np
 from numba import njit
 
+from meanfield.simulation.kernels.normals import fill
+
 # A direction's part outside the known ones, relative to the query, below which it is rounding: the precision to this
 # power, 2e-12 in double precision and 6e-6 in single.
 ROUNDING_POWER = 0.75
@@ -29,28 +31,28 @@ TOGETHER = 4
 
 
 @njit(cache=True, nogil=True)
-def reveal(queries, basis, images, known, other_known, other_basis, other_images, stock, start, deviation, answers):
+def reveal(queries, basis, images, known, other_known, other_basis, other_images, states, deviation, answers):
     """Answer queries (D, r, size) in ``answers`` (D, r, image size), adding their new directions to basis and images.
 
     The first ``known`` rows of basis (D, room, size) and images (D, room, image size) are given, and the next r are
-    filled; ``other_*`` are those of the other side, whose known directions fix part of every answer; ``stock`` (D, any)
-    holds independent N(0, 1), used from ``start`` on, ``deviation`` is that of the matrix.
+    filled; ``other_*`` are those of the other side, whose known directions fix part of every answer; ``states`` (D, 4)
+    are those of the draws' generators, ``deviation`` is that of the matrix.
     """
     draws, count, _ = queries.shape
-    width = images.shape[2]
     after = known + count
     parts, fixed = np.empty((count, after), basis.dtype), np.empty((count, other_known), basis.dtype)
     projections = np.empty_like(fixed)
     for d in range(draws):
-        normals = stock[d, start : start + count * width].reshape(count, width)
+        normals = answers[d]  # until the answers are known
+        fill(states[d], normals.reshape(-1), deviation)
         new, theirs = images[d, known:after], other_basis[d, :other_known]
         _extend(queries[d], basis[d, :after], known, parts)
         _dots(other_images[d, :other_known], basis[d, known:after], fixed)
         _dots(theirs, normals, projections)
         for k in range(count):
             for b in range(other_known):
-                fixed[k, b] -= deviation * projections[k, b]
-        _blend(new, deviation, normals, fixed, theirs)
+                fixed[k, b] -= projections[k, b]
+        _blend(new, normals, fixed, theirs)
         for k in range(count):
             if parts[k, known + k] == 0.0:
                 new[k] = 0.0
@@ -88,7 +90,7 @@ def _outside(vectors, rows, parts):
         for b in range(len(rows)):
             parts[k, b] = components[k, b]
             components[k, b] = -components[k, b]
-    _blend(outside, 1.0, vectors, components, rows)
+    _blend(outside, vectors, components, rows)
     return outside
 
 
@@ -119,7 +121,7 @@ def _project(vector, basis, first, part):
     for b in range(own - first):
         part[first + b] += components[0, b]
         components[0, b] = -components[0, b]
-    _blend(basis[own : own + 1], 1.0, vector.reshape(1, -1), components, rows)
+    _blend(basis[own : own + 1], vector.reshape(1, -1), components, rows)
     return _length(basis[own])
 
 
@@ -164,27 +166,38 @@ def _mix(out, coefficients, rows):
     if len(out) >= TOGETHER:
         np.dot(coefficients, rows, out)
         return
+    size, tile = np.uint64(out.shape[1]), np.uint64(TILE)
     for k in range(len(out)):
-        coefficients_after = coefficients[k, 1:].reshape(1, -1)
-        _blend(out[k : k + 1], np.float64(coefficients[k, 0]), rows[:1], coefficients_after, rows[1:])
+        first = coefficients[k, 0]
+        for start in range(np.uint64(0), size, tile):
+            stop = min(start + tile, size)
+            for i in range(start, stop):
+                out[k, i] = first * rows[0, i]
+            _add(out[k], start, stop, coefficients[k, 1:], rows[1:])
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _blend(out, factor, vectors, coefficients, rows):
-    """out_k <- factor vectors_k + sum_b coefficients_kb rows_b; ``out`` has memory of its own."""
+def _blend(out, vectors, coefficients, rows):
+    """out_k <- vectors_k + sum_b coefficients_kb rows_b; ``out`` has memory of its own."""
     if len(out) >= TOGETHER and len(rows) > 0:
         np.dot(coefficients, rows, out)
         for k in range(len(out)):
             for i in range(out.shape[1]):
-                out[k, i] += factor * vectors[k, i]
+                out[k, i] += vectors[k, i]
         return
     size, tile = np.uint64(out.shape[1]), np.uint64(TILE)
     for k in range(len(out)):
         for start in range(np.uint64(0), size, tile):
             stop = min(start + tile, size)
             for i in range(start, stop):
-                out[k, i] = factor * vectors[k, i]
-            for b in range(len(rows)):
-                weight = coefficients[k, b]
-                for i in range(start, stop):
-                    out[k, i] += weight * rows[b, i]
+                out[k, i] = vectors[k, i]
+            _add(out[k], start, stop, coefficients[k], rows)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, inline="always")
+def _add(out, start, stop, coefficients, rows):
+    """Between two places, out <- out + sum_b coefficients_b rows_b."""
+    for b in range(len(rows)):
+        weight = coefficients[b]
+        for i in range(start, stop):
+            out[i] += weight * rows[b, i]

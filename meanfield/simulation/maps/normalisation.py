@@ -37,8 +37,11 @@ class NormalisationOperation(SymmetricOperation):
     def tangent(self, spec: Normalisation, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         normalised, inverse = (side[:, :, None] for side in kept)
         columns = setting.by_sample(moved)
-        across = columns - _mean(columns) if spec.kind == "layer" else columns
-        return (inverse * (across - normalised * _mean(normalised * columns))).reshape(moved.shape)
+        along = normalised * columns
+        setting.arrays.xp.multiply(normalised, _mean(along), out=along)
+        along -= columns - _mean(columns) if spec.kind == "layer" else columns
+        along *= -inverse
+        return along.reshape(moved.shape)
 
 
 def _mean(values: Any) -> Any:

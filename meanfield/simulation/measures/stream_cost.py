@@ -18,7 +18,7 @@ from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBE
 from meanfield.simulation.measures.base import Cost, Measure
 from meanfield.simulation.walk import require_residual_stream
 from meanfield.simulation.weights.in_turn import numbers_revealed
-from meanfield.simulation.weights.matrices import KINDS, NormalSource
+from meanfield.simulation.weights.matrices import KINDS
 
 # What a batch holds should stay near the processor: one vector at a time meets all of it at every step.
 BATCH_BYTES = 4 << 20
@@ -76,8 +76,6 @@ class StreamCost:
         held = self._most_at_once({weight: prod(weight.shape) for weight in self._asked})
         if kind == "lazy":
             held = self._most_at_once({weight: _ends(weight) * sum(asked) for weight, asked in self._asked.items()})
-            revealed = sum(numbers_revealed(weight, *asked) for weight, asked in self._asked.items())
-            held += min(NormalSource.BLOCK, revealed)
         widest = max(self.net.value_channels[0], *(_ends(weight) // 2 for weight in self._asked))
         return NUMBER_BYTES * (held + VECTORS * widest * self.net.places + self.extra_numbers)
 

@@ -21,8 +21,7 @@ class DrawnInTurn(dict[str, WeightMatrix]):
         places = net.places
         self._asked = {name: (uses * right * places, uses * left * places) for name, uses in net.use_counts.items()}
         self._left_to_draw = {name: net.weights[name] for name in self._asked}
-        expected = sum(numbers_revealed(net.weights[name], *asked) for name, asked in self._asked.items())
-        self._normals, self._slabs = NormalSource(generators, expected), Slabs()
+        self._normals, self._slabs = NormalSource(generators), Slabs()
 
     def __missing__(self, name: str) -> WeightMatrix:
         self[name] = drawn = grouped(self._left_to_draw.pop(name), self._group)

@@ -18,7 +18,7 @@ from meanfield.common.validation import require_array
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import joined, uses
-from meanfield.simulation.kernels.normals import fill_normal
+from meanfield.simulation.kernels.normals import fill_normal, state_of
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.weights.slabs import Slabs
 
@@ -108,10 +108,9 @@ class Lazy:
         draws, count, _ = queries.shape
         known, empty = side.known, self._normals.empty if side.known else self._slabs.empty
         answers = empty((draws, count, side.images.shape[2]))
-        stock, start = self._normals.take(count * answers.shape[2])
         side.extend(count, empty)
         opposite = (known, other.known, other.basis, other.images)
-        reveal(queries, side.basis, side.images, *opposite, stock, start, self._deviation, answers)
+        reveal(queries, side.basis, side.images, *opposite, self._normals.states, self._deviation, answers)
         return answers.swapaxes(1, 2)
 
 
@@ -145,40 +144,18 @@ def _moved(array: Array, known: int, rows: int, empty: Empty) -> Array:
 
 
 class NormalSource:
-    """Standard normals of several draws, each from its own generator, through one stock filled in blocks.
+    """Standard normals of several draws, each from its own generator, whose ``states`` (D, 4) move on as they are used.
 
-    The numbers of a draw depend neither on the block nor on other draws; where few are ``expected``, no more are made.
-    In single precision they are those of double precision, rounded.
+    The numbers of a draw do not depend on other draws. In single precision they are those of double precision, rounded.
     """
 
-    BLOCK = 1 << 15
-
-    def __init__(self, generators: list[Generator], expected: int | None = None, precision: str = "float64") -> None:
+    def __init__(self, generators: list[Generator], precision: str = "float64") -> None:
         self.draws, self.precision = len(generators), precision
-        self._generators = generators
-        self._used = self.BLOCK if expected is None else min(self.BLOCK, expected)
-        self._stock = self.empty((self.draws, self._used))
+        self.states = np.stack([state_of(generator) for generator in generators])
 
     def empty(self, shape: tuple[int, ...]) -> Array:
         """An uninitialised array of the numbers' precision."""
         return np.empty(shape, self.precision)
-
-    def take(self, count: int) -> tuple[Array, int]:
-        """The stock (D, any), and where the next ``count`` numbers of every draw start; valid until the next call."""
-        if self._used + count > self._stock.shape[1]:
-            self._refill(count)
-        start, self._used = self._used, self._used + count
-        return self._stock, start
-
-    def _refill(self, count: int) -> None:
-        """Move what is left to the front and fill the rest: a block, or more if one request needs more."""
-        kept = self._stock[:, self._used :]
-        left = kept.shape[1]
-        stock = self.empty((self.draws, count)) if count > self._stock.shape[1] else self._stock
-        stock[:, :left] = kept
-        for generator, row in zip(self._generators, stock, strict=True):
-            fill_normal(generator, row[left:], 1.0)
-        self._stock, self._used = stock, 0
 
 
 # The matrix of one group of a weight, which has these of its rows.
@@ -219,7 +196,7 @@ def draw_weights(net: Net, generators: list[Generator], kind: str, precision: st
     """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
     if kind == "dense":
         return named(net, lambda weight, _: draw_dense(weight, generators, precision))
-    normals, slabs = NormalSource(generators, precision=precision), Slabs(precision)
+    normals, slabs = NormalSource(generators, precision), Slabs(precision)
     return revealed(net, lambda weight: Lazy(weight, normals, slabs, _room(net, weight)))
 
 

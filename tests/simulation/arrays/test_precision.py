@@ -8,6 +8,7 @@ from meanfield.common.seeds import stream
 from meanfield.nets.maps import Weight
 from meanfield.simulation.arrays import float_range
 from meanfield.simulation.arrays.groups import draw_energies_on
+from meanfield.simulation.weights import matrices
 from meanfield.simulation.weights.matrices import Lazy, NormalSource
 from meanfield.simulation.weights.slabs import Slabs
 
@@ -37,17 +38,17 @@ def test_the_bias_is_a_millionth_and_a_draw_moves_by_little_more(net, weights):
     assert 1e-8 < np.abs(differences).max() < SPREAD
 
 
-def test_weights_rounded_to_half_precision_exceed_the_bound(monkeypatch):
-    """Negative control: numbers of eleven bits move draws a thousand times as far."""
-    fill = NormalSource._refill
+def test_answers_rounded_to_half_precision_exceed_the_bound(monkeypatch):
+    """Negative control: answers of eleven bits move draws a thousand times as far."""
+    reveal = matrices.reveal
 
-    def coarse(self, count):
-        fill(self, count)
-        self._stock[:] = self._stock.astype(np.float16)
+    def coarse(*arguments):
+        reveal(*arguments)
+        arguments[-1][:] = arguments[-1].astype(np.float16)
 
     net = mf.MLP(depth=16, width=256)
     exact = draw_energies_on(net, 0, range(8), "lazy")["label_term"]
-    monkeypatch.setattr(NormalSource, "_refill", coarse)
+    monkeypatch.setattr(matrices, "reveal", coarse)
     rounded = draw_energies_on(net, 0, range(8), "lazy", precision="float32")["label_term"]
     assert np.abs(rounded / exact - 1).max() > 10 * SPREAD
 
@@ -58,7 +59,7 @@ def test_single_precision_holds_half_the_memory():
         Weight("W", (40, 40), 1.0), NormalSource([stream(0, "weights", 0)], precision="float32"), Slabs("float32")
     )
     answers = matrix.times(np.ones((1, 40, 2), np.float32))
-    held = (answers, matrix._right.basis, matrix._right.images, matrix._normals._stock)
+    held = (answers, matrix._right.basis, matrix._right.images)
     assert {array.dtype.name for array in held} == {"float32"}
     assert (draw_energies_on(net, 0, range(2), precision="float32")["label_term"].dtype) == np.float64
 
