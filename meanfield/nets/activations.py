@@ -39,7 +39,9 @@ class Pointwise:
 def _logistic(z: Array) -> Array:
     """1 / (1 + exp(-z)), six times as fast as SciPy's in single precision; exp(-z) may overflow, to a quotient of 0."""
     with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-z)))
+        shares = np.asarray(np.exp(-z))
+        shares += 1
+        return np.divide(1, shares, out=shares)
 
 
 ON_NUMPY = Pointwise(np.maximum, np.exp, np.tanh, np.ones_like, ndtr, _logistic)

@@ -24,9 +24,10 @@ MODELS = ("looped", "deep")
 SCALINGS = {"none": "none", "sqrt": "multiplier_sqrt", "linear": "multiplier_linear"}
 ENERGIES = ("residual_energy", "initial_energy", "cross_term", "correlation_term", "stream_change", "loss")
 RULES = ("isotropic", "aligned")
-# The scaling of each model under which increments are correlated, and the most loops that they have.
+# The scaling of each model under which increments are correlated, in its net of at most so many loops.
 HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 16
+INCREMENTS = ("increment", "increment_other")
 # Loops up to which the mean field is followed: its time and memory grow as their square.
 MEAN_FIELD_LOOPS = 64
 # Rates, over that of all other trainings, under which looped nets of at most so many loops are followed, too.
@@ -80,10 +81,10 @@ def measure(
     def run(made: Any, what: Any, *label: Any, draws: int = options.draws) -> Run:
         return seeded_run(options, made, what, " ".join(map(str, label)), draws)
 
-    trained = [run(_net(options, depth, *at), training, *at, depth) for *at, depth in product(*axes.values())]
-    correlated = replace(training, correlations=True)
-    shown = min(HEATMAP_LOOPS, loops[-1])
-    pairs = [run(_net(options, shown, *at), correlated, "pairs", *at) for at in HEATMAPS.items()]
+    shown = max((depth for depth in loops if depth <= HEATMAP_LOOPS), default=loops[0])
+    correlated = {(*at, shown): replace(training, correlations=True) for at in HEATMAPS.items()}
+    nets = list(product(*axes.values()))
+    trained = [run(_net(options, at[2], *at[:2]), correlated.get(at, training), *at) for at in nets]
     few = max(options.draws // 3, 2)  # no verdict rests on the rivals
     gated = [run(_net(options, depth, "looped", "rezero"), training, "rezero", depth, draws=few) for depth in loops]
     deepnorm = [
@@ -100,11 +101,12 @@ def measure(
         for rule, scaling, stream in streams
         for times in [claims.MORE.get((rule, scaling), 1)]
     ]
-    drawn = iter(results.draw([*trained, *pairs, *gated, *deepnorm, *hastened, *moved]))
+    drawn = iter(results.draw([*trained, *gated, *deepnorm, *hastened, *moved]))
+    by_net = {at: next(drawn) for at in nets}
     parts = [
-        over(axes, [_energies(next(drawn)) for _ in trained], "update"),
-        over(axes, [_mean_field(options, *at) for at in product(*axes.values())]),
-        over({"model": MODELS}, [_correlations(next(drawn)) for _ in pairs], "state", "increment", "increment_other"),
+        over(axes, [_energies(measured) for measured in by_net.values()], "update"),
+        over(axes, [_mean_field(options, *at) for at in nets]),
+        over({"model": MODELS}, [_correlations(by_net[at]) for at in correlated], "state", *INCREMENTS),
         over({"loops": loops}, [_energies(next(drawn), "rezero_") for _ in gated], "update"),
         over(post_norm, [_energies(next(drawn), "deepnorm_") for _ in deepnorm], "update"),
         over(rates, [_by_rate(next(drawn)) for _ in hastened], "state").reindex(scaling=axes["scaling"]),

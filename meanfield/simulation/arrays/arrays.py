@@ -66,7 +66,8 @@ class Arrays:
 
     def softmax(self, logits: Any, axis: int) -> Any:
         """exp(logits) over its sum along an axis; logits are -inf where nothing is to fall, but not all of them."""
-        shares = self.xp.exp(logits - logits.max(axis=axis, keepdims=True))
+        shares = logits - logits.max(axis=axis, keepdims=True)
+        self.xp.exp(shares, out=shares)
         shares /= shares.sum(axis=axis, keepdims=True)
         return shares
 

@@ -26,9 +26,10 @@ class AttentionOperation(Operation):
 
     def forward(self, spec: Attention, values: Any, setting: Setting) -> tuple[Any, tuple[Any, ...]]:
         queries, keys, items = _heads(spec, values, setting)
-        logits = _scale(spec, queries) * (queries @ keys.swapaxes(4, 5))
+        logits = queries @ keys.swapaxes(4, 5)
+        logits *= _scale(spec, queries)
         if spec.causal:
-            logits = logits + setting.arrays.moved(_mask(values.shape[3]))
+            logits += setting.arrays.moved(_mask(values.shape[3]))
         shares = setting.arrays.softmax(logits, axis=-1)
         return _side_by_side([shares @ items], setting), (queries, keys, items, shares)
 
@@ -37,8 +38,8 @@ class AttentionOperation(Operation):
         (columns,) = _parts(spec, errors, 1, setting)
         of_logits = _through_softmax(shares, columns @ items.swapaxes(4, 5))
         of_logits *= _scale(spec, queries)
-        of_queries = _turned(spec, of_logits @ keys, setting, -1)
-        of_keys = _turned(spec, of_logits.swapaxes(4, 5) @ queries, setting, -1)
+        of_queries = _turned(spec, _times(of_logits, keys), setting, -1)
+        of_keys = _turned(spec, _times(of_logits.swapaxes(4, 5), queries), setting, -1)
         return _side_by_side([of_queries, of_keys, shares.swapaxes(4, 5) @ columns], setting)
 
     def tangent(self, spec: Attention, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
@@ -64,6 +65,11 @@ def _parts(spec: Attention, columns: Any, count: int, setting: Setting) -> list[
     size = channels // (count * spec.heads)
     apart = columns.reshape(draws, count, spec.heads, size, rows // setting.samples, setting.samples, sites)
     return [apart[:, part].transpose(0, 1, 3, 4, 5, 2) for part in range(count)]
+
+
+def _times(weights: Any, parts: Any) -> Any:
+    """Weights (..., i, j) times parts (..., j, size), with the sites innermost in memory, as `_parts` has them."""
+    return (parts.swapaxes(4, 5) @ weights.swapaxes(4, 5)).swapaxes(4, 5)
 
 
 def _side_by_side(parts: list[Any], setting: Setting) -> Any:

@@ -36,25 +36,29 @@ def _gated(spec: Pointwise, values: Any, columns: Any, setting: Setting, out: An
 
 
 class GateOperation(Operation):
-    """sigma(X_1) X_2 of the two halves of the channels."""
+    """sigma(X_1) X_2 of the two halves of the channels; sigma(X_1) is kept."""
 
     reads = True
 
     def degree(self, spec: Gate) -> int | None:
         return 2 if ACTIVATIONS[spec.activation].homogeneous else None
 
-    def forward(self, spec: Gate, values: Any, setting: Setting) -> tuple[Any, None]:
-        gating, gated = _halves(values)
-        return ACTIVATIONS[spec.activation].function(gating, setting.arrays.pointwise) * gated, None
+    def kept(self, spec: Gate, below: int, sites: int) -> int:
+        return below // 2
 
-    def backward(self, spec: Gate, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
-        of_gating, of_gated = _slopes(spec, values, setting)
+    def forward(self, spec: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
+        gating, gated = _halves(values)
+        activated = ACTIVATIONS[spec.activation].function(gating, setting.arrays.pointwise)
+        return activated * gated, activated
+
+    def backward(self, spec: Gate, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
+        of_gating, of_gated = _slopes(spec, values, kept, setting)
         columns = setting.by_sample(errors)
         both = setting.arrays.xp.concatenate([columns * of_gating, columns * of_gated], axis=1)
         return both.reshape(len(errors), -1, *errors.shape[2:])
 
-    def tangent(self, spec: Gate, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
-        of_gating, of_gated = _slopes(spec, values, setting)
+    def tangent(self, spec: Gate, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
+        of_gating, of_gated = _slopes(spec, values, kept, setting)
         first, second = _halves(setting.by_sample(moved))
         return (first * of_gating + second * of_gated).reshape(len(moved), -1, *moved.shape[2:])
 
@@ -64,8 +68,8 @@ def _halves(values: Any) -> tuple[Any, Any]:
     return values[:, :middle], values[:, middle:]
 
 
-def _slopes(spec: Gate, values: Any, setting: Setting) -> tuple[Any, Any]:
+def _slopes(spec: Gate, values: Any, activated: Any, setting: Setting) -> tuple[Any, Any]:
     """Derivatives of the product by its two halves, with an axis for columns: sigma'(X_1) X_2 and sigma(X_1)."""
-    sigma, on = ACTIVATIONS[spec.activation], setting.arrays.pointwise
     gating, gated = _halves(values)
-    return (sigma.gate(gating, on) * gated)[:, :, None], sigma.function(gating, on)[:, :, None]
+    slope = ACTIVATIONS[spec.activation].gate(gating, setting.arrays.pointwise)
+    return (slope * gated)[:, :, None], activated[:, :, None]

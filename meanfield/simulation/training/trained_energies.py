@@ -104,6 +104,10 @@ class TrainedResidualEnergies(Measure):
         together = int(max(1, min(MOST_TOGETHER, OPERATIONS_TOGETHER // of_step)))
         return Cost((self.steps + 1) * of_step, held, together)
 
+    def multiple(self, net: Net) -> int:
+        """Those side by side, so that no chunk ends between them."""
+        return self.together(net)
+
     def result_bytes(self, net: Net, draws: int) -> int:
         return 8 * draws * (self.steps + 1) * self.correlations * len(net.units) ** 2
 
