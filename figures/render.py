@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import Any
 
 import xarray as xr
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from figures.style import chosen_style, styled
@@ -43,7 +44,9 @@ def _add_caption(figure: Figure, words: str) -> None:
     """On a strip that is added below, once the layout stands: everything keeps its size and moves up by the strip."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    # None, not "none": a mere placeholder would make savefig draw everything twice.
+    with rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
     lines = fill(words, int(DENSITY * figure.get_figwidth()))
     strip = LINE * (lines.count("\n") + 1.5)
     height = figure.get_figheight() + strip

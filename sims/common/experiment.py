@@ -24,7 +24,7 @@ from sims.common.command import (
     leave_out_dask,
     run_command,
 )
-from sims.common.results import Results, require_draws_and_seed, run_key, shared_values
+from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,9 +104,11 @@ class Experiment(Command):
 
     def run(self, options: argparse.Namespace) -> int:
         """Check everything; measure, or read what an equal run has measured; print, write, say where."""
+        # Before the imports, which take a second or two.
+        require_dataset_name(options)
+        require_draws_and_seed(options)
         study, report = (import_module(f"sims.{self.name}.{part}") for part in ("measure", "report"))
         figure = import_module(f"figures.{self.name}")
-        require_draws_and_seed(options)
         plan = study.planned(options)
         results = Results(self.name, run_key(**plan, **shared_values(options)), options)
         return results.deliver(lambda: study.measure(options, results, **plan), report.text, figure.draw)

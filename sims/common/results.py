@@ -33,9 +33,6 @@ class Results:
     def __init__(self, name: str, run_key: str, options: argparse.Namespace) -> None:
         self.run_key = run_key
         self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
-        if self.dataset_path.suffix != ".nc":
-            what = "is an ending without a name" if self.dataset_path.name == ".nc" else "must end in .nc (NetCDF)"
-            raise ValueError(f"--out {self.dataset_path} {what}; give a file such as results/run.nc")
         self.figure_path = self.dataset_path.with_suffix(".png")
         self._force, self._command, self._options = options.force, options.command, options
 
@@ -111,7 +108,7 @@ class Results:
         dataset.attrs = {"provenance": provenance(), **shared, **dataset.attrs, **seed}
         dataset.attrs |= {"run": self.run_key, "command": self._command}
         # Not by HDF5 itself, which ends the program where the disk is full.
-        file_bytes = dataset.to_netcdf(engine="h5netcdf")
+        file_bytes = _coordinates_first(dataset).to_netcdf(engine="h5netcdf")
         write_whole(self.dataset_path, lambda path: path.write_bytes(file_bytes))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
@@ -133,6 +130,13 @@ def shared_values(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("draws", "seed", "backend", "precision") if name in options}
 
 
+def require_dataset_name(options: argparse.Namespace) -> None:
+    """Refuse a --out that names no NetCDF file."""
+    if options.out and options.out.suffix != ".nc":
+        what = "is an ending without a name" if options.out.name == ".nc" else "must end in .nc (NetCDF)"
+        raise ValueError(f"--out {options.out} {what}; give a file such as results/run.nc")
+
+
 def require_draws_and_seed(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
     from meanfield.common import require_count, require_draws
@@ -141,6 +145,11 @@ def require_draws_and_seed(options: argparse.Namespace) -> None:
         require_draws("--draws" if options.times == 1 else f"--draws with --times {options.times}", options.draws)
     if "seed" in options:
         require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
+
+
+def _coordinates_first(dataset: xr.Dataset) -> xr.Dataset:
+    """The same in the order in which it is fast to write: a coordinate moves all variables that stand before it."""
+    return dataset.reset_coords()[[*dataset.coords, *dataset.data_vars]].set_coords(list(dataset.coords))
 
 
 def _stored(path: Path) -> xr.Dataset | None:

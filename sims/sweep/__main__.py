@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sims import simulation
 from sims.common.command import CommandParser, add_output_options, add_worker_options, worker_arguments
 from sims.common.experiment import Command
-from sims.common.results import Results
+from sims.common.results import Results, require_dataset_name
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     """Check all points, run those that are not finished, join them, say where."""
     from sims.sweep.plan import check_points, read_plan
 
+    require_dataset_name(options)
     plan = read_plan(options.config)
     results = Results(f"sweep-{plan.simulation}", plan.key, options)
     dataset = results.finished()

@@ -17,7 +17,7 @@ from sims import simulation as simulation_module
 from sims.common.command import check_command, preset_lines, run_command
 from sims.common.durations import COMPILING, DURATIONS
 from sims.common.experiment import Experiment
-from sims.common.results import Results
+from sims.common.results import Results, require_dataset_name
 from tests.sims.commands import assert_refused, unread
 
 SIMULATIONS = sims.NAMES
@@ -158,7 +158,7 @@ def test_times_is_a_whole_number(times, capsys):
 @pytest.mark.parametrize("path", [".nc", "results/.nc"])
 def test_an_ending_is_no_name(path):
     with pytest.raises(ValueError, match=rf"--out {path} is an ending without a name; give a file such as results/run"):
-        Results("name", "key", Namespace(out=Path(path), force=False, command=""))
+        require_dataset_name(Namespace(out=Path(path)))
 
 
 MANY = "100000000"
