@@ -83,8 +83,9 @@ def convolve(weights: Array, values: Array, table: Table, rectified: bool = Fals
     _, above, draws = weights.shape
     sites, rows = values.shape[:2]
     out = np.empty((sites, rows, above, draws), values.dtype)
-    run, _ = _loops_for(rows, above * draws, draws, values.itemsize, rectified, gate is not None)
-    run(weights.ravel(), values.ravel(), (out if gate is None else gate).ravel(), out.ravel(), table, rows, above)
+    run, _ = _loops_for(rows, above * draws, draws, values.itemsize, rectified)
+    gated, gate = gate is not None, out if gate is None else gate
+    run(weights.ravel(), values.ravel(), gated, gate.ravel(), out.ravel(), table, rows, above)
     return out
 
 
@@ -93,24 +94,27 @@ def weight_gradient(errors: Array, values: Array, table: Table, rectified: bool 
     _, rows, above, draws = errors.shape
     below = values.shape[2]
     out = np.zeros((below * len(table), above, draws), values.dtype)
-    _, run = _loops_for(below, above * draws, draws, values.itemsize, rectified, False)
+    _, run = _loops_for(below, above * draws, draws, values.itemsize, rectified)
     run(errors.ravel(), values.ravel(), out.ravel(), table, rows, above)
     return out
 
 
 @lru_cache(maxsize=256)
-def _loops_for(rows: int, columns: int, draws: int, itemsize: int, rectified: bool, gated: bool) -> Any:
-    return _loops(tile_shape(rows, columns, draws, itemsize), rectified, gated)
+def _loops_for(rows: int, columns: int, draws: int, itemsize: int, rectified: bool) -> Any:
+    return _loops(tile_shape(rows, columns, draws, itemsize), rectified)
 
 
 @lru_cache(maxsize=64)
-def _loops(shape, rectified, gated):
-    """Compiled for tiles of this shape: the loop of `convolve` and that of `weight_gradient`."""
+def _loops(shape, rectified):
+    """Compiled for tiles of this shape: the loop of `convolve` and that of `weight_gradient`.
+
+    Gates are asked for in every run, at no cost: a tile meets them once. A compilation takes half a second.
+    """
     height, vectors, lanes, draws = shape
-    rectifies, gates = int(rectified), int(gated)
+    rectifies = int(rectified)
 
     @njit(cache=True, nogil=True)
-    def over_sites(weights, values, gate, out, table, rows, above):
+    def over_sites(weights, values, gated, gate, out, table, rows, above):
         taps, sites = table.shape
         x, z = len(values) // sites // rows, draws * above
         sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
@@ -121,12 +125,12 @@ def _loops(shape, rectified, gated):
                 _fetch(values, (p + lead) * rows * x, rows * x)
             if p + 1 < sites:
                 _fetch(out, (p + 1) * rows * z, rows * z)
-                if gates:
+                if gated:
                     _fetch(gate, (p + 1) * rows * z, rows * z)
             for column in range(0, z, vectors * lanes):
                 starts = (p, 0, column, p * rows * z + column)
-                tile = (height, vectors, lanes, draws, rectifies, gates, 0)
-                _tiles(tile, (table.ravel(), values, weights, out, gate), starts, sums, (rows, x, z))
+                tile = (height, vectors, lanes, draws, rectifies, 0)
+                _tiles(tile, (table.ravel(), values, weights, out, gate), gated, starts, sums, (rows, x, z))
 
     @njit(cache=True, nogil=True)
     def over_taps(errors, values, out, table, rows, above):
@@ -137,22 +141,21 @@ def _loops(shape, rectified, gated):
             for t in range(taps):
                 for column in range(0, z, vectors * lanes):
                     starts = (t * sites + p, 0, p * rows * z + column, t * z + column)
-                    tile = (height, vectors, lanes, draws, rectifies, 0, 1)
+                    tile = (height, vectors, lanes, draws, rectifies, 1)
                     extent = (x // draws, draws, taps * z)
-                    _tiles(tile, (table.ravel(), values, errors, out, out), starts, sums, extent)
+                    _tiles(tile, (table.ravel(), values, errors, out, out), False, starts, sums, extent)
 
     return over_sites, over_taps
 
 
 class _Tile(NamedTuple):
-    """A compiled tile: its shape; whether a is rectified, sums are gated, or added to what c holds."""
+    """A compiled tile: its shape; whether a is rectified, and sums are added to what c holds."""
 
     rows: int
     vectors: int
     lanes: int
     draws: int
     rectifies: int
-    gates: int
     adds: int
 
 
@@ -178,11 +181,12 @@ def _fetch(typing, array, start, count):
 
 
 @intrinsic(prefer_literal=True)
-def _tiles(typing, tile, arrays, starts, sums, extent):
+def _tiles(typing, tile, arrays, gated, starts, sums, extent):
     """All tiles below each other.
 
     tile: `_Tile`, literal.
     arrays: flat: the table, a, b, c, and the gate, which lies as c does.
+    gated: whether sums are 0 where the gate is not positive.
     starts: where the list begins in the table, and the first number in a, b and c.
     sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
     extent: rows; steps of a and of c from row to row.
@@ -192,19 +196,19 @@ def _tiles(typing, tile, arrays, starts, sums, extent):
     def generate(context, builder, signature, arguments):
         given = zip(signature.args[1], cgutils.unpack_tuple(builder, arguments[1]), strict=True)
         bases = [context.make_array(kind)(context, builder, array).data for kind, array in given]
-        starts, sums, extent = (cgutils.unpack_tuple(builder, argument) for argument in arguments[2:])
+        starts, sums, extent = (cgutils.unpack_tuple(builder, argument) for argument in arguments[3:])
         with cgutils.for_range_slice(builder, LONG(0), extent[0], LONG(tile_.rows), LONG) as (row, _):
             a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
             places = (starts[0], a, starts[2], c, c)
             pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
-            _emit(builder, tile_, pointers, sums, extent)
+            _emit(builder, tile_, pointers, arguments[2], sums, extent)
         return context.get_dummy_value()
 
     numbers = [types.UniTuple(types.int64, len(group)) for group in (starts, sums, extent)]
-    return types.void(tile, arrays, *numbers), generate
+    return types.void(tile, arrays, types.boolean, *numbers), generate
 
 
-def _emit(builder, tile, pointers, sums, extent):
+def _emit(builder, tile, pointers, gated, sums, extent):
     """One tile: its sums are variables, which the compiler keeps in registers."""
     table, a, b, c, gate = pointers
     kind = ir.VectorType(c.type.pointee, tile.lanes)
@@ -221,11 +225,11 @@ def _emit(builder, tile, pointers, sums, extent):
             with cgutils.for_range(builder, count) as k:
                 step = _moved(builder, x, k.index, a_k), _moved(builder, y, k.index, b_k), extent[1]
                 _add_products(builder, tile, kind, step, totals)
-    for total, target, open_ in zip(totals, targets, gates, strict=True):
-        result = builder.load(total)
-        if tile.gates:
-            result = _where_positive(builder, _load(builder, open_, kind), result)
-        builder.store(result, builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
+    with builder.if_then(gated):
+        for total, open_ in zip(totals, gates, strict=True):
+            builder.store(_where_positive(builder, _load(builder, open_, kind), builder.load(total)), total)
+    for total, target in zip(totals, targets, strict=True):
+        builder.store(builder.load(total), builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
 
 
 def _add_products(builder, tile, kind, step, totals):
