@@ -22,8 +22,9 @@ OPERATIONS_PER_MATRIX = 4e7
 # Arrays of the size of all matrices that a draw holds: weights twice, two moments, a gradient, a direction, spare.
 ARRAYS = 8
 
-# Draws side by side share what a step costs besides arithmetic: at most so many, and so many weights in all.
-MOST_TOGETHER, NUMBERS_TOGETHER = 4, 1 << 22
+# Draws side by side share what a step costs besides arithmetic: at most so many, and so many weights in all. More of
+# them leave the cache between steps, which costs wide nets half as much again.
+MOST_TOGETHER, NUMBERS_TOGETHER = 8, 1 << 20
 
 
 class BlockMeasure(Measure):
@@ -46,6 +47,10 @@ class BlockMeasure(Measure):
         operations = self.visits * (OPERATIONS_PER_ELEMENT * numbers + OPERATIONS_PER_MATRIX * matrices)
         together = max(1, min(MOST_TOGETHER, NUMBERS_TOGETHER // numbers))
         return Cost(float(operations), ARRAYS * NUMBER_BYTES * numbers, together)
+
+    def multiple(self, net: Net) -> int:
+        """Those side by side stay in one chunk, however long they take."""
+        return self.together(net)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         variables = {}
