@@ -50,9 +50,8 @@ def drawn(at: xr.Dataset, name: str, factor: float = 1.0) -> str:
 
 def against(at: xr.Dataset, name: str, level: str = "mean_field") -> list[str]:
     """Drawn; predicted, NAME_level; drawn minus predicted in standard errors."""
-    needed = (name, f"{name}_stderr", f"{name}_{level}")
-    # Of bare variables: to align coordinates of single numbers would take most of the time of a report.
-    off = float(score(*(at.variables[of] for of in needed))) if set(needed) <= set(at.variables) else float("nan")
+    has_theory = {name, f"{name}_stderr", f"{name}_{level}"} <= set(at.variables)
+    off = float(score(at[name], at[f"{name}_stderr"], at[f"{name}_{level}"])) if has_theory else float("nan")
     return [drawn(at, name), predicted(at, f"{name}_{level}"), signed(off)]
 
 
