@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.common import MOST_LAYERS, Array, require_count
-from meanfield.execution import Run
+from meanfield.common import MOST_LAYERS, Array, require_count, terminable
+from meanfield.execution import Run, interrupts_held, one_thread, pool
 from meanfield.nets import TiedLoop, Transformer
 from meanfield.simulation import StreamUpdates, TrainedResidualEnergies
 from meanfield.theory import log_update_energies
@@ -84,7 +84,10 @@ def measure(
     shown = max((depth for depth in loops if depth <= HEATMAP_LOOPS), default=loops[0])
     correlated = {(*at, shown): replace(training, correlations=True) for at in HEATMAPS.items()}
     nets = list(product(*axes.values()))
-    trained = [run(_net(options, at[2], *at[:2]), correlated.get(at, training), *at) for at in nets]
+    judged = {loops[0], shown, *loops[-claims.DEEPER :: claims.DEEPER - 1]}
+    fewer = max(5 * options.draws // 8, 2)  # of deep nets between those that are judged
+    draws = {at: fewer if at[0] == "deep" and at[2] not in judged else options.draws for at in nets}
+    trained = [run(_net(options, at[2], *at[:2]), correlated.get(at, training), *at, draws=draws[at]) for at in nets]
     few = max(options.draws // 3, 2)  # no verdict rests on the rivals
     gated = [run(_net(options, depth, "looped", "rezero"), training, "rezero", depth, draws=few) for depth in loops]
     deepnorm = [
@@ -105,7 +108,7 @@ def measure(
     by_net = {at: next(drawn) for at in nets}
     parts = [
         over(axes, [_energies(measured) for measured in by_net.values()], "update"),
-        over(axes, [_mean_field(options, *at) for at in nets]),
+        over(axes, _mean_fields(options, nets)),
         over({"model": MODELS}, [_correlations(by_net[at]) for at in correlated], "state", *INCREMENTS),
         over({"loops": loops}, [_energies(next(drawn), "rezero_") for _ in gated], "update"),
         over(post_norm, [_energies(next(drawn), "deepnorm_") for _ in deepnorm], "update"),
@@ -117,7 +120,7 @@ def measure(
     return (
         xr.merge(parts)
         .assign_coords(coords)
-        .assign_attrs(attributes(options, *SHARED, "steps", "rate"), rate_loops=shown)
+        .assign_attrs(attributes(options, *SHARED, "steps", "rate"), rate_loops=shown, fewer_draws=fewer)
     )
 
 
@@ -144,12 +147,24 @@ def _correlations(measured: xr.Dataset) -> dict[str, Array]:
     return {name: by_loop / (sizes[:, :, None] * sizes[:, None, :])}
 
 
-def _mean_field(options: argparse.Namespace, model: str, scaling: str, depth: int) -> dict[str, float]:
+def _mean_fields(options: argparse.Namespace, nets: list[tuple[str, str, int]]) -> list[dict[str, float]]:
+    """`_mean_field` of every net, by as many processes of this machine as draws have: one net takes seconds."""
+    made = [
+        replace(_net(options, depth, model, scaling), vocabulary=None, readout="last") for model, scaling, depth in nets
+    ]
+    if options.workers.here == 1:
+        return list(map(_mean_field, made))
+    with terminable(), pool(options.workers.here, one_thread) as executor:
+        with interrupts_held():
+            longest_first = {net: executor.submit(_mean_field, net) for net in sorted(made, key=lambda net: -net.depth)}
+        return [longest_first[net].result() for net in made]
+
+
+def _mean_field(net: Transformer) -> dict[str, float]:
     """H_L before training at infinite width, of white tokens; NaN beyond `MEAN_FIELD_LOOPS`."""
     energy = float("nan")
-    if depth <= MEAN_FIELD_LOOPS:
-        read_last = replace(_net(options, depth, model, scaling), vocabulary=None, readout="last")
-        energy = float(mf.predict(read_last, level="mean_field")["residual_energy"][-1])
+    if net.depth <= MEAN_FIELD_LOOPS:
+        energy = float(mf.predict(net, level="mean_field")["residual_energy"][-1])
     return {"residual_energy_mean_field": energy}
 
 

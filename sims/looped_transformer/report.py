@@ -160,7 +160,8 @@ text = Report(
     question="Does eps = 1/L keep the energy of looped Transformers flat, and L^(-1/2) not?",
     answer=_answer,
     heading="pre-norm Transformers, causal, rotary, SwiGLU: width {width}, {heads} heads, {tokens} random tokens of "
-    "{vocabulary}\n{draws} seeds, seed {seed}; Adam without decay, learning rate {rate}, one sequence a seed",
+    "{vocabulary}\n{draws} seeds ({fewer_draws} of deep nets that no verdict compares), seed {seed}; Adam without "
+    "decay, learning rate {rate}, one sequence a seed",
     parts=[
         _before,
         _after,
