@@ -81,12 +81,10 @@ def measure(
     def run(made: Any, what: Any, *label: Any, draws: int = options.draws) -> Run:
         return seeded_run(options, made, what, " ".join(map(str, label)), draws)
 
-    shown = max((depth for depth in loops if depth <= HEATMAP_LOOPS), default=loops[0])
+    shown = _shown(loops)
     correlated = {(*at, shown): replace(training, correlations=True) for at in HEATMAPS.items()}
     nets = list(product(*axes.values()))
-    judged = {loops[0], shown, *loops[-claims.DEEPER :: claims.DEEPER - 1]}
-    fewer = max(5 * options.draws // 8, 2)  # of deep nets between those that are judged
-    draws = {at: fewer if at[0] == "deep" and at[2] not in judged else options.draws for at in nets}
+    draws = {at: _draws(options, loops, at[0], at[2]) for at in nets}
     trained = [run(_net(options, at[2], *at[:2]), correlated.get(at, training), *at, draws=draws[at]) for at in nets]
     few = max(options.draws // 3, 2)  # no verdict rests on the rivals
     gated = [run(_net(options, depth, "looped", "rezero"), training, "rezero", depth, draws=few) for depth in loops]
@@ -117,11 +115,20 @@ def measure(
         over({"loops": loops}, [_toy(options, depth) for depth in loops]),
     ]
     coords = {"update": range(options.steps + 1), "state": ["before", "after"]}
-    return (
-        xr.merge(parts)
-        .assign_coords(coords)
-        .assign_attrs(attributes(options, *SHARED, "steps", "rate"), rate_loops=shown, fewer_draws=fewer)
-    )
+    attrs = attributes(options, *SHARED, "steps", "rate")
+    attrs |= {"rate_loops": shown, "fewer_draws": min(draws.values())}
+    return xr.merge(parts).assign_coords(coords).assign_attrs(attrs)
+
+
+def _shown(loops: list[int]) -> int:
+    """Of the net whose heatmaps are shown, and that is followed at other rates."""
+    return max((depth for depth in loops if depth <= HEATMAP_LOOPS), default=loops[0])
+
+
+def _draws(options: argparse.Namespace, loops: list[int], model: str, depth: int) -> int:
+    """All of them, or fewer of deep nets between those that judges compare and whose heatmaps are shown."""
+    compared = {loops[0], _shown(loops), *loops[-claims.DEEPER :: claims.DEEPER - 1]}
+    return int(options.draws if model == "looped" or depth in compared else max(5 * options.draws // 8, 2))
 
 
 def _stream(options: argparse.Namespace, depth: int, scaling: str) -> mf.Chain:
