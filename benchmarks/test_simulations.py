@@ -23,8 +23,9 @@ from meanfield.simulation.measures.propagation.activation_statistics import Acti
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from sims import simulation as simulation_module
 
-# What simulations hand to the workers goes through this method; the few draws by which some choose a net do not.
-GATE = "sims.common.results.Results.draw"
+# What simulations hand to the workers goes through these; the few draws by which some choose a net do not. Searches of
+# rates begin with the curvature where it is asked for.
+GATES = ("sims.common.results.Results.draw", "meanfield.transfer.tuning.simulate_all")
 NAMES = [name for name in sims.NAMES if getattr(simulation_module(name), "draws", False)]
 # Theory that comes before the draws and changes none of them: as little as there can be.
 BEFORE = {"cnn_padding": ["--far-lines", "3", "4", "5", "--far-squares", "3"]}
@@ -40,12 +41,14 @@ class Planned(Exception):
 def planned(name: str, preset: str, folder: Path) -> list[Any]:
     """The runs that a simulation would hand to its workers."""
 
-    def stop(_: Any, runs: list[Any]) -> None:
-        raise Planned(list(runs))
+    def stop(*given: Any, **how: Any) -> list[Any]:
+        if runs := list(given[-1]):
+            raise Planned(runs)
+        return runs
 
     command = ["--preset", preset, "--out", str(folder / f"{name}.nc"), *BEFORE.get(name, [])]
     try:
-        with patch(GATE, stop):
+        with patch(GATES[0], stop), patch(GATES[1], stop):
             simulation_module(name).main(command)
     except Planned as reached:
         return list(reached.args[0])

@@ -7,8 +7,11 @@ edited callee elsewhere.)
 A tap shifts whole runs of sites by the same step. Run by run, values pass through vector registers; site by site, each
 is looked up in the table. On a grid of 32 x 32 runs take two thirds of the time; on small grids they are too short.
 
-What comes in is laid in one piece, as arrays mostly are: each layout would be compiled by itself.
+What comes in is laid in one piece, as arrays mostly are: each layout would be compiled by itself. Compiled loops
+allocate nothing, which would double the time of their compilation.
 """
+
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -22,21 +25,50 @@ MANY_SITES, LONG_RUN = 256, 8
 
 def gather(values: Array, table: Table) -> Array:
     """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
-    return np.asarray(_gather(np.ascontiguousarray(values), table))
+    draws, channels, rows, sites = values.shape
+    out = np.empty((draws, channels * len(table), rows * sites), values.dtype)
+    _gather(np.ascontiguousarray(values), table, *_runs(table), out)
+    return out
 
 
 def gather_transpose(patches: Array, reversed_table: Table, rows: int) -> Array:
     """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""
-    return np.asarray(_gather_transpose(np.ascontiguousarray(patches), reversed_table, rows))
+    taps, sites = reversed_table.shape
+    out = np.zeros((len(patches), patches.shape[1] // taps, rows, sites), patches.dtype)
+    _gather_transpose(np.ascontiguousarray(patches), reversed_table, *_runs(reversed_table), out)
+    return out
+
+
+def sum_over_shifts(gram: Array, table: Table, samples: int) -> Array:
+    """X^T X from sigma^T sigma: sum_Delta A(p + Delta, p' + Delta) for (D, B S, B S) site pairs."""
+    out = np.zeros(gram.shape, gram.dtype)
+    _sum_over_shifts(np.ascontiguousarray(gram), table, *_runs(table), samples, out)
+    return out
+
+
+def _runs(table: Table) -> tuple[Array, Array]:
+    return _runs_of(table.shape, table.tobytes())
+
+
+@lru_cache(maxsize=256)
+def _runs_of(shape: tuple[int, int], numbers: bytes) -> tuple[Array, Array]:
+    """Stretches of sites that a tap shifts alike: (first site, where it reaches or -1, length); where each tap's end.
+
+    Places in them are made unsigned where they are used: else every one could count from the end.
+    """
+    table = np.frombuffer(numbers, np.int64).reshape(shape)
+    begins = np.ones(shape, bool)
+    begins[:, 1:] = np.diff(table) != (table[:, :-1] >= 0)
+    taps, first = np.nonzero(begins)
+    lengths = np.diff(taps * shape[1] + first, append=table.size)
+    return np.stack([first, table[begins], lengths], axis=1), np.append(0, np.cumsum(begins.sum(axis=1)))
 
 
 @njit(cache=True, nogil=True)
-def _gather(values, table):
+def _gather(values, table, runs, ends, out):
     draws, channels, rows, sites = values.shape
     taps = table.shape[0]
-    runs, ends = _runs(table)
     by_runs = _are_long(runs, table)
-    out = np.empty((draws, channels * taps, rows * sites), values.dtype)
     for d in range(draws):
         for i in range(channels):
             for t in range(taps):
@@ -49,17 +81,13 @@ def _gather(values, table):
                     for p in range(sites):
                         reached = table[t, p]
                         target[r * sites + p] = source[reached] if reached >= 0 else 0.0
-    return out
 
 
 @njit(cache=True, nogil=True)
-def _gather_transpose(patches, reversed_table, rows):
-    draws = patches.shape[0]
-    taps, sites = reversed_table.shape
-    channels = patches.shape[1] // taps
-    runs, ends = _runs(reversed_table)
+def _gather_transpose(patches, reversed_table, runs, ends, out):
+    draws, channels, rows, sites = out.shape
+    taps = reversed_table.shape[0]
     by_runs = _are_long(runs, reversed_table)
-    out = np.zeros((draws, channels, rows, sites), patches.dtype)
     for d in range(draws):
         for i in range(channels):
             for t in range(taps):
@@ -73,16 +101,12 @@ def _gather_transpose(patches, reversed_table, rows):
                         giver = reversed_table[t, p]
                         if giver >= 0:
                             target[p] += source[r * sites + giver]
-    return out
 
 
 @njit(cache=True, nogil=True)
-def sum_over_shifts(gram, table, samples):
-    """X^T X from sigma^T sigma: sum_Delta A(p + Delta, p' + Delta) for (D, B S, B S) site pairs."""
+def _sum_over_shifts(gram, table, runs, ends, samples, out):
     draws = gram.shape[0]
     taps, sites = table.shape
-    runs, ends = _runs(table)
-    out = np.zeros_like(gram)
     for d in range(draws):
         for b in range(samples):
             for p in range(sites):
@@ -98,29 +122,6 @@ def sum_over_shifts(gram, table, samples):
                             to, off = start + np.uint64(runs[k, 0]), start + np.uint64(runs[k, 1])
                             for i in range(np.uint64(runs[k, 2])):
                                 target[to + i] += source[off + i]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _runs(table):
-    """Stretches of sites that a tap shifts alike: (first site, where it reaches or -1, length); where each tap's end.
-
-    Places in them are made unsigned where they are used: else every one could count from the end.
-    """
-    taps, sites = table.shape
-    stretches, ends, count = np.empty((taps * sites, 3), np.int64), np.zeros(taps + 1, np.int64), 0
-    for t in range(taps):
-        first = 0
-        while first < sites:
-            stride = 1 if table[t, first] >= 0 else 0
-            last = first + 1
-            while last < sites and table[t, last] == table[t, first] + stride * (last - first):
-                last += 1
-            stretches[count, 0], stretches[count, 1], stretches[count, 2] = first, table[t, first], last - first
-            count += 1
-            first = last
-        ends[t + 1] = count
-    return stretches[:count], ends
 
 
 @njit(cache=True, nogil=True)
