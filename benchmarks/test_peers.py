@@ -101,7 +101,7 @@ def require_same_transformer() -> None:
 def test_transformer_beside_jax(race: Race, sizes: Sizes, precision: str) -> None:
     """The limit is JAX's time for the same dense draw, so that the fraction says how many times faster ours is."""
     pytest.importorskip("jax")
-    width, blocks = sizes("width", 1024, 64), sizes("jax_blocks", 8, 2)
+    width, blocks = sizes("width", 1024, 64), sizes("jax_blocks", 32, 2)
     net = Transformer(depth=blocks, width=width, heads=8, tokens=16)
     try:
         require_bytes(MATRICES * draw_bytes(net), "differentiation", "width or blocks")

@@ -87,6 +87,12 @@ def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
     assert tuned_rates.judge_one_step(flat, "loop linear").verdict is not Verdict.REFUTED
 
 
+def test_only_gradient_descent_is_held_to_the_curvature(made_up):
+    by_lion = tuned_rates.findings(made_up.assign_attrs(optimizer="lion"))
+    assert len(by_lion) == len(tuned_rates.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
+    assert not any("lambda_max" in finding.claim for finding in by_lion)
+
+
 def test_slopes_and_errors_are_those_of_least_squares(made_up):
     """Errors by 2,000 draws of the rates; degrees of freedom between those of one depth and of all."""
     at = tuned_rates.family_at(made_up, "cnn")
