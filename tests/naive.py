@@ -18,19 +18,24 @@ def _normal_density(z):
     return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
+def _logistic(z):
+    """1 / (1 + e^-z), where e^-z is beyond any number, too."""
+    return np.exp(-np.logaddexp(0, -z))
+
+
 SIGMA = {
     "relu": lambda z: np.maximum(z, 0.0),
     "linear": lambda z: z,
     "gelu": lambda z: z * _normal_below(z),
     "tanh": lambda z: 2 / (1 + np.exp(-2 * z)) - 1,
-    "silu": lambda z: z / (1 + np.exp(-z)),
+    "silu": lambda z: z * _logistic(z),
 }
 GATE = {
     "relu": lambda z: (z > 0).astype(float),
     "linear": np.ones_like,
     "gelu": lambda z: _normal_below(z) + z * _normal_density(z),
     "tanh": lambda z: 1 / np.cosh(z) ** 2,
-    "silu": lambda z: (1 + np.exp(-z) * (1 + z)) / (1 + np.exp(-z)) ** 2,
+    "silu": lambda z: _logistic(z) * (1 + z * _logistic(-z)),
 }
 
 

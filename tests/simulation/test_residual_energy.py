@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -41,6 +41,7 @@ def test_the_split_adds_up(loop, kind, seed):
 
 
 @given(loops())
+@example(mf.TiedLoop(depth=6, width=5, alpha=-1.0, weight_variance=1.0, activation="silu", tied=False))
 def test_a_walk_is_its_naive_twin(loop):
     drawn = draw_residual_energies(loop, 0, range(1), correlations=True)
     matrices, start = _given_draw(loop)
