@@ -1,5 +1,6 @@
 """From a dataset to a picture file: drawn in a style, with a caption that says how to make it again."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -33,11 +34,17 @@ def save(draw: Draw, dataset: xr.Dataset, path: Path, style: str = "light") -> N
     Raises:
         ValueError: a style that does not exist.
     """
-    with chosen_style(style), styled():
+    picture = rendered(draw, dataset, path.suffix[1:], style)
+    write_whole(path, lambda unfinished: unfinished.write_bytes(picture))
+
+
+def rendered(draw: Draw, dataset: xr.Dataset, kind: str = "png", style: str = "light") -> bytes:
+    """The file that `save` writes, of a kind of `METADATA`."""
+    with chosen_style(style), styled(), io.BytesIO() as picture:
         figure = draw(dataset)
         _add_caption(figure, caption(dataset))
-        metadata = METADATA[path.suffix[1:]]
-        write_whole(path, lambda unfinished: figure.savefig(unfinished, metadata=metadata))
+        figure.savefig(picture, format=kind, metadata=METADATA[kind])
+        return picture.getvalue()
 
 
 def _add_caption(figure: Figure, words: str) -> None:

@@ -12,6 +12,8 @@ from .machine_memory import share_machine as share_machine
 from .seeds import checked_seed as checked_seed
 from .seeds import derived_seed as derived_seed
 from .seeds import stream as stream
+from .short_lives import collect_seldom as collect_seldom
+from .short_lives import leave_out_dask as leave_out_dask
 from .signals import TERMINATED as TERMINATED
 from .signals import Terminated as Terminated
 from .signals import terminable as terminable

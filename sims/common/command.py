@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import shlex
 import sys
@@ -36,7 +35,8 @@ PLACES = ("--out", "--workers", "--scheduler")
 class CommandParser(argparse.ArgumentParser):
     """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``.
 
-    ``options.check_only`` is False; `check_command` sets it.
+    ``options.check_only`` is False; `check_command` sets it. ``options.alone`` is False; a command that has a process
+    of its own sets it.
     """
 
     def __init__(self, presets: Presets, **options: Any) -> None:
@@ -46,7 +46,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
         options = super().parse_args(given, namespace)
-        options.parser, options.check_only = self, False
+        options.parser, options.check_only, options.alone = self, False, False
         options.command = " ".join([self.prog, *_that_change_numbers(given)])
         return options
 
@@ -187,16 +187,6 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
     except Checked:
         return
     raise ValueError("it writes no dataset; leave out what only prints")
-
-
-def leave_out_dask() -> None:
-    """Let this process do without Dask for good: xarray loads it where it is installed, which takes half a second."""
-    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]  # a module whose import fails
-
-
-def collect_seldom() -> None:
-    """Let this process look for cycles of garbage rarely: 300,000 objects of its imports never go."""
-    gc.set_threshold(100 * gc.get_threshold()[0])
 
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +20,8 @@ from sims.common.command import (
     add_output_options,
     add_preset_option,
     add_run_options,
-    collect_seldom,
     command_parser,
     fill_from_preset,
-    leave_out_dask,
     run_command,
 )
 from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
@@ -60,7 +60,10 @@ class Command:
     def main(self, argv: Sequence[str] | None = None) -> int:
         """The command, from its arguments to its exit status; those of the process itself where none are given."""
         options = self.parse(argv)
-        if argv is None:
+        options.alone = argv is None
+        if options.alone:
+            from meanfield.common import collect_seldom, leave_out_dask
+
             collect_seldom()
             if getattr(options, "scheduler", None) is None:
                 leave_out_dask()
@@ -107,11 +110,27 @@ class Experiment(Command):
         # Before the imports, which take a second or two.
         require_dataset_name(options)
         require_draws_and_seed(options)
-        study, report = (import_module(f"sims.{self.name}.{part}") for part in ("measure", "report"))
-        figure = import_module(f"figures.{self.name}")
-        plan = study.planned(options)
-        results = Results(self.name, run_key(**plan, **shared_values(options)), options)
-        return results.deliver(lambda: study.measure(options, results, **plan), report.text, figure.draw)
+        with self._figures(options) as begin_figure:
+            study, report = (import_module(f"sims.{self.name}.{part}") for part in ("measure", "report"))
+            plan = study.planned(options)
+            results = Results(self.name, run_key(**plan, **shared_values(options)), options)
+            return results.deliver(lambda: study.measure(options, results, **plan), report.text, begin_figure)
+
+    @contextmanager
+    def _figures(self, options: argparse.Namespace) -> Iterator[Callable[[xr.Dataset], Callable[[], bytes]]]:
+        """How to begin the figure of a dataset: beside a process that is here for this run alone, else in this one."""
+        if options.alone:
+            from figures._beside import FigureProcess
+
+            with FigureProcess(self.name) as process:
+                yield process.begin
+        else:
+            yield self._figure_here
+
+    def _figure_here(self, dataset: xr.Dataset) -> Callable[[], bytes]:
+        from figures.render import rendered
+
+        return partial(rendered, import_module(f"figures.{self.name}").draw, dataset)
 
     def finished(self, arguments: Sequence[str], path: Path) -> xr.Dataset:
         """The dataset of this command with these arguments, measured or read, with its printed report beside it.

@@ -11,7 +11,6 @@ from sims.common.command import Checked, chosen_arrays
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from meanfield.execution import PieceStore, Run
 
@@ -50,11 +49,15 @@ class Results:
         return simulate_all(runs, workers=self._options.workers, store=self.pieces)
 
     def deliver(
-        self, measure: Callable[[], xr.Dataset], text: Callable[[xr.Dataset], str], draw: Callable[[xr.Dataset], Figure]
+        self,
+        measure: Callable[[], xr.Dataset],
+        text: Callable[[xr.Dataset], str],
+        begin_figure: Callable[[xr.Dataset], Callable[[], bytes]],
     ) -> int:
         """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where.
 
-        All that can be refused has been when this is called: here the work begins.
+        All that can be refused has been when this is called: here the work begins. What ``begin_figure`` returns waits
+        for the picture.
         """
         if self._options.check_only:
             self._require_arrays()
@@ -63,11 +66,14 @@ class Results:
         if dataset is None:
             self._require_arrays()
             dataset = measure()
-            self.keep(dataset)
+            self._sign(dataset)
+            picture = begin_figure(dataset)
+            self._write(dataset)
         else:
             print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
+            picture = begin_figure(dataset)
         print(text(dataset))
-        self.keep_figure(draw, dataset)
+        self.keep_figure(picture)
         print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
         return 0
 
@@ -96,29 +102,34 @@ class Results:
         return None
 
     def keep(self, dataset: xr.Dataset) -> None:
-        """Write the dataset whole, then forget the pieces it was made from; seeds are text, as in `simulate`'s.
+        """Write the dataset whole, then forget the pieces it was made from."""
+        self._sign(dataset)
+        self._write(dataset)
 
-        Draws, arrays and provenance are recorded where the dataset does not say them itself.
-        """
-        from meanfield.common import write_whole
+    def _sign(self, dataset: xr.Dataset) -> None:
+        """Record draws, arrays and provenance where the dataset does not itself; seeds are text, as in `simulate`'s."""
         from meanfield.execution import provenance
 
         shared = shared_values(self._options)
         seed = {"seed": str(shared.pop("seed"))} if "seed" in shared else {}
         dataset.attrs = {"provenance": provenance(), **shared, **dataset.attrs, **seed}
         dataset.attrs |= {"run": self.run_key, "command": self._command}
+
+    def _write(self, dataset: xr.Dataset) -> None:
+        from meanfield.common import write_whole
+
         # Not by HDF5 itself, which ends the program where the disk is full.
         file_bytes = _coordinates_first(dataset).to_netcdf(engine="h5netcdf")
         write_whole(self.dataset_path, lambda path: path.write_bytes(file_bytes))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
 
-    def keep_figure(self, draw: Callable[[xr.Dataset], Figure], dataset: xr.Dataset) -> None:
-        """Draw and write the figure if it is not there."""
-        from figures.render import save
+    def keep_figure(self, picture: Callable[[], bytes]) -> None:
+        """Write the figure if it is not there."""
+        from meanfield.common import write_whole
 
         if not self.figure_path.exists():
-            save(draw, dataset, self.figure_path)
+            write_whole(self.figure_path, lambda path: path.write_bytes(picture()))
 
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:

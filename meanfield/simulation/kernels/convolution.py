@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from meanfield.common.arrays import Array
+from meanfield.common.compiled import compiled
 from meanfield.nets.lattice import Table
 
 # Vectors side by side in a tile, and draws within one of them, at most.
@@ -113,7 +114,7 @@ def _loops(shape, rectified):
     height, vectors, lanes, draws = shape
     rectifies = int(rectified)
 
-    @njit(cache=True, nogil=True)
+    @compiled()
     def over_sites(weights, values, gated, gate, out, table, rows, above):
         taps, sites = table.shape
         x, z = len(values) // sites // rows, draws * above
@@ -132,7 +133,7 @@ def _loops(shape, rectified):
                 tile = (height, vectors, lanes, draws, rectifies, 0)
                 _tiles(tile, (table.ravel(), values, weights, out, gate), gated, starts, sums, (rows, x, z))
 
-    @njit(cache=True, nogil=True)
+    @compiled()
     def over_taps(errors, values, out, table, rows, above):
         taps, sites = table.shape
         x, z = len(values) // sites // rows, draws * above

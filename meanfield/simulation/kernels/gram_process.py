@@ -7,7 +7,8 @@ the other; beyond three dimensions only lengths and angles matter, and two coord
 """
 
 import numpy as np
-from numba import njit
+
+from meanfield.common.compiled import compiled
 
 # Places of a layer's variates: halves of chi-squares by their degrees of freedom (m active units, i inactive ones) ...
 ACTIVE, INACTIVE, DOWN, DOWN_NEXT, BEYOND, BEYOND_NEXT, IDLE, IDLE_NEXT = range(8)
@@ -17,7 +18,7 @@ DOWN_OFF, THIRD, THIRD_NEXT, BEYOND_OFF, ALONG, ALONG_NEXT, IDLE_OFF = range(7)
 NORMALS = 7
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def column_energies(active, halves, normals, head_halves, head_normals, widths, variances, start, energies, errors):
     """Fill ``energies`` (D, L, 2), |T_l|^2 / n_l of both columns, and ``errors`` (D,), |y|^2 + |z_out|^2.
 
@@ -44,7 +45,7 @@ def column_energies(active, halves, normals, head_halves, head_normals, widths, 
         _changes_up(drawn, net, squares, idle, turns, downs, spans, energies[d])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _errors_down(drawn, head, net, squares, turns, downs, spans):
     """U_l from the readout down: ``downs``, what the frame above sends to the two directions beside phi; ``turns`` Q
     from the frame of phi to that of the errors, and ``spans``, the errors in the latter.
@@ -73,7 +74,7 @@ def _errors_down(drawn, head, net, squares, turns, downs, spans):
             above[0, column], above[1, column] = errors[0, column], errors[1, column]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _triangulate(errors, turn):
     """Turn three rows into an upper triangle, in place, by rotations of two rows; ``turn`` @ errors is what they were.
 
@@ -95,7 +96,7 @@ def _triangulate(errors, turn):
             turn[k, first], turn[k, second] = cosine * x + sine * y, cosine * y - sine * x
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _changes_up(drawn, net, squares, idle, turns, downs, spans, energies):
     """T_1 .. T_L: rows 0 - 2 of ``moved`` in the frame of the errors, rows 3 and 4 beyond it."""
     active, halves, normals = drawn
@@ -127,7 +128,7 @@ def _changes_up(drawn, net, squares, idle, turns, downs, spans, energies):
             )
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _turned(turn, rows, out):
     """The first three rows in the frame of phi; those beyond are the same in both."""
     for k in range(2):
@@ -136,7 +137,7 @@ def _turned(turn, rows, out):
         out[3, k], out[4, k] = rows[3, k], rows[4, k]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _set_energy(rows, units, energy):
     """Mean square over units of both columns."""
     for k in range(2):
@@ -146,7 +147,7 @@ def _set_energy(rows, units, energy):
         energy[k] = total / units
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _lengths_and_angle(rows, triangle):
     """The upper triangle whose columns have the lengths and the angle of those of ``rows`` below the first."""
     square, product = 0.0, 0.0
@@ -160,7 +161,7 @@ def _lengths_and_angle(rows, triangle):
     triangle[1, 1] = np.sqrt(square_off)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _spread(deviation, half, next_half, off, triangle, rows):
     """Two rows that stand for all of deviation x Gaussian matrix x ``triangle``: a triangle of its law (Bartlett)."""
     first, next_, off = deviation * np.sqrt(2 * half), deviation * np.sqrt(2 * next_half), deviation * off
@@ -168,7 +169,7 @@ def _spread(deviation, half, next_half, off, triangle, rows):
     rows[1, 0], rows[1, 1] = 0.0, next_ * triangle[1, 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_inactive(units, halves, normals, carried, share, triangle, energy):
     """Add what inactive units have, where errors vanish: along z, and beyond it."""
     of_features, deviation = share

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 from numpy.random import Generator
 from numpy.typing import NDArray
+
+from meanfield.common.compiled import compiled
 
 # Of the ziggurat's layers: where a word is in the rectangle, what it is multiplied by, and the density at the edge.
 INSIDE, STEP, DENSITY = ki_double.astype(np.int64), wi_double.copy(), fi_double.copy()
@@ -47,7 +48,7 @@ def _numbers_of(state: Mapping[str, Any]) -> NDArray[np.uint64]:
     return numbers
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def fill(state, out, scale):
     """`fill_normal` from the state of a generator, (4,), which is moved on."""
     a, b, c, counter = state
@@ -71,7 +72,7 @@ def fill(state, out, scale):
     state[0], state[1], state[2], state[3] = a, b, c, counter
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _next(a, b, c, counter):
     """One word of SFC64, and the state after it."""
     word = a + b + counter
@@ -79,7 +80,7 @@ def _next(a, b, c, counter):
     return word, b ^ (b >> np.uint64(11)), c + (c << np.uint64(3)), turned + word, counter + ONE
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _split(word):
     """Layer, signed and unsigned position within it."""
     position = np.int64((word >> POSITION_AT) & POSITION)
@@ -87,12 +88,12 @@ def _split(word):
     return np.int64(word & LAYER), np.float64((position ^ -sign) + sign), position
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _uniform(word):
     return np.float64(word >> DOUBLE_AT) * UNIT
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _tail(position, a, b, c, counter):
     """A value beyond the outermost layer by Marsaglia's method, with the sign that the position's eighth bit gives."""
     while True:

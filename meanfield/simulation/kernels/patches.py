@@ -14,9 +14,9 @@ allocate nothing, which would double the time of their compilation.
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from meanfield.common.arrays import Array
+from meanfield.common.compiled import compiled
 from meanfield.nets.lattice import Table
 
 # Gathering goes run by run from so many sites on, if runs have so many sites on average.
@@ -64,7 +64,7 @@ def _runs_of(shape: tuple[int, int], numbers: bytes) -> tuple[Array, Array]:
     return np.stack([first, table[begins], lengths], axis=1), np.append(0, np.cumsum(begins.sum(axis=1)))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gather(values, table, runs, ends, out):
     draws, channels, rows, sites = values.shape
     taps = table.shape[0]
@@ -83,7 +83,7 @@ def _gather(values, table, runs, ends, out):
                         target[r * sites + p] = source[reached] if reached >= 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gather_transpose(patches, reversed_table, runs, ends, out):
     draws, channels, rows, sites = out.shape
     taps = reversed_table.shape[0]
@@ -103,7 +103,7 @@ def _gather_transpose(patches, reversed_table, runs, ends, out):
                             target[p] += source[r * sites + giver]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sum_over_shifts(gram, table, runs, ends, samples, out):
     draws = gram.shape[0]
     taps, sites = table.shape
@@ -124,12 +124,12 @@ def _sum_over_shifts(gram, table, runs, ends, samples, out):
                                 target[to + i] += source[off + i]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _are_long(runs, table):
     return table.shape[1] >= MANY_SITES and table.size >= LONG_RUN * len(runs)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _copy_runs(target, offset, source, runs):
     """target(offset + p) <- source(p + Delta), or 0 where that is outside."""
     for k in range(len(runs)):
@@ -142,7 +142,7 @@ def _copy_runs(target, offset, source, runs):
                 target[to + i] = source[off + i]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_runs(target, source, offset, runs):
     """target(p) += source(offset + p + Delta), where that is inside."""
     for k in range(len(runs)):

@@ -7,8 +7,8 @@ error that shapes which differ would raise, which takes longer than all these lo
 """
 
 import numpy as np
-from numba import njit
 
+from meanfield.common.compiled import compiled
 from meanfield.simulation.kernels.normals import fill
 
 # A direction's part outside the known ones, relative to the query, below which it is rounding: the precision to this
@@ -30,7 +30,7 @@ TILE = 1024
 TOGETHER = 4
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def reveal(queries, basis, images, known, other_known, other_basis, other_images, states, deviation, answers):
     """Answer queries (D, r, size) in ``answers`` (D, r, image size), adding their new directions to basis and images.
 
@@ -59,7 +59,7 @@ def reveal(queries, basis, images, known, other_known, other_basis, other_images
         _mix(answers[d], parts, images[d, :after])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _extend(queries, basis, known, parts):
     """Fill the basis behind its first ``known`` rows with the queries' new directions, and their parts (r, rows).
 
@@ -79,7 +79,7 @@ def _extend(queries, basis, known, parts):
             _append(block[k - first], _length(queries[k]), basis[: known + k + 1], before, parts[k])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _outside(vectors, rows, parts):
     """The vectors without their components along orthonormal rows, which are written to ``parts``."""
     if len(rows) == 0:
@@ -94,7 +94,7 @@ def _outside(vectors, rows, parts):
     return outside
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _append(vector, length, basis, first, part):
     """Make the last row the direction of a vector without its components along the rows from ``first`` on.
 
@@ -112,7 +112,7 @@ def _append(vector, length, basis, first, part):
         basis[own] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _project(vector, basis, first, part):
     """Write the vector without its components along the rows from ``first`` on to the last; its length."""
     own = len(basis) - 1
@@ -126,7 +126,7 @@ def _project(vector, basis, first, part):
 
 
 # Reassociation lets the dot products use vector registers: a query takes half the time, and differs in rounding only.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _length(vector):
     total = 0.0
     for i in range(vector.size):
@@ -134,7 +134,7 @@ def _length(vector):
     return np.sqrt(total)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _scale(vector, factor):
     for i in range(vector.size):
         vector[i] *= factor
@@ -142,7 +142,7 @@ def _scale(vector, factor):
 
 # Loops over tiles run over unsigned numbers: Numba then asks for no element from the end, and needs no slices, which
 # would cost a query of a thousand elements a fifth of its time.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _dots(rows, vectors, out):
     """out_kb <- rows_b . vectors_k."""
     if len(vectors) >= TOGETHER and len(rows) > 0:
@@ -160,7 +160,7 @@ def _dots(rows, vectors, out):
                 out[k, b] += total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _mix(out, coefficients, rows):
     """out_k <- sum_b coefficients_kb rows_b."""
     if len(out) >= TOGETHER:
@@ -176,7 +176,7 @@ def _mix(out, coefficients, rows):
             _add(out[k], start, stop, coefficients[k, 1:], rows[1:])
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _blend(out, vectors, coefficients, rows):
     """out_k <- vectors_k + sum_b coefficients_kb rows_b; ``out`` has memory of its own."""
     if len(out) >= TOGETHER and len(rows) > 0:
@@ -194,7 +194,7 @@ def _blend(out, vectors, coefficients, rows):
             _add(out[k], start, stop, coefficients[k], rows)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, inline="always")
+@compiled(fastmath={"reassoc", "contract"}, inline="always")
 def _add(out, start, stop, coefficients, rows):
     """Between two places, out <- out + sum_b coefficients_b rows_b."""
     for b in range(len(rows)):

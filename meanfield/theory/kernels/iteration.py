@@ -1,10 +1,10 @@
 """Iterating a linear recursion over a million layers without overflow: numbers between 0 and 1, and a running log."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
+from meanfield.common.compiled import compiled
 
 
 def iterate(matrices: Array, which: NDArray[np.int64], start: Array, rows: NDArray[np.int64]) -> Array:
@@ -16,21 +16,24 @@ def iterate(matrices: Array, which: NDArray[np.int64], start: Array, rows: NDArr
     """
     place = np.argsort(matrices == 0.0, axis=2, kind="stable")
     value = np.take_along_axis(matrices, place, axis=2)
-    logs = np.empty((len(which) + 1, len(rows)))
-    _iterate(place, value, np.count_nonzero(matrices, axis=2), which, start.copy(), rows, logs)
+    logs, state = np.empty((len(which) + 1, len(rows))), start.copy()
+    _iterate(place, value, np.count_nonzero(matrices, axis=2), which, state, np.empty_like(state), rows, logs)
     return logs
 
 
-@njit(cache=True)
-def _iterate(place, value, count, which, state, rows, logs):
-    """Fill ``logs``; row i of a matrix has ``count`` coefficients ``value``, in the columns ``place``."""
+@compiled()
+def _iterate(place, value, count, which, state, moved, rows, logs):
+    """Fill ``logs``; row i of a matrix has ``count`` coefficients ``value``, in the columns ``place``.
+
+    ``moved`` is room for a state.
+    """
     size = state.size
-    moved = np.empty_like(state)
     log_scale = 0.0
     for step in range(which.size + 1):
         largest = 0.0
         for i in range(size):
-            largest = max(largest, abs(state[i]))
+            if abs(state[i]) > largest:
+                largest = abs(state[i])
         log_scale += np.log(largest)
         for i in range(size):
             state[i] /= largest

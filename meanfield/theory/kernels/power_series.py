@@ -1,10 +1,11 @@
 """Sums of the Hermite series of pairs of Gaussians."""
 
 import numpy as np
-from numba import njit
+
+from meanfield.common.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def power_series(coefficients, correlations):
     """sum_k a_k b_k rho^k for every row b of coefficients (rows, orders), a the last: (rows,)."""
     count, orders = coefficients.shape

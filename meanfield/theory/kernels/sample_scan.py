@@ -10,14 +10,14 @@ Source: docs/theory.md section 19.
 """
 
 import numpy as np
-from numba import njit
 
+from meanfield.common.compiled import compiled
 from meanfield.theory.kernels.token_scan import evaluate
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-@njit(cache=True)
+@compiled()
 def four_gates(angle, between, is_linear):
     """The mean product of four gates, by whether those of either sample are at one token (0) or two: (2, 2)."""
     result = np.ones((2, 2))
@@ -37,7 +37,7 @@ def four_gates(angle, between, is_linear):
     return result
 
 
-@njit(cache=True)
+@compiled()
 def between_samples(covariances, passings, divisors, is_attention, table, averages, block, is_linear):
     """k_x k_x + v_x by unit, of one token above and one (0) or two (1) of another sample below: (units, 2).
 

@@ -1,9 +1,9 @@
 """Rows of the covariance of a stream that normalisations divide."""
 
 import numpy as np
-from numba import njit
 
 from meanfield.common.arrays import Array
+from meanfield.common.compiled import compiled
 
 
 def cumulated(start: Array, sums: Array, divisors: Array) -> Array:
@@ -19,7 +19,7 @@ def cumulated(start: Array, sums: Array, divisors: Array) -> Array:
     return rows
 
 
-@njit(cache=True)
+@compiled()
 def _cumulate(rows, sums, divisors):
     """Fill ``rows`` from the first."""
     count, firsts, seconds = sums.shape

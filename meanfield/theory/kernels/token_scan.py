@@ -20,8 +20,8 @@ Source: docs/theory.md section 19.
 """
 
 import numpy as np
-from numba import njit
 
+from meanfield.common.compiled import compiled
 from meanfield.theory.transformers.patterns import PATTERNS, PLACE, differ
 from meanfield.theory.transformers.softmax import AGREEMENT, CHAIN, PRODUCTS, RESPONSE
 
@@ -31,13 +31,13 @@ ALL_ONE, TWO_PAIRS = PLACE[0, 0, 0, 0], PLACE[0, 0, 1, 1]
 THREE_ONE, ONE_THREE, PAIR_APART = PLACE[0, 0, 0, 1], PLACE[0, 0, 1, 0], PLACE[0, 0, 1, 2]
 
 
-@njit(cache=True)
+@compiled()
 def evaluate(series, angle):
     """The functions at one angle in [0, pi/2], (functions,), by Clenshaw's recurrence on all of them abreast."""
     return _evaluated(series, angle, np.empty((2, series.shape[1])))
 
 
-@njit(cache=True)
+@compiled()
 def _evaluated(series, angle, work):
     """`evaluate` in memory (2, functions or more) that is there: asking for new takes as long as the rest of a unit."""
     terms, count = series.shape
@@ -55,7 +55,7 @@ def _evaluated(series, angle, work):
     return later
 
 
-@njit(cache=True)
+@compiled()
 def feed_forward(angle, same, apart, table, averages, passing, fresh, work):
     """Fill ``passing`` (2, 3) and ``fresh`` (15), and return the hidden units' variance and contraction.
 
@@ -70,7 +70,7 @@ def feed_forward(angle, same, apart, table, averages, passing, fresh, work):
     return averages[0], values[0]
 
 
-@njit(cache=True)
+@compiled()
 def attention(angle, same, apart, table, variance, size, passing, fresh, work):
     """The same of heads of this size, with ``variance`` s_1 of the queries, keys and values of a token."""
     values = _evaluated(table, angle, work)
@@ -94,7 +94,7 @@ def attention(angle, same, apart, table, variance, size, passing, fresh, work):
     return variance * (1 - away + agreement * away), variance * (agreement - values[AGREEMENT + 1])
 
 
-@njit(cache=True)
+@compiled()
 def through(moments, passing, shares, side, result):
     """Fill O of one side on moments by pattern; ``shares`` are `averages_over_two` of that side."""
     single, single_apart, pair, pair_apart = 0.0, 0.0, 0.0, 0.0
@@ -110,7 +110,7 @@ def through(moments, passing, shares, side, result):
         result[place] = value + passing[own, 2] * pairs[others]
 
 
-@njit(cache=True)
+@compiled()
 def join_moments(moments, kernels, passing, fresh, constants, before, shares, work):
     """v behind z + a f(z), in place; ``work`` (4, 15) is written to, ``before`` divides what enters the branch."""
     first, second, _, multiplier = constants
@@ -126,7 +126,7 @@ def join_moments(moments, kernels, passing, fresh, constants, before, shares, wo
         moments[place] += square * second * (one_side[place] + other_side[place] + square * within)
 
 
-@njit(cache=True)
+@compiled()
 def scan(units, is_attention, tables, averages, block, normalised, shares, tokens):
     """All units, one after the other, from white tokens.
 
@@ -176,7 +176,7 @@ def scan(units, is_attention, tables, averages, block, normalised, shares, token
     return covariances, kernel_rows, energies, passings, divisors
 
 
-@njit(cache=True)
+@compiled()
 def _means(same, apart, moments, tokens, result):
     """Fill k(p, p') k(p, p'') + v(p, p; p', p'') averaged over p and p' = p'', and over p and p' != p''."""
     result[0] = (same**2 + moments[ALL_ONE] + (tokens - 1) * (apart**2 + moments[TWO_PAIRS])) / tokens
@@ -184,7 +184,7 @@ def _means(same, apart, moments, tokens, result):
     result[1] = (touching + (tokens - 2) * (apart**2 + moments[PAIR_APART])) / tokens
 
 
-@njit(cache=True)
+@compiled()
 def labels_down(top, passings, divisors, transported):
     """Covariances of the errors, summed over one token and over pairs of two, at all units from the top: (units, 2).
 
