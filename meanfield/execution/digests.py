@@ -4,7 +4,7 @@ import json
 import platform
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from meanfield.version import __version__
 # Another version of these may draw, integrate or round otherwise; xarray only carries what they have computed.
 _UNDER_NUMBERS = ("numpy", "numba", "scipy")
 _CARRIERS = ("xarray",)
+
+version = lru_cache(metadata.version)  # which reads files
 
 
 @lru_cache(maxsize=1)

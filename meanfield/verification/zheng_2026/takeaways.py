@@ -73,7 +73,7 @@ CLAIMS = (
         "of second order to keep their size",
         checks=(
             *OF_ONE_LAYER,
-            Check("update_orders", judge_second_order),
+            Check("update_orders", judge_second_order, ("--optimizers", SETTLED)),
         ),
     ),
     Claim(

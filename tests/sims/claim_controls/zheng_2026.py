@@ -23,10 +23,11 @@ def _runs_off(claim, *names):
 
 def second_order_stays(runs):
     """Terms of second order under the k = 1 table keep their size in depth, in every draw nearly alike."""
-    dataset, name = runs["update_orders"], "order_norm_by_depth"
+    run, name = "update_orders-optimizers-muon", "order_norm_by_depth"
+    dataset = runs[run]
     level = 1 + ERROR * np.cos(dataset["draw"])
     stays = dataset[name].where(dataset["table"] != "one", level)
-    return {"update_orders": dataset.assign({name: stays})}
+    return {run: dataset.assign({name: stays})}
 
 
 def cells_of_no_use(*beginnings):
