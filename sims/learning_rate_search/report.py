@@ -125,13 +125,21 @@ def _advice(dataset: xr.Dataset) -> str:
         "In practice: tune at one depth, and carry the rate by the one-step law of the family"
         f" (mf.transfer_learning_rate) where its slope here is within {APART:g} s.e. of the tuned one. Here:"
         f" {_where(dataset)}.",
-        f"With nothing tuned: the tuned rate is {10 ** ratio.min():.2g} to {10 ** ratio.max():.2g} times 2 / lambda_max"
-        " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
-        f" {10 ** np.median(ratio):.2g} times.",
+        _with_nothing_tuned(dataset.attrs["optimizer"], 10**ratio),
         f"A tuned rate from one seed is uncertain by {np.median(_spreads(dataset)):.2f} decades in the median net:"
         f" losses are rugged where training is barely stable. {_seeds_needed(dataset)}",
     ]
     return folded(" ".join(words), "", 0)
+
+
+def _with_nothing_tuned(optimizer: str, ratio: Array) -> str:
+    if optimizer != "sgd":
+        return f"With nothing tuned: 2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}."
+    return (
+        f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times 2 / lambda_max"
+        " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
+        f" {np.median(ratio):.2g} times."
+    )
 
 
 def _spreads(dataset: xr.Dataset) -> Array:

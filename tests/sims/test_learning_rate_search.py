@@ -91,6 +91,9 @@ def test_only_gradient_descent_is_held_to_the_curvature(made_up):
     by_lion = tuned_rates.findings(made_up.assign_attrs(optimizer="lion"))
     assert len(by_lion) == len(tuned_rates.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
     assert not any("lambda_max" in finding.claim for finding in by_lion)
+    ratio = np.array([0.009, 0.019])
+    assert "says nothing of lion" in report._with_nothing_tuned("lion", ratio)
+    assert "0.009 to 0.019 times" in report._with_nothing_tuned("sgd", ratio)
 
 
 def test_slopes_and_errors_are_those_of_least_squares(made_up):
