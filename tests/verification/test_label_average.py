@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.common.seeds import stream
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
+from meanfield.verification.zhang_2026.identities.label_average import (
+    _example,
+    judge_prefactor,
+    judge_split,
+    label_average,
+)
 
 
 @pytest.fixture(scope="module", params=["relu", "linear", "gelu"])
@@ -22,3 +28,15 @@ def test_verdicts(dataset):
 def test_labels_that_depend_on_the_outputs_are_not_averaged_away(dataset):
     """Negative control: a thousandth of the update energy missing."""
     assert judge_split(dataset.assign(split=0.999 * dataset["split"])).verdict is not Verdict.CONFIRMED
+
+
+def test_a_net_whose_units_are_off_is_drawn_again():
+    """Of four units the ninth seed's first net has none that is on."""
+    net = mf.MLP(depth=2, width=4, outputs=2)
+    assert not _example(net, stream(9, "label average", 0))[-1].any()
+    assert judge_split(label_average(net, 9)).verdict is Verdict.CONFIRMED
+
+
+def test_nets_that_nothing_moves_are_refused():
+    with pytest.raises(ValueError, match="depth 40 and width 1 .* give more width"):
+        label_average(mf.MLP(depth=40, width=1, outputs=1), 0)

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import xarray as xr
+from numpy.random import Generator
 
 from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
@@ -16,6 +17,8 @@ from meanfield.verification.judges import Judges, Ruling, identity
 STEP = 1e-5
 # What is left of ratios that should be 1: rounding of sums, and the error of central differences.
 TOLERANCE = 1e-6
+# Nets that are tried, in turn, until one has no layer whose units are all off.
+ATTEMPTS = 100
 
 JUDGES = Judges("Zhang et al. 2026")
 
@@ -25,29 +28,44 @@ def label_average(net: MLP, seed: int) -> xr.Dataset:
 
     Variables, by layer: ``enumerated`` mean over labels of mean_a (Delta z_a)^2; ``split`` A + B; ``label_term`` B;
     ``kernel_term`` sigma_y^2 mean_a sum_t Theta_at^2 / M, as eq. 19 prints it, Theta by central differences.
+
+    Raises:
+        ValueError: every net that is tried has a layer whose units are all off, so that nothing moves it.
     """
-    random = stream(seed, "label average", 0)
-    weights = [
-        random.normal(0.0, np.sqrt(s), shape) for shape, s in zip(net.weight_shapes, net.weight_variances, strict=True)
-    ]
-    inputs = random.normal(size=net.input_shape)
-    *_, outputs = pre_activations(net, weights, inputs)
-
-    def energies(error: Array) -> Array:
-        return np.array([np.mean(change**2) for change in one_step(net, weights, inputs, error)])
-
-    signs = [np.reshape(labels, outputs.shape) for labels in product((-1.0, 1.0), repeat=outputs.size)]
-    enumerated = np.mean([energies(outputs - labels) for labels in signs], axis=0)
-    units = np.eye(outputs.size).reshape(-1, *outputs.shape)
-    label_term = np.sum([energies(unit) for unit in units], axis=0)
+    examples = (_example(net, stream(seed, "label average", attempt)) for attempt in range(ATTEMPTS))
+    moving = next((example for example in examples if np.all(example[-1] > 0)), None)
+    if moving is None:
+        raise ValueError(
+            f"{ATTEMPTS} nets of depth {net.depth} and width {net.channels_by_layer[1]} all had a layer that no label "
+            "moves, as its units are off; give more width, or less depth"
+        )
+    weights, inputs, outputs, label_term, enumerated = moving
     columns = {
         "enumerated": enumerated,
-        "split": energies(outputs) + label_term,
+        "split": _energies(net, weights, inputs, outputs) + label_term,
         "label_term": label_term,
         "kernel_term": _squared_kernel(net, weights, inputs) / outputs.size,
     }
     variables = {name: ("layer", values) for name, values in columns.items()}
     return xr.Dataset(variables, {"layer": np.arange(1, net.depth + 1)}, {"outputs": outputs.size})
+
+
+def _example(net: MLP, random: Generator) -> tuple[list[Array], Array, Array, Array, Array]:
+    """Weights, inputs and outputs of one net; B_l, and S_l by enumeration, 0 where all units of a layer are off."""
+    weights = [
+        random.normal(0.0, np.sqrt(s), shape) for shape, s in zip(net.weight_shapes, net.weight_variances, strict=True)
+    ]
+    inputs = random.normal(size=net.input_shape)
+    *_, outputs = pre_activations(net, weights, inputs)
+    signs = [np.reshape(labels, outputs.shape) for labels in product((-1.0, 1.0), repeat=outputs.size)]
+    enumerated = np.mean([_energies(net, weights, inputs, outputs - labels) for labels in signs], axis=0)
+    units = np.eye(outputs.size).reshape(-1, *outputs.shape)
+    label_term = np.sum([_energies(net, weights, inputs, unit) for unit in units], axis=0)
+    return weights, inputs, outputs, label_term, enumerated
+
+
+def _energies(net: MLP, weights: list[Array], inputs: Array, error: Array) -> Array:
+    return np.array([np.mean(change**2) for change in one_step(net, weights, inputs, error)])
 
 
 @JUDGES.decide
