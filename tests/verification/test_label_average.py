@@ -38,5 +38,5 @@ def test_a_net_whose_units_are_off_is_drawn_again():
 
 
 def test_nets_that_nothing_moves_are_refused():
-    with pytest.raises(ValueError, match="depth 40 and width 1 .* give more width"):
+    with pytest.raises(ValueError, match=r"depth 40 and width 1 .* give more width"):
         label_average(mf.MLP(depth=40, width=1, outputs=1), 0)
