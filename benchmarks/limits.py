@@ -13,8 +13,8 @@ from math import ceil
 from time import process_time
 
 import numpy as np
-from numba import njit
 
+from meanfield.common.compiled import compiled
 from meanfield.common.seeds import stream
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
 from meanfield.simulation.kernels.normals import _next, fill_normal
@@ -154,7 +154,7 @@ def log_sums() -> Limit:
     return Limit("log-sums", lambda: np.logaddexp(first, second, out=out), ROW)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _words(state, count):  # type: ignore[no-untyped-def]
     a, b, c, counter = state
     seen = np.uint64(0)
@@ -164,7 +164,7 @@ def _words(state, count):  # type: ignore[no-untyped-def]
     return seen
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _chain(count):  # type: ignore[no-untyped-def]
     value = 1.0
     for step in range(count):
@@ -172,7 +172,7 @@ def _chain(count):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sum_of_logs(values):  # type: ignore[no-untyped-def]
     total = 0.0
     for value in values:

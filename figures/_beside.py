@@ -42,7 +42,7 @@ class FigureProcess:
     def begin(self, dataset: xr.Dataset) -> Callable[[], bytes]:
         """Let it draw a dataset; what is returned waits for the file that `figures.render.rendered` makes.
 
-        Raises, then: ChildProcessError: it was killed, or has failed and said why.
+        That raises ChildProcessError where the process was killed, or has failed and said why.
         """
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, as its status will say
