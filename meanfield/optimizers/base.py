@@ -1,7 +1,7 @@
 """What all optimizers take and give: a state, the gradient of one weight and where it stands, for a direction.
 
 The direction A comes without learning rate and weight decay: Delta W = -eta (A + lambda W) (Zheng et al. 2026, C.1).
-Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Elementwise ones also
+Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Those that say so also
 take stacks of matrices, one for each of several nets side by side; the others take one matrix.
 """
 
@@ -13,13 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.optimizers.linear_algebra.factored import Direction, Factored
+from meanfield.optimizers.linear_algebra.factored import AT_A_TIME, Direction, Factored
 
 Block = tuple[slice, ...]
-
-# Numbers that elementwise work takes at a time: few enough for its intermediate results to stay in a core's cache. For
-# matrices of 1024 x 1024, fresh memory would cost more than the arithmetic.
-AT_A_TIME = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -51,12 +47,17 @@ class Optimizer(ABC):
     """One optimizer with its settings.
 
     Attributes:
-        elementwise: whether it steps every element by itself, and so serves biases and stacks of matrices too.
+        elementwise: whether it steps every element by itself, and so serves biases too.
+        takes_stacks: whether it steps stacks of matrices at once; elementwise ones do.
         curved: whether it needs the curvature of the loss.
     """
 
     elementwise: ClassVar[bool] = False
     curved: ClassVar[bool] = False
+
+    @property
+    def takes_stacks(self) -> bool:
+        return self.elementwise
 
     @abstractmethod
     def step(self, state: Any, gradient: Gradient, place: Place) -> tuple[Direction, Any]:

@@ -20,6 +20,11 @@ class Muon(Optimizer):
     momentum: float = 0.95
     newton_schulz_steps: int | None = 5
 
+    @property
+    def takes_stacks(self) -> bool:
+        """Where it iterates: singular values of several matrices leave bases of several sizes."""
+        return self.newton_schulz_steps is not None
+
     def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         looked_at = add_momentum(moved, self.momentum, gradient.slope, 1.0)
@@ -34,4 +39,4 @@ class MuonKimi(Muon):
 
     def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         direction, moved = super().step(state, gradient, place)
-        return scaled(direction, ELEMENT_SIZE * float(max(direction.shape)) ** 0.5), moved
+        return scaled(direction, ELEMENT_SIZE * float(max(direction.shape[-2:])) ** 0.5), moved

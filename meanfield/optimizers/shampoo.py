@@ -7,7 +7,7 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.optimizers.base import Gradient, Optimizer, Place
-from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored, add_momentum, rounding, thin_qr
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Shampoo(Optimizer):
 def second_moments(left: Array | None, right: Array | None, slope: Direction, beta: float) -> tuple[Array, Array]:
     """Roots of the running means of G G^T and G^T G, their columns orthogonal and of descending length."""
     if isinstance(slope, Factored):
-        above, below = (np.asarray(np.linalg.qr(side, mode="r")) for side in (slope.left, slope.right))
+        (_, above), (_, below) = thin_qr(slope.left), thin_qr(slope.right)
         fresh = slope.left @ below.T, slope.right @ above.T
     else:
         fresh = slope, slope.T

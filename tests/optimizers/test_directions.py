@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.optimizers import FIRST_STEPS, SSO
+from meanfield.optimizers import FIRST_STEPS, OPTIMIZERS, SSO
 from meanfield.optimizers.base import Gradient, Place
 from meanfield.optimizers.linear_algebra.factored import Factored, dense
 from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
@@ -122,6 +122,31 @@ def test_sophia_needs_curvature():
     gradient, weights = draw((4, 4), 2)
     with pytest.raises(ValueError, match="curvature"):
         first("sophia", Gradient(gradient.slope), weights)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (200, 300)])
+@pytest.mark.parametrize("name", ["muon", "muon_kimi"])
+def test_a_stack_steps_as_its_matrices_do_alone(shape, name):
+    """To the bit as a stack of one, whatever lies beside it, while factors are worth it and then; one is all zeros."""
+    optimizer, rng = OPTIMIZERS[name], np.random.default_rng(4)
+    assert optimizer.takes_stacks
+    assert not FIRST_STEPS[name].takes_stacks
+    states = [None] * 5
+    for _ in range(4):
+        left, right = (rng.normal(size=(3, side, 2)) for side in shape)
+        left[1] = 0.0
+        place = Place(np.zeros((3, *shape)))
+        direction, states[3] = optimizer.step(states[3], Gradient(Factored(left, right)), place)
+        whole = dense(direction)
+        for net in range(3):
+            one = slice(net, net + 1)
+            gradient, place = Gradient(Factored(left[one], right[one])), Place(np.zeros((1, *shape)))
+            direction, states[net] = optimizer.step(states[net], gradient, place)
+            np.testing.assert_array_equal(whole[one], dense(direction))
+        matrix = Gradient(Factored(left[2], right[2]))
+        direction, states[4] = optimizer.step(states[4], matrix, Place(np.zeros(shape)))
+        np.testing.assert_allclose(whole[2], dense(direction), atol=1e-12 * np.abs(whole).max())
+    assert not whole[1].any()
 
 
 def test_newton_schulz_of_the_smallest_numbers():

@@ -93,3 +93,23 @@ def test_stable_ranks_are_those_of_the_directions():
         expected = [[np.sum(sizes**2) / sizes[0] ** 2 for sizes in draws] for draws in values]
         np.testing.assert_allclose(drawn[:, 1], np.transpose(expected), rtol=1e-6)
         assert np.isnan(drawn[:, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "together"), [(16, 2, 8), (64, 8, 8), (64, 64, 4), (128, 32, 4), (256, 64, 1), (512, 2, 1)]
+)
+def test_nets_train_side_by_side_as_caches_allow(width, depth, together):
+    """Deep nets too, if the same layer of all of them stays in the cache; chunks hold whole groups."""
+    measure = TrainedStreams(optimizer="sgd", hyperparameters=rates(0.1), momentum=False, steps=1)
+    net = BlockNet(width=width, depth=depth, variances=(0.1, 0.1, 0.5))
+    assert measure.together(net) == measure.multiple(net) == together
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_net_trains_alike_whoever_is_beside_it(optimizer):
+    measure = TrainedStreams(optimizer=optimizer, hyperparameters=rates(0.05), momentum=True, steps=4)
+    whole = measure.draw(FULL, 3, range(3))
+    for draw in range(3):
+        alone = measure.draw(FULL, 3, range(draw, draw + 1))
+        for name, values in alone.items():
+            np.testing.assert_allclose(whole[name][draw], values[0], rtol=1e-9, atol=1e-12, err_msg=name)

@@ -16,6 +16,10 @@ from scipy.linalg import get_lapack_funcs
 
 from meanfield.common.arrays import Array
 
+# Numbers that work in a cache takes at a time, few enough for its intermediate results to stay there. For elements of
+# matrices of 1024 x 1024, fresh memory would cost more than the arithmetic.
+AT_A_TIME = 1 << 15
+
 # Columns that LAPACK's factorisations take together, for which they want room.
 BLOCK = 32
 
@@ -67,7 +71,7 @@ class Factored:
     def core(self) -> tuple[Array, Array, Array]:
         """Orthonormal columns on the left, a small matrix, orthonormal columns on the right."""
         (left, above), (right, below) = thin_qr(self.left), thin_qr(self.right)
-        return left, above @ below.T, right
+        return left, above @ below.swapaxes(-1, -2), right
 
     def spectral_norm(self) -> float:
         """Largest singular value, to rounding."""
@@ -109,12 +113,13 @@ def _rank(values: Array) -> int:
 
 
 def thin_qr(columns: Array) -> tuple[Array, Array]:
-    """Orthonormal columns Q and the upper triangle R of a matrix Q R.
+    """Orthonormal columns Q and the upper triangle R of a matrix Q R, or of every one of a stack.
 
-    By LAPACK directly: for few columns NumPy's overhead takes longer than the work.
+    Of one matrix by LAPACK directly: for few columns NumPy's overhead takes longer than the work.
     """
-    if not isinstance(columns, np.ndarray):
-        return tuple(np.linalg.qr(columns))
+    if columns.ndim > 2 or not isinstance(columns, np.ndarray):
+        basis, triangle = np.linalg.qr(columns)
+        return basis, triangle
     factorise, form = _routines(columns.dtype.char)
     rank = min(columns.shape)
     packed, scales, _, _ = factorise(columns, lwork=BLOCK * max(1, columns.shape[1]))

@@ -172,7 +172,7 @@ class Training:
     def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
         weight, method = self.weights[name], self._methods[name]
         rate, decay, epsilon = (self._settings[name][key] for key in ("learning_rate", "weight_decay", "epsilon"))
-        if not method.elementwise:
+        if not method.takes_stacks:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
         if isinstance(rate, np.ndarray):
             rate = self.arrays.moved(rate.reshape(-1, 1, 1))
@@ -181,7 +181,7 @@ class Training:
         return [_of_net(direction, net) for net in range(self.nets)]
 
     def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:
-        """Net by net, for optimizers of whole matrices; nets that are gone make no step."""
+        """Net by net, for optimizers that take no stacks; nets that are gone make no step."""
         states, directions = self.states.setdefault(name, [None] * self.nets), []
         for net, own_rate in enumerate(np.broadcast_to(rate, self.nets).tolist()):
             own, direction = self.weights[name][net], _of_net(slope, net)
