@@ -58,9 +58,16 @@ For every claim the seed, draws and code of the recorded run, and the comparison
 rival that must be excluded, and the numbers. The power of a comparison is the least share of the way from claim to
 rival that 99 of 100 such runs would have refuted; above 1 not even what the rival says would have been. Where claim and
 rival meet in one value the power is a deviation in the unit of the numbers. Checks without draws say "exact", and
-those that could not have refuted anything say "none" and why. Runs over many seeds say how many gave each verdict; they
-may be of an earlier commit than the recorded run.
+those that could not have refuted anything say "none" and why.
+
+Verdicts at the small sizes of the preset "{counted}" are counted over seeds, perhaps at an earlier commit than that of
+the recorded run. A seed whose verdict contradicts the recorded one, CONFIRMED where that is REFUTED or the reverse, has
+raised a false alarm: {alarms} of {verdicts:,} have. {undecided:,} of them are INCONCLUSIVE, as sizes are small.
 """
+
+# The preset whose verdicts are counted over seeds, and which of them contradict each other.
+COUNTED = "smoke"
+CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
 
 # Of claims that no run of the preset has recorded yet.
 NOT_RECORDED: Entry = {"verdict": "not recorded"}
@@ -73,8 +80,17 @@ def recorded_page(preset: str) -> str:
     kept = dict.fromkeys(CLAIMS, NOT_RECORDED) | recorded(preset)
     counts = Counter(entry["verdict"] for entry in kept.values())
     head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
-    shown = [SHOWN_BY, *(_shown_by(claim, kept[claim.id]) for claim in CLAIMS.values() if "findings" in kept[claim.id])]
-    return "\n".join([head, *(_table(letter, kept) for letter in PAPERS), *shown])
+    seeds = {name: entry.get("seeds", {}) for name, entry in recorded(COUNTED).items()}
+    shown = [
+        _shown_by(claim, kept[claim.id], seeds.get(claim.id, {}))
+        for claim in CLAIMS.values()
+        if "findings" in kept[claim.id]
+    ]
+    alarms = sum(by_verdict.get(CONTRARY.get(kept[name]["verdict"], ""), 0) for name, by_verdict in seeds.items())
+    total: Counter[str] = sum(map(Counter, seeds.values()), Counter())
+    numbers = {"alarms": alarms or "none", "verdicts": total.total(), "undecided": total[Verdict.INCONCLUSIVE]}
+    shown_by = SHOWN_BY.format(counted=COUNTED, **numbers)
+    return "\n".join([head, *(_table(letter, kept) for letter in PAPERS), shown_by, *shown])
 
 
 def _table(letter: str, kept: Mapping[str, Entry]) -> str:
@@ -95,13 +111,13 @@ def _row(claim: Claim, verdict: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _shown_by(claim: Claim, entry: Entry) -> str:
+def _shown_by(claim: Claim, entry: Entry, seeds: Mapping[str, int]) -> str:
     """What a verdict rests on: seed, draws and code, then every comparison."""
     runs = ", ".join(f"`{name}` {_drawn(origin)}code {origin['code']}" for name, origin in entry["runs"].items())
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in entry.get("seeds", {}).items())
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
     head = [f"seed {entry['seed']}", runs]
     head += [f"commit {entry['commit']}"] if entry["commit"] else []
-    head += [f"over seeds: {counts}"] if counts else []
+    head += [f"seeds of {COUNTED}: {counts}"] if counts else []
     lines = [
         f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. Numbers: {finding['evidence']}."
         f" Power: {power_in_words(finding['power'])}."

@@ -16,6 +16,7 @@ from meanfield.verification.verdicts import Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
 from sims.claims import record
 from sims.claims.__main__ import COMMAND as simulation
+from sims.claims.recorded_page import recorded_page
 from sims.claims.runs import Job, RunOptions, split
 from tests.sims.claim_controls import CONTROLS
 
@@ -155,6 +156,20 @@ def test_verdicts_combine():
     assert combined([confirmed, confirmed]) is confirmed
     assert combined([confirmed, neither]) is neither
     assert combined([neither, refuted, confirmed]) is refuted
+
+
+@pytest.mark.parametrize(("seeds", "alarms"), [({"CONFIRMED": 1, "REFUTED": 3}, "1"), ({"INCONCLUSIVE": 4}, "none")])
+def test_the_page_says_which_seeds_contradict_a_verdict(tmp_path, monkeypatch, seeds, alarms):
+    """Verdicts of the page's preset, counts of the one that is counted; claims that are not recorded raise no alarm."""
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": []}
+    (tmp_path / "default.json").write_text(json.dumps({"A2": entry}))
+    (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}, "A3": {"seeds": {"CONFIRMED": 20}}}))
+    page = recorded_page("default")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
+    assert f"**A2**: seed 0; ; seeds of smoke: {counted}." in page
+    said = f"false alarm: {alarms} of 24 have. {seeds.get('INCONCLUSIVE', 0)} of them are INCONCLUSIVE"
+    assert said in page.replace("\n", " ")
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [("CONFIRMED", "REFUTED"), ("INCONCLUSIVE", "INCONCLUSIVE")])
