@@ -9,7 +9,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "batch_size": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
     "claims": {"smoke": "2 min", "default": "45 min", "paper": "80 h"},
     "cnn_finite_channels": {"smoke": "8 s", "default": "90 s", "paper": "30 min"},
-    "cnn_overlap": {"smoke": "4 s", "default": "12 s", "paper": "15 min"},
+    "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
     "cnn_padding": {"smoke": "4 s", "default": "30 s", "paper": "8 h"},
     "coordinate_check": {"smoke": "5 s", "default": "40 s", "paper": "20 min"},
     "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
