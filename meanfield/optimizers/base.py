@@ -1,8 +1,8 @@
 """What all optimizers take and give: a state, the gradient of one weight and where it stands, for a direction.
 
 The direction A comes without learning rate and weight decay: Delta W = -eta (A + lambda W) (Zheng et al. 2026, C.1).
-Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Those that say so also
-take stacks of matrices, one for each of several nets side by side; the others take one matrix.
+Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Those of which
+``takes_stacks`` is true also take stacks of matrices, one for each of several nets side by side; the others one matrix.
 """
 
 from abc import ABC, abstractmethod

@@ -60,9 +60,10 @@ rival that 99 of 100 such runs would have refuted; above 1 not even what the riv
 rival meet in one value the power is a deviation in the unit of the numbers. Checks without draws say "exact", and
 those that could not have refuted anything say "none" and why.
 
-Verdicts at the small sizes of the preset "{counted}" are counted over seeds, perhaps at an earlier commit than that of
-the recorded run. A seed whose verdict contradicts the recorded one, CONFIRMED where that is REFUTED or the reverse, has
-raised a false alarm: {alarms} of {verdicts:,} have. {undecided:,} of them are INCONCLUSIVE, as sizes are small.
+Claims are also judged from other seeds, at the small sizes of the preset "{counted}", perhaps at an earlier commit than
+that of the recorded run. A false alarm is a seed whose verdict contradicts the recorded one: CONFIRMED where that is
+REFUTED, or the reverse. Of {verdicts:,} such verdicts {alarms} are false alarms, and {undecided:,} are INCONCLUSIVE,
+which neither raise an alarm nor show that none would be raised.
 """
 
 # The preset whose verdicts are counted over seeds, and which of them contradict each other.
@@ -81,16 +82,17 @@ def recorded_page(preset: str) -> str:
     counts = Counter(entry["verdict"] for entry in kept.values())
     head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
     seeds = {name: entry.get("seeds", {}) for name, entry in recorded(COUNTED).items()}
-    shown = [
-        _shown_by(claim, kept[claim.id], seeds.get(claim.id, {}))
-        for claim in CLAIMS.values()
-        if "findings" in kept[claim.id]
-    ]
-    alarms = sum(by_verdict.get(CONTRARY.get(kept[name]["verdict"], ""), 0) for name, by_verdict in seeds.items())
+    shown = [claim for claim in CLAIMS.values() if "findings" in kept[claim.id]]
+    numbers = [_shown_by(claim, kept[claim.id], seeds.get(claim.id, {})) for claim in shown]
+    tables = [_table(letter, kept) for letter in PAPERS]
+    return "\n".join([head, *tables, SHOWN_BY.format(counted=COUNTED, **_over_seeds(kept, seeds)), *numbers])
+
+
+def _over_seeds(kept: Mapping[str, Entry], seeds: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """How many verdicts are counted, how many contradict the one that is kept of their claim, how many are neither."""
     total: Counter[str] = sum(map(Counter, seeds.values()), Counter())
-    numbers = {"alarms": alarms or "none", "verdicts": total.total(), "undecided": total[Verdict.INCONCLUSIVE]}
-    shown_by = SHOWN_BY.format(counted=COUNTED, **numbers)
-    return "\n".join([head, *(_table(letter, kept) for letter in PAPERS), shown_by, *shown])
+    alarms = sum(by_verdict.get(CONTRARY.get(kept[name]["verdict"], ""), 0) for name, by_verdict in seeds.items())
+    return {"verdicts": total.total(), "alarms": alarms, "undecided": total[Verdict.INCONCLUSIVE]}
 
 
 def _table(letter: str, kept: Mapping[str, Entry]) -> str:
@@ -117,7 +119,7 @@ def _shown_by(claim: Claim, entry: Entry, seeds: Mapping[str, int]) -> str:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
     head = [f"seed {entry['seed']}", runs]
     head += [f"commit {entry['commit']}"] if entry["commit"] else []
-    head += [f"seeds of {COUNTED}: {counts}"] if counts else []
+    head += [f"seeds at preset {COUNTED}: {counts}"] if counts else []
     lines = [
         f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. Numbers: {finding['evidence']}."
         f" Power: {power_in_words(finding['power'])}."

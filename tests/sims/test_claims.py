@@ -158,7 +158,7 @@ def test_verdicts_combine():
     assert combined([neither, refuted, confirmed]) is refuted
 
 
-@pytest.mark.parametrize(("seeds", "alarms"), [({"CONFIRMED": 1, "REFUTED": 3}, "1"), ({"INCONCLUSIVE": 4}, "none")])
+@pytest.mark.parametrize(("seeds", "alarms"), [({"CONFIRMED": 1, "REFUTED": 3}, 1), ({"INCONCLUSIVE": 4}, 0)])
 def test_the_page_says_which_seeds_contradict_a_verdict(tmp_path, monkeypatch, seeds, alarms):
     """Verdicts of the page's preset, counts of the one that is counted; claims that are not recorded raise no alarm."""
     monkeypatch.setattr(record, "FOLDER", tmp_path)
@@ -167,8 +167,8 @@ def test_the_page_says_which_seeds_contradict_a_verdict(tmp_path, monkeypatch, s
     (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}, "A3": {"seeds": {"CONFIRMED": 20}}}))
     page = recorded_page("default")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
-    assert f"**A2**: seed 0; ; seeds of smoke: {counted}." in page
-    said = f"false alarm: {alarms} of 24 have. {seeds.get('INCONCLUSIVE', 0)} of them are INCONCLUSIVE"
+    assert f"**A2**: seed 0; ; seeds at preset smoke: {counted}." in page
+    said = f"Of 24 such verdicts {alarms} are false alarms, and {seeds.get('INCONCLUSIVE', 0)} are INCONCLUSIVE"
     assert said in page.replace("\n", " ")
 
 

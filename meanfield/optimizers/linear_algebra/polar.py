@@ -44,6 +44,7 @@ def _iterated(matrix: Array, steps: int) -> Array:
 
 
 def _quintic(stack: Array, steps: int) -> Array:
+    """The iteration on matrices (nets, rows, columns) that the cache holds, in arrays that all steps share."""
     (a, b, c), each, size = QUINTIC, (-2, -1), stack.shape[1]
     smallest = float(np.finfo(stack.dtype).tiny)
     # Squares of the smallest numbers would vanish.
