@@ -13,11 +13,8 @@ from meanfield.verification import table_cells as claims
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """A line per cell, with twice its standard error; columns: ladders; grey: less than what counts as a move."""
-    names = claims.run_optimizers(dataset)
-    by_ladder = {
-        direction: [move for name in names for move in claims.moves(dataset, name) if move.direction == direction]
-        for direction in coordinate_checks.DIRECTIONS
-    }
+    moves = claims.moves(dataset, *claims.run_optimizers(dataset))
+    by_ladder = {name: [move for move in moves if move.direction == name] for name in coordinate_checks.DIRECTIONS}
     tallest = max(map(len, by_ladder.values()))
     figure = Figure(figsize=(11, 1.2 + 0.17 * tallest))
     for axes, (direction, moves) in zip(figure.subplots(1, 2), by_ladder.items(), strict=True):

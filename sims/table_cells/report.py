@@ -34,7 +34,7 @@ WORDS = {
 
 def text(dataset: xr.Dataset) -> str:
     """What was run, then for every ladder a line for every cell: what moves most, by how much, whether it counts."""
-    moves = [move for name in claims.run_optimizers(dataset) for move in claims.moves(dataset, name)]
+    moves = claims.moves(dataset, *claims.run_optimizers(dataset))
     findings = claims.findings(dataset)
     seen = sum(move.distance > 0 for move in moves)
     tables = [_table(dataset, moves, direction) for direction in coordinate_checks.DIRECTIONS]

@@ -73,32 +73,37 @@ class Move:
         return (abs(self.change) - MOVED) / self.stderr
 
 
-def moves(dataset: xr.Dataset, optimizer: str) -> list[Move]:
-    """Of every cell of an optimizer's table, along the ladders along which it scales.
+def moves(dataset: xr.Dataset, *optimizers: str) -> list[Move]:
+    """Of every cell of the tables for these optimizers, along the ladders along which it scales.
 
     Raises:
         ValueError: an optimizer that was not run.
     """
-    if optimizer not in run_optimizers(dataset):
-        raise ValueError(f"the run has {', '.join(run_optimizers(dataset))} and not {optimizer}; run all optimizers")
-    changed = []
-    for direction in DIRECTIONS:
-        of_optimizer = [
-            name for name in map(str, dataset[f"{direction}_cell"].values) if name.startswith(f"{optimizer}: ")
-        ]
-        whole, *others = of_optimizer
-        by_number = {number: _logarithms(dataset, whole, direction, number) for number in watched(dataset)}
-        changed += [_move(dataset, name, direction, by_number) for name in others]
-    return changed
+    run = run_optimizers(dataset)
+    for optimizer in optimizers:
+        if optimizer not in run:
+            raise ValueError(f"the run has {', '.join(run)} and not {optimizer}; run all optimizers")
+    return [move for direction in DIRECTIONS for move in _moves_along(dataset, optimizers, direction)]
 
 
-def _move(dataset: xr.Dataset, cell: str, direction: str, whole: dict[Watched, np.ndarray]) -> Move:
-    """The largest in standard errors, over everything that is watched."""
+def _moves_along(dataset: xr.Dataset, optimizers: Sequence[str], direction: str) -> list[Move]:
+    names = list(map(str, dataset[f"{direction}_cell"].values))
     line = np.log(dataset[direction].values)
     line = (line - line.mean()) / np.sum((line - line.mean()) ** 2)
+    logarithms = {number: _logarithms(dataset, direction, number) for number in watched(dataset)}
+    moved = []
+    for optimizer in optimizers:
+        whole, *others = (place for place, name in enumerate(names) if name.startswith(f"{optimizer}: "))
+        for place in others:
+            changes = {number: line @ (logs[place] - logs[whole]) for number, logs in logarithms.items()}
+            moved.append(_move(names[place], direction, changes))
+    return moved
+
+
+def _move(cell: str, direction: str, changes_of: dict[Watched, np.ndarray]) -> Move:
+    """The largest in standard errors of all watched numbers, each with the changes of its slope in every draw."""
     candidates = []
-    for number, before in whole.items():
-        changes = line @ (_logarithms(dataset, cell, direction, number) - before)
+    for number, changes in changes_of.items():
         change, stderr = float(changes.mean()), float(changes.std(ddof=1) / np.sqrt(len(changes)))
         if not np.isfinite(change):
             return Move(cell, direction, np.inf, ROUNDING, number)
@@ -106,11 +111,11 @@ def _move(dataset: xr.Dataset, cell: str, direction: str, whole: dict[Watched, n
     return max(candidates, key=lambda move: move.distance)
 
 
-def _logarithms(dataset: xr.Dataset, cell: str, direction: str, number: Watched) -> np.ndarray:
-    """(sizes, draws)."""
-    at = dataset[f"{number.variable}_by_{direction}"].sel({f"{direction}_cell": cell, **number.selection})
+def _logarithms(dataset: xr.Dataset, direction: str, number: Watched) -> np.ndarray:
+    """(cells, sizes, draws)."""
+    at = dataset[f"{number.variable}_by_{direction}"].sel(number.selection)
     with np.errstate(all="ignore"):  # nets that leave the range of floats
-        return np.asarray(np.log(at.transpose(direction, "draw").values))
+        return np.asarray(np.log(at.transpose(f"{direction}_cell", direction, "draw").values))
 
 
 def candidates(dataset: xr.Dataset) -> int:
@@ -137,7 +142,7 @@ def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     """Every cell of multipliers, variances, learning rates and epsilons in which the tables for {names} differ from the
     standard parameterization moves a slope, where it stays at its standard value; rival: a cell may stay there and no
     slope moves."""
-    of_cells = [move for name in optimizers for move in moves(dataset, name) if not move.is_decay]
+    of_cells = [move for move in moves(dataset, *optimizers) if not move.is_decay]
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 
 
@@ -145,7 +150,7 @@ def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     """Every weight decay in which the tables for {names} differ from the standard parameterization moves a slope, where
     it stays at its standard value; rival: one may stay there and no slope moves."""
-    of_cells = [move for name in optimizers for move in moves(dataset, name) if move.is_decay]
+    of_cells = [move for move in moves(dataset, *optimizers) if move.is_decay]
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 
 
