@@ -30,28 +30,29 @@ def judge_second_order(dataset: xr.Dataset) -> Contest:
     return Contest(claim, rival, comparisons=2, apart=[0.0, 0.5]).saying(shown, step=step, optimizer=SETTLED)
 
 
-def _depth_cells(dataset: xr.Dataset, optimizer: str, *names: str) -> list[table_cells.Move]:
-    """Moves of an optimizer's hyperparameters of these names along the ladder in depth."""
+def _depth_cells(dataset: xr.Dataset, *names: str) -> list[table_cells.Move]:
+    """Moves of hyperparameters of these names along the ladder in depth, of all optimizers that were run."""
     words = [name.replace("_", " ") for name in names]
-    moves = [move for move in table_cells.moves(dataset, optimizer) if move.direction == "depth"]
-    return [move for move in moves if any(f": {word} of " in move.cell for word in words)]
+    moves = table_cells.moves(dataset, *table_cells.run_optimizers(dataset))
+    in_depth = (move for move in moves if move.direction == "depth")
+    return [move for move in in_depth if any(f": {word} of " in move.cell for word in words)]
 
 
 @CELLS.decide
 def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
     """Of all optimizers SGD alone has learning rates and weight decays that scale with the depth, and needs them;
     rival: no slope moves where they stay."""
-    by_optimizer = {name: _depth_cells(dataset, name, "learning_rate", "weight_decay") for name in _run(dataset)}
-    printed = [name for name, moves in by_optimizer.items() if moves]
+    moves = _depth_cells(dataset, "learning_rate", "weight_decay")
+    printed = list(dict.fromkeys(move.cell.split(":")[0] for move in moves))
     if printed != ["sgd"]:
         raise ValueError(f"tables of {', '.join(printed)} have such cells; run all optimizers at a block depth of two")
-    return table_cells.contest_of(dataset, by_optimizer["sgd"])
+    return table_cells.contest_of(dataset, moves)
 
 
 @CELLS.decide
 def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
     """No epsilon scales with the depth: no slope moves where hidden weights keep theirs; rival: one does."""
-    moves = [move for name in _run(dataset) for move in _depth_cells(dataset, name, "adamw_epsilon", "shampoo_epsilon")]
+    moves = _depth_cells(dataset, "adamw_epsilon", "shampoo_epsilon")
     change, stderr = (np.array([getattr(move, name) for move in moves]) for name in ("change", "stderr"))
     claim = Deviation(change, stderr, table_cells.MOVED)
     most = moves[int(np.argmax(claim.excess))]
@@ -59,10 +60,6 @@ def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
     words = ", ".join(f"{move.cell} {move.change:+.3f} +- {move.stderr:.3f} ({move.number.symbol})" for move in moves)
     comparisons = len(moves) * table_cells.candidates(dataset)
     return Contest(claim, rival, comparisons=comparisons, unit="in a slope").saying(words)
-
-
-def _run(dataset: xr.Dataset) -> list[str]:
-    return table_cells.run_optimizers(dataset)
 
 
 CLAIMS = (
