@@ -110,7 +110,7 @@ def log_moments(values: Array) -> tuple[DrawStatistic, DrawStatistic]:
     return DrawStatistic(deviation, deviation / np.sqrt(2 * (draws - 1))), DrawStatistic(skewness, of_skewness)
 
 
-def critical_z(comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
+def critical_z(comparisons: float, draws: float, budget: float = FALSE_ALARM_BUDGET) -> float:
     """Standard errors beyond which one of ``comparisons`` two-sided t-tests raises an alarm within the budget."""
     return float(-stdtrit(draws - 1, budget / (2 * comparisons)))
 

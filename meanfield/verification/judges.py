@@ -73,7 +73,8 @@ class Contest:
         draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
         largest_share: of one draw in a mean. Where None, `Judges` says.
         gaussian: the means are over numbers without skewness, as slopes of logarithms are, draw by draw; see `Bands`.
-        comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run).
+        comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run);
+            those of the rival share it likewise, in proportion to how many they are.
         apart: by how much the claim's deviations grow on the way from the claim to its rival, point by point (0: not).
         back: the same of the rival's deviations on the way back, where that is another number (default: `apart`).
         granted: the claim's allowance on that way, where it depends on the side (default: the claim's own).
@@ -113,22 +114,24 @@ class Contest:
         """What `verdicts.judge` says, and the numbers behind it in a sentence."""
         carrying = draws if self.effective is None else self.effective
         share = self.largest_share or 0.0
-        bands = Bands.of(comparisons, carrying, gaussian=self.gaussian)
-        verdict = judge(self.claim, self.rival, bands, share)
+        against_rival = comparisons * self.rival.difference.size / self.claim.difference.size
+        bands, of_rival = (Bands.of(count, carrying, gaussian=self.gaussian) for count in (comparisons, against_rival))
+        verdict = judge(self.claim, self.rival, bands, share, of_rival)
         if verdict is Verdict.INCONCLUSIVE:
-            lacking = self.claim.worst if self.claim.worst > bands.doubt else self.rival.worst
-            needed = draws * times_more(lacking, comparisons, carrying, gaussian=self.gaussian)
-            reason = unconverged(share, needed, draws) or undecided(bands, lacking, needed, draws)
+            doubted = self.claim.worst > bands.doubt
+            lacking, count = (self.claim.worst, comparisons) if doubted else (self.rival.worst, against_rival)
+            needed = draws * times_more(lacking, count, carrying, gaussian=self.gaussian)
+            reason = unconverged(share, needed, draws) or undecided(bands, of_rival, lacking, needed, draws)
         else:
-            reason = band(bands) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
+            reason = band(bands, of_rival) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
         claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
         beyond = " beyond the allowance" if self.claim.grants or self.rival.grants else ""
         missed = f"worst {claim} s.e.{beyond}, rival {rival}{reason}{self.note}"
         evidence = f"{self.shown}; {missed}" if self.shown else missed
-        powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands)
+        powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
         return Ruling(verdict, evidence, self.words, *powers)
 
-    def powers(self, bands: Bands) -> tuple[Power | None, Power | None]:
+    def powers(self, bands: Bands, of_rival: Bands) -> tuple[Power | None, Power | None]:
         """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
         if self.unit:
             least = share_refuted(self.claim, np.ones(self.claim.difference.shape), bands)
@@ -140,7 +143,7 @@ class Contest:
         share = share_refuted(Deviation(self.claim.difference, self.claim.stderr, granted), self.apart, bands)
         if np.size(back) not in (1, self.rival.difference.size):
             return self._stated(share), None
-        return_share = max(share_refuted(self.rival, back, bands), share_confirmed(self.claim, self.apart, bands))
+        return_share = max(share_refuted(self.rival, back, of_rival), share_confirmed(self.claim, self.apart, bands))
         too_wide = "none: errors are too large to refute even what the rival says"
         return self._stated(share), return_share if return_share <= 1 else too_wide
 

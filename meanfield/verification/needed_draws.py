@@ -44,19 +44,22 @@ def needing(needed: float, made: float) -> str:
     return f"; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
 
 
-def undecided(bands: Bands, lacking: float, needed: float, made: float) -> str:
+def undecided(bands: Bands, of_rival: Bands, lacking: float, needed: float, made: float) -> str:
     """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
     if bands.alarm <= WIDEST_BAND and lacking <= 0:
-        return f"{band(bands)}; the rival lies within the allowance, where no draws decide"
-    return f"{band(bands)}; too few draws{needing(needed, made)}"
+        return f"{band(bands, of_rival)}; the rival lies within the allowance, where no draws decide"
+    return f"{band(bands, of_rival)}; too few draws{needing(needed, made)}"
 
 
-def band(bands: Bands) -> str:
-    """What the evidence says of the band of alarm, unless it is too wide to mean anything."""
-    return f", band {bands.alarm:.3g}" if bands.alarm <= WIDEST_BAND else ""
+def band(bands: Bands, of_rival: Bands) -> str:
+    """What the evidence says of the bands of alarm, unless the claim's is too wide to mean anything."""
+    if bands.alarm > WIDEST_BAND:
+        return ""
+    own, other = (f"{each.alarm:.3g}" for each in (bands, of_rival))
+    return f", band {own}" if own == other else f", band {own} ({other} for the rival)"
 
 
-def times_more(lacking: float, comparisons: int, effective: float, *, gaussian: bool = False) -> float:
+def times_more(lacking: float, comparisons: float, effective: float, *, gaussian: bool = False) -> float:
     """How many times the draws a deviation of so many standard errors needs to leave its band, itself no wide one.
 
     Standard errors fall as draws^(-1/2), so that deviations grow as draws^(1/2) in them, while the band narrows. Of a

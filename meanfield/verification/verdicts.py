@@ -145,7 +145,7 @@ class Bands:
     freedom: float = np.inf
 
     @classmethod
-    def of(cls, comparisons: int, effective: float, *, gaussian: bool = False) -> Self:
+    def of(cls, comparisons: float, effective: float, *, gaussian: bool = False) -> Self:
         """For the worst of ``comparisons`` points whose means rest on so many ``effective`` draws.
 
         Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
@@ -196,23 +196,30 @@ def effective_draws(measured: xr.Dataset, *names: str) -> float:
     return min(float((draws / (1 + spread**2)).min()) for spread in relative)
 
 
-def judge(claim: Deviation, rival: Deviation, bands: Bands, largest_share: float = 0.0) -> Verdict:
+def judge(
+    claim: Deviation, rival: Deviation, bands: Bands, largest_share: float = 0.0, of_rival: Bands | None = None
+) -> Verdict:
     """The verdict on a claim, from how far the measured numbers are from it and from its rival.
 
     Args:
         claim, rival: deviations from what the claim says, and from what would be true if it were false.
-        bands: how many standard errors count, as `Bands.of` finds them.
+        bands: how many standard errors count, as `Bands.of` finds them from the points of the claim.
         largest_share: of a single draw in one of the means; above 1/4 the mean has not converged.
+        of_rival: the same from the points of the rival (default: ``bands``). Where the rival is the one point that is
+            nearest to it, a false CONFIRMED needs that every point be far from it by chance, the one as well that is
+            not: one comparison, however many points there are (an intersection-union test).
 
     Returns:
-        REFUTED if the claim leaves the alarm band. CONFIRMED if it does not even leave the band of doubt, and the rival
-        leaves the alarm band. INCONCLUSIVE otherwise, and wherever a mean has not converged.
+        REFUTED if the claim leaves its alarm band. CONFIRMED if it does not even leave its band of doubt, and the rival
+        leaves its own alarm band. INCONCLUSIVE otherwise, and wherever a mean has not converged.
+
+    Source: Berger 1982, theorem 1, for the rival of one point.
     """
     if largest_share > CONVERGED_SHARE:
         return Verdict.INCONCLUSIVE
     if claim.worst > bands.alarm:
         return Verdict.REFUTED
-    decided = claim.worst <= bands.doubt and rival.worst > bands.alarm
+    decided = claim.worst <= bands.doubt and rival.worst > (of_rival or bands).alarm
     return Verdict.CONFIRMED if decided else Verdict.INCONCLUSIVE
 
 

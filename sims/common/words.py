@@ -14,7 +14,8 @@ STATISTICS = {
     "stated in meanfield/verification. Verdicts count only the s.e. beyond it.",
     "band": "the s.e. (beyond an allowance, if there is one) that a true claim exceeds in one of "
     f"{1 / FALSE_ALARM_BUDGET:,.0f} runs. It is wide where few draws leave the error uncertain; where it is above "
-    f"{WIDEST_BAND:g}, the report says so instead.",
+    f"{WIDEST_BAND:g}, the report says so instead. In brackets the band that the rival must leave, where it is the one "
+    "number of many that is nearest to it: fewer numbers leave a narrower band by chance.",
     "rival": "what would be true if the claim were false.",
     "worst": "of all points that a claim is about, the one that is farthest off; negative: inside an allowance.",
     "CONFIRMED": "the claim lies well inside the band, and its rival outside.",

@@ -26,10 +26,10 @@ PRESETS: Presets = {
         "depths": [3, 5, 8, 12],
         "widths": [16, 32, 64],
         "data": "digits",
-        "samples": None,
+        "samples": 1024,
         "tuning_seeds": 12,
         "spacing": 0.125,
-        "draws": 24,
+        "draws": 16,
     },
     "paper": {
         "families": [

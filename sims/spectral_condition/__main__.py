@@ -12,7 +12,7 @@ from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"]},
-    "default": DEFAULT | {"draws": 48, "optimizers": ["all"]},
+    "default": DEFAULT | {"draws": 16, "optimizers": ["all"]},
     "paper": PAPER | {"draws": 64},
 }
 

@@ -10,11 +10,11 @@ from sims.common.blocks.ladders import SMOKE, add_batch_options, add_block_optio
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
-LADDERS = {"widths": [32, 64, 128, 256], "depths": [2, 4, 8, 16], "width": 32, "depth": 2}
+LADDERS = {"widths": [32, 48, 256], "depths": [2, 4, 16], "width": 32, "depth": 2}
 
 PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["all"], "steps": 2, "width": 16, "depth": 2},
-    "default": LADDERS | {"optimizers": ["all"], "draws": 24, "steps": 6},
+    "default": LADDERS | {"optimizers": ["all"], "draws": 18, "steps": 6},
     "paper": LADDERS | {"optimizers": ["all"], "draws": 64, "steps": 10, "widths": [64, 128, 256, 512, 1024]},
 }
 

@@ -18,8 +18,8 @@ from sims.common.experiment import Experiment
 PRESETS: Presets = {
     "smoke": {"widths": [16, 32, 64], "depths": [1, 2, 4], "batches": [4, 8, 16], "draws": 12, "steps": 10}
     | {"width": 32, "depth": 2, "batch": 16, "input": "digits", "precision": "float64"},
-    "default": {"widths": [16, 32, 64, 128, 256], "depths": [1, 2, 4, 8, 16, 32, 64], "batches": [10, 20, 40, 80]}
-    | {"width": 64, "depth": 4, "batch": 20, "steps": 200, "draws": 16, "input": "digits", "precision": "float32"},
+    "default": {"widths": [16, 24, 32, 48, 256], "depths": [1, 2, 4, 8, 12, 64], "batches": [10, 20, 40, 80]}
+    | {"width": 64, "depth": 4, "batch": 20, "steps": 200, "draws": 12, "input": "digits", "precision": "float32"},
     "paper": {"widths": [64, 128, 256, 512], "depths": [4, 8, 16, 32, 64, 128, 256], "batches": [26, 50, 100, 200]}
     | {"width": 256, "depth": 4, "batch": 200, "steps": 200, "draws": 8, "input": "mnist", "precision": "float32"},
 }

@@ -19,8 +19,8 @@ PRESETS: Presets = {
         **{"tokens": 8, "samples": 4, "draws": 4, "steps": 3},
     },
     "default": {
-        **{"optimizers": [HYBRID], "widths": [32, 64, 128], "depths": [2, 4, 8, 16], "width": 32, "depth": 2},
-        **{"tokens": 16, "samples": 4, "draws": 28, "steps": 10},
+        **{"optimizers": [HYBRID], "widths": [32, 48, 64, 128], "depths": [2, 3, 5, 16], "width": 32, "depth": 2},
+        **{"tokens": 16, "samples": 4, "draws": 24, "steps": 10},
     },
     "paper": {
         **{"optimizers": [HYBRID, "muon-adamw", "shampoo-adamw", "adamw"], "widths": [64, 128, 256, 512, 1024]},

@@ -12,7 +12,7 @@ from sims.common.experiment import Experiment
 SIZES = {"blocks": [2, 4, 8, 16, 32, 64], "far": 1_000_000}
 PRESETS: Presets = {
     "smoke": {"blocks": [2, 4, 8], "width": 64, "tokens": 4, "outputs": 16, "draws": 12, "far": 1000},
-    "default": SIZES | {"width": 256, "tokens": 8, "outputs": 64, "draws": 24},
+    "default": SIZES | {"width": 256, "tokens": 8, "outputs": 64, "draws": 16},
     "paper": SIZES | {"width": 1024, "tokens": 16, "outputs": 256, "draws": 128},
 }
 

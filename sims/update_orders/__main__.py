@@ -10,10 +10,10 @@ from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
 # From four blocks upwards, where what finite depths leave in a plain slope is below what is granted.
-LADDERS = {"widths": [64, 128, 256], "depths": [4, 8, 16, 32], "width": 64, "depth": 4}
+LADDERS = {"widths": [64, 96, 256], "depths": [4, 6, 32], "width": 64, "depth": 4}
 PRESETS: Presets = {
     "smoke": SMOKE | {"optimizers": ["muon"]},
-    "default": LADDERS | {"draws": 32, "optimizers": ["sgd", "adamw", "muon"]},
+    "default": LADDERS | {"draws": 24, "optimizers": ["sgd", "adamw", "muon"]},
     "paper": PAPER | {"draws": 64, "depths": [4, 8, 16, 32, 64]},
 }
 

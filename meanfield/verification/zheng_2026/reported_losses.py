@@ -40,7 +40,7 @@ def weighed(made: Contest, repeats: float, evidence: str, words: dict[str, str])
     freedom = max(repeats, 2.0)
     band = critical_z(COMPARISONS, freedom + 1, DOUBT)
     bands = Bands(band, band, freedom)
-    return Ruling(judge(made.claim, made.rival, bands), evidence, words, *made.powers(bands))
+    return Ruling(judge(made.claim, made.rival, bands), evidence, words, *made.powers(bands, bands))
 
 
 @JUDGES.decide_each(*({"tables": tables} for tables in KEPT_OR_LOST))

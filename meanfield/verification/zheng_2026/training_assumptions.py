@@ -162,7 +162,7 @@ def _of_order_one(dataset: xr.Dataset, ratios: list[LadderRow], claimed: str = "
 # One optimizer of elements and one of matrices, of which the paper assumes G.1 and G.2 and shows nothing; and ladders
 # on which they take a quarter of what the default ones take.
 OTHERS = ("adamw", "muon")
-SHORTER = ("--widths", "16", "32", "64", "128", "--depths", "1", "2", "4", "8", "16", "32", "--times", "2")
+SHORTER = ("--widths", "16", "24", "32", "48", "128", "--depths", "1", "2", "4", "8", "32", "--times", "2")
 
 CLAIMS = (
     Claim(

@@ -24,7 +24,7 @@ OFF = 0.5
 FIRST_STEP = -0.5
 TITLES = {"many": "k >= 2 table", "one": "k = 1 table"}
 # The run that decides on the first step: many draws of two steps.
-FIRST = ("--tables", "many", "--optimizers", "muon", "--steps", "2", "--times", "16")
+FIRST = ("--tables", "many", "--optimizers", "muon", "--steps", "2", "--times", "22")
 
 # The judges of `sims.update_orders`.
 JUDGES = Judges()

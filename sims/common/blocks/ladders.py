@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 TABLES = {"many": "k >= 2 table", "one": "k = 1 table", "standard": "standard"}
 DIRECTIONS = ("width", "depth")
 
-# The least ladders on which a slope has a correction, and those at which conditions are judged.
+# The least ladders on which a slope has a correction, and those at which conditions are judged: beside either end sizes
+# where a fit of log y = a + s log x + c / x learns most about s for its cost, in the lower half. Twice the draws of a
+# ladder of doublings would say as much. Depths are even, as streams are looked at after half of the blocks.
 SMOKE: dict[str, Any] = {"widths": [16, 32, 64], "depths": [2, 4, 8], "width": 32, "depth": 4, "draws": 12}
-DEFAULT: dict[str, Any] = {"widths": [64, 128, 256, 512], "depths": [2, 4, 8, 16, 32], "width": 128, "depth": 4}
+DEFAULT: dict[str, Any] = {"widths": [64, 96, 128, 192, 512], "depths": [2, 4, 10, 12, 32], "width": 128, "depth": 4}
 PAPER = DEFAULT | {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 32, 64], "optimizers": ["all"]}
 
 # Options of `add_batch_options`.

@@ -129,7 +129,7 @@ def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Ruling:
     differences = f"{apart:+.3f} from it, {from_rival:+.3f} from -3/2"
     evidence = f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; {reach}"
     verdict = judge(made.claim, made.rival, bands)
-    return Ruling(verdict, evidence, {"expected": expected}, *made.powers(bands))
+    return Ruling(verdict, evidence, {"expected": expected}, *made.powers(bands, bands))
 
 
 def finite_depth_slope(depths: ArrayLike) -> float:
