@@ -20,7 +20,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     """A panel for each residual scaling, as in figure 3 of Wang et al. 2026."""
     figure = Figure(figsize=(6.4, 3.6))
     panels = figure.subplots(1, len(TITLES), sharey=True)
-    least = float(dataset["least_loss"].mean("draw").min())
+    least = float(dataset["tuned_loss"].mean("draw").min())
     for axes, (scaling, title) in zip(panels, TITLES.items(), strict=True):
         _curves(axes, dataset.sel(scaling=scaling))
         axes.set_title(title, fontsize=9)
@@ -38,7 +38,7 @@ def _curves(axes: Axes, at: xr.Dataset) -> None:
     for loops, shade in zip(at["loops"].values, shades, strict=True):
         losses = at["final_loss"].sel(loops=loops)
         every = losses.isel(rate=np.flatnonzero(np.isfinite(losses.values).all(axis=-1)))
-        mean, error = every.mean("draw").values, every.std("draw", ddof=1).values / every.sizes["draw"] ** 0.5
+        mean, error = every.mean("seed").values, every.std("seed", ddof=1).values / every.sizes["seed"] ** 0.5
         rates = every["rate"].values
         axes.errorbar(rates, mean, error, color=shade, fmt="o-", ms=2.5, lw=1.0, label=f"{loops} loops")
         best = float(at["tuned_rate_log10"].sel(loops=loops))

@@ -48,8 +48,8 @@ class StrictArray:
     def transpose(self, *axes):
         return _wrapped(self._values.transpose(*axes))
 
-    def copy(self):
-        return _wrapped(self._values.copy())
+    def copy(self, order="C"):
+        return _wrapped(self._values.copy(order=order))
 
     def astype(self, dtype, copy=True):
         return _wrapped(self._values.astype(dtype, copy=copy))

@@ -43,6 +43,7 @@ def add_options(parser: CommandParser) -> None:
     add("--batch-size", type=int, default=16, metavar="B", help="samples of a mini-batch (default: 16)")
     add("--epochs", type=int, default=1, help="passes over the data (default: 1)")
     add("--optimizer", default="sgd", help="sgd (default, without momentum) or another name that meanfield.train takes")
+    add("--spacing", type=float, default=0.25, help="finest steps between rates, in decades (default: 0.25)")
     add("--grid", type=int, metavar="N", help="train under N rates from 10^-4 to 10 instead of searching (papers: 80)")
 
 

@@ -50,6 +50,7 @@ def _tuning(options: argparse.Namespace, family: str, depth: int) -> Tuning:
         data=training_data(options.data, net, samples=options.samples, seed=options.seed),
         training=training | {"precision": "float32"},
         seeds=range(first, first + options.draws),
+        spacing=options.spacing,
         grid=options.grid,
     )
 
@@ -75,7 +76,9 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, families, depths)]),
         over({"family": families}, [{"printed_slope": _printed(family)} for family in families]),
     ]
-    described = attributes(options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width")
+    described = attributes(
+        options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width", "spacing"
+    )
     return xr.merge(parts).assign_attrs(described)
 
 

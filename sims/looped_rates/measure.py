@@ -1,13 +1,15 @@
-"""Tuned rates of looped Transformers by residual scaling and number of loops, with the losses under all rates."""
+"""Tuned rates of looped Transformers by residual scaling and number of loops, and losses at them and at all others."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, derived_seed, require_count
+from meanfield.common import MOST_LAYERS, Array, derived_seed, require_count
 from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
 from sims.common.data.labelled import CHARACTERS, TEXT
@@ -28,6 +30,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     loops = ladder("--loops", options.loops, 2, "a slope", maximum=MOST_LAYERS // 2, why="numbers of loops")
     require_count("--steps", options.steps, why="steps of training")
     require_count("--batch-size", options.batch_size, why="windows of a mini-batch")
+    require_count("--tuning-seeds", options.tuning_seeds, minimum=2, why="one seed has no standard error")
     data = training_data(
         TEXT, _net(options, "linear", loops[0]), samples=options.steps * options.batch_size, seed=options.seed
     )
@@ -49,31 +52,47 @@ def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, lo
         net=_net(options, scaling, loops),
         data=data,
         training=attributes(options, "steps", "batch_size", "optimizer") | {"precision": "float32"},
-        seeds=range(first, first + options.draws),
+        seeds=range(first, first + options.tuning_seeds),
         spacing=options.spacing,
         curvature_draws=0,
     )
 
 
 def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning], loops: list[int]) -> xr.Dataset:
-    """Minima and losses over (scaling, loops, draw), and the losses of every net at its tuned rate."""
+    """Minima and losses over (scaling, loops, seed), and losses of further nets at the tuned rates over draws."""
     tuned = tune_all(tunings, workers=options.workers, store=results.pieces)
     rates = sorted(set(np.concatenate([of_net["rate"].values for of_net in tuned])))
     axes: Axes = {"scaling": list(SCALINGS), "loops": loops}
+    searched = [{"final_loss": of_net["final_loss"].reindex(rate=rates).values} for of_net in tuned]
+    losses = [{"tuned_loss": of_net} for of_net in _tuned_losses(options, results, tunings, tuned)]
     parts = [
-        over(
-            axes, [{"final_loss": of_net["final_loss"].reindex(rate=rates).values} for of_net in tuned], "rate", "draw"
-        ),
-        over(axes, [_row(of_net) for of_net in tuned], "draw"),
+        over(axes, searched, "rate", "seed").assign_coords(rate=rates),
+        over(axes, [_row(of_net) for of_net in tuned], "seed"),
+        over(axes, losses, "draw"),
     ]
-    described = attributes(options, "width", "heads", "tokens", "steps", "batch_size", "optimizer", "spacing")
-    return xr.merge([parts[0].assign_coords(rate=rates), parts[1]]).assign_attrs(described)
+    described = attributes(
+        options, "width", "heads", "tokens", "steps", "batch_size", "optimizer", "tuning_seeds", "spacing"
+    )
+    return xr.merge(parts).assign_attrs(described)
 
 
 def _row(of_net: xr.Dataset) -> dict[str, Any]:
-    """One net: its tuned rate, and the losses of all seeds at the one rate that all met with the least mean."""
+    """One net: its tuned rate, and that of every seed."""
     row: dict[str, Any] = {name: float(of_net[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
-    losses = of_net["final_loss"].values
     row |= {name: of_net.attrs[name] for name in ("complete", "located")}
-    row["seed_tuned_rate_log10"] = of_net["seed_tuned_rate_log10"].values
-    return row | {"least_loss": losses[np.nanargmin(losses.mean(axis=1))]}
+    return row | {"seed_tuned_rate_log10": of_net["seed_tuned_rate_log10"].values}
+
+
+def _tuned_losses(
+    options: argparse.Namespace, results: Results, tunings: Sequence[Tuning], tuned: Sequence[xr.Dataset]
+) -> list[Array]:
+    """Losses at the tuned rate of nets that it was not tuned on, so that they are not chosen; NaN without a rate."""
+    rates = [float(of_net["tuned_rate"]) for of_net in tuned]
+    runs = [
+        replace(tuning, seeds=range(after := tuning.each_seed[-1] + 1, after + options.draws)).run([rate])
+        for tuning, rate in zip(tunings, rates, strict=True)
+        if np.isfinite(rate)
+    ]
+    made = iter(results.draw(runs))
+    nothing = np.full(options.draws, np.nan)
+    return [next(made)["final_loss"].values[0] if np.isfinite(rate) else nothing for rate in rates]

@@ -13,8 +13,8 @@ from sims.common.table import MISSING, number, table
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all windows after the last step: the vertex of a "
     "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
-    "least loss": "mean over seeds at the trained rate where it is least; linear less sqrt from the same initial "
-    "weights and mini-batches.",
+    "loss": "mean over draws, nets that the rate was not tuned on, at the tuned rate; linear less sqrt from the same "
+    "initial weights and mini-batches.",
     "sqrt, linear": "branches times (2 L)^(-1/2) and 1/(2 L), as a loop adds two branches.",
 }
 
@@ -41,12 +41,12 @@ def _rate_table(dataset: xr.Dataset) -> str:
     for loops in dataset["loops"].values:
         at = dataset.sel(loops=loops)
         rows.append([str(loops), *(cell for scaling in loop_rates.CLAIMED for cell in _cells(at.sel(scaling=scaling)))])
-    header = ["loops", *([scaling, "+- decades", "least loss"] for scaling in loop_rates.CLAIMED)]
+    header = ["loops", *([scaling, "+- decades", "loss"] for scaling in loop_rates.CLAIMED)]
     return table(header, rows, "Tuned rates and losses")
 
 
 def _cells(at: xr.Dataset) -> list[str]:
-    error, loss = float(at["tuned_rate_log10_stderr"]), at["least_loss"].values
+    error, loss = float(at["tuned_rate_log10_stderr"]), at["tuned_loss"].values
     rate = number(10.0 ** float(at["tuned_rate_log10"]))
     return [rate, MISSING if np.isnan(error) else f"{error:.3f}", f"{loss.mean():.4f}"]
 
@@ -56,14 +56,15 @@ def _loss_table(dataset: xr.Dataset) -> str:
     for loops in dataset["loops"].values:
         mean, error = loop_rates.loss_difference(dataset, loops)
         rows.append([str(loops), f"{mean:+.4f} +- {error:.2g}"])
-    return table(["loops", "linear - sqrt"], rows, "Difference of the least losses")
+    return table(["loops", "linear - sqrt"], rows, "Difference of losses at the tuned rates")
 
 
 text = Report(
     question="Do tuned rates of looped Transformers align over the loops L under the factor 1/L?",
     answer=_answer,
     heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} at a "
-    "constant rate;\nwidth {width}, {heads} heads, one block applied L times; {draws} seeds for every L, seed {seed}",
+    "constant rate;\nwidth {width}, {heads} heads, one block applied L times; {tuning_seeds} nets tune every rate, and "
+    "{draws} draws\ntrain at it; seed {seed}",
     parts=[_slope_table, _rate_table, _loss_table],
     findings=loop_rates.findings,
     words=WORDS,

@@ -11,7 +11,7 @@ from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
     "smoke": {"blocks": [4, 8, 16], "width": 256, "draws": 32, "far": 100},
-    "default": {"blocks": [8, 16, 32, 64, 128], "width": 512, "draws": 64, "far": 10_000},
+    "default": {"blocks": [8, 16, 32, 64, 128], "width": 512, "draws": 24, "far": 2_000},
     "paper": {"blocks": [8, 16, 32, 64, 128, 256], "width": 1024, "draws": 512, "far": 10_000},
 }
 

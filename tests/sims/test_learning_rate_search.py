@@ -19,6 +19,7 @@ from tests.sims.commands import assert_refused, finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
 SMALL = ["--depths", "2", "4", "--channels", "4", "--width", "16", "--draws", "2", "--samples", "64", "--workers", "1"]
+SMALL += ["--spacing", "0.125"]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,8 @@ def test_losses_are_those_of_training(finished):
     data = training_data("digits", net, samples=64)
     first = int(np.argmin(at["final_loss"].sel(rate=rates).values[:, 0]))
     assert 0 < first < len(rates) - 1
-    tuned = mf.tuned_rate(net, data, seeds=seeds_of("mlp", 4), epochs=1, batch_size=16, precision="float32")
+    how = {"epochs": 1, "batch_size": 16, "precision": "float32", "spacing": 0.125}
+    tuned = mf.tuned_rate(net, data, seeds=seeds_of("mlp", 4), **how)
     np.testing.assert_array_equal(tuned["final_loss"], at["final_loss"].sel(rate=tuned["rate"].values))
     np.testing.assert_allclose(tuned["tuned_rate_log10"], at["tuned_rate_log10"])
     np.testing.assert_allclose(tuned["stable_rate_quantile"].sel(quantile=0.5), at["stable_rate"])

@@ -71,6 +71,13 @@ class Arrays:
         shares /= shares.sum(axis=axis, keepdims=True)
         return shares
 
+    def multiply_into(self, out: Any, left: Any, right: Any) -> None:
+        """out <- left @ right, whatever the order of ``out`` in memory: not all versions of CuPy's matmul fill one."""
+        if self.normals is None:
+            np.matmul(left, right, out=out)
+        else:
+            out[...] = left @ right
+
     def squared_norms(self, vectors: Any) -> Any:
         """Sums of squares over the last axis, in double precision."""
         wide = vectors.astype("float64", copy=False)

@@ -26,37 +26,49 @@ class AttentionOperation(Operation):
 
     def forward(self, spec: Attention, values: Any, setting: Setting) -> tuple[Any, tuple[Any, ...]]:
         queries, keys, items = _heads(spec, values, setting)
-        logits = queries @ keys.swapaxes(4, 5)
+        logits = _pairs(queries, keys, setting)
         logits *= _scale(spec, queries)
         if spec.causal:
-            logits += setting.arrays.moved(_mask(values.shape[3]))
+            logits += setting.arrays.moved(_mask(setting.samples, values.shape[3]))
         shares = setting.arrays.softmax(logits, axis=-1)
-        return _side_by_side([shares @ items], setting), (queries, keys, items, shares)
+        whole, (out,) = _empty(spec, shares, 1, items.shape[5], setting)
+        setting.arrays.multiply_into(out, shares, items)
+        return whole, (queries, keys, items, shares)
 
     def backward(self, spec: Attention, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
         queries, keys, items, shares = kept
         (columns,) = _parts(spec, errors, 1, setting)
-        of_logits = _through_softmax(shares, columns @ items.swapaxes(4, 5))
+        of_logits = _through_softmax(shares, _pairs(columns, items, setting))
         of_logits *= _scale(spec, queries)
-        of_queries = _turned(spec, _times(of_logits, keys), setting, -1)
-        of_keys = _turned(spec, _times(of_logits.swapaxes(4, 5), queries), setting, -1)
-        return _side_by_side([of_queries, of_keys, shares.swapaxes(4, 5) @ columns], setting)
+        whole, (of_queries, of_keys, of_items) = _empty(spec, of_logits, 3, items.shape[5], setting)
+        setting.arrays.multiply_into(of_queries, of_logits, keys)
+        setting.arrays.multiply_into(of_keys, of_logits.swapaxes(4, 5), queries)
+        setting.arrays.multiply_into(of_items, shares.swapaxes(4, 5), columns)
+        if spec.rotary:
+            _turn(of_queries, setting, -1)
+            _turn(of_keys, setting, -1)
+        return whole
 
     def tangent(self, spec: Attention, values: Any, kept: Any, moved: Any, setting: Setting) -> Any:
         queries, keys, items, shares = kept
         d_queries, d_keys, d_items = _heads(spec, moved, setting)
-        d_logits = d_queries @ keys.swapaxes(4, 5)
-        d_logits += queries @ d_keys.swapaxes(4, 5)
+        d_logits = _pairs(d_queries, keys, setting)
+        d_logits += _pairs(queries, d_keys, setting)
         d_logits *= _scale(spec, queries)
-        out = _through_softmax(shares, d_logits) @ items
+        whole, (out,) = _empty(spec, d_logits, 1, items.shape[5], setting)
+        setting.arrays.multiply_into(out, _through_softmax(shares, d_logits), items)
         out += shares @ d_items
-        return _side_by_side([out], setting)
+        return whole
 
 
 def _heads(spec: Attention, columns: Any, setting: Setting) -> tuple[Any, Any, Any]:
     """Queries and keys with their positions, and items (values), each (D, heads, r, B, S, size)."""
     queries, keys, items = _parts(spec, columns, 3, setting)
-    return _turned(spec, queries, setting, 1), _turned(spec, keys, setting, 1), items
+    if spec.rotary:
+        queries, keys = queries.copy(order="K"), keys.copy(order="K")
+        _turn(queries, setting, 1)
+        _turn(keys, setting, 1)
+    return queries, keys, items
 
 
 def _parts(spec: Attention, columns: Any, count: int, setting: Setting) -> list[Any]:
@@ -67,19 +79,25 @@ def _parts(spec: Attention, columns: Any, count: int, setting: Setting) -> list[
     return [apart[:, part].transpose(0, 1, 3, 4, 5, 2) for part in range(count)]
 
 
-def _times(weights: Any, parts: Any) -> Any:
-    """Weights (..., i, j) times parts (..., j, size), with the sites innermost in memory, as `_parts` has them."""
-    return (parts.swapaxes(4, 5) @ weights.swapaxes(4, 5)).swapaxes(4, 5)
+def _empty(spec: Attention, shares: Any, count: int, size: int, setting: Setting) -> tuple[Any, list[Any]]:
+    """Room for so many parts with the rows of shares (D, heads, r, B, i, j): all as (D, C, r B, S), and each."""
+    draws, heads, columns, samples, sites, _ = shares.shape
+    shape = (draws, count * heads * size, columns * samples, sites)
+    whole = setting.arrays.xp.empty(shape, dtype=shares.dtype)
+    return whole, _parts(spec, whole, count, setting)
 
 
-def _side_by_side(parts: list[Any], setting: Setting) -> Any:
-    """The inverse of `_parts`; channels lie innermost in memory, as the products with weights take them."""
-    draws, heads, columns, samples, sites, size = parts[0].shape
-    shape = (draws, columns, samples, sites, len(parts), heads, size)
-    whole = setting.arrays.xp.empty(shape, dtype=parts[0].dtype)
-    for place, part in enumerate(parts):
-        whole[..., place, :, :] = part.transpose(0, 2, 3, 4, 1, 5)
-    return whole.reshape(draws, columns * samples, sites, -1).transpose(0, 3, 1, 2)
+def _pairs(left: Any, right: Any, setting: Setting) -> Any:
+    """Products of (..., i, size) and (..., j, size) over the size, (..., i, j), with j outermost in memory.
+
+    Sums and maxima over j then run along all i of all samples, where those along a short row would cost several times
+    the arithmetic.
+    """
+    draws, heads, columns, samples, sites, _ = np.broadcast_shapes(left.shape, right.shape)
+    memory = setting.arrays.xp.empty((draws, heads, columns, sites, samples, sites), dtype=left.dtype)
+    products = memory.transpose(0, 1, 2, 4, 5, 3)
+    setting.arrays.multiply_into(products, left, right.swapaxes(4, 5))
+    return products
 
 
 def _scale(spec: Attention, queries: Any) -> float:
@@ -94,28 +112,28 @@ def _through_softmax(shares: Any, change: Any) -> Any:
     return change
 
 
-def _turned(spec: Attention, parts: Any, setting: Setting, direction: int) -> Any:
-    """(D, heads, r, B, S, size) turned by the rotary angle of every site, or back."""
-    if not spec.rotary:
-        return parts
+def _turn(parts: Any, setting: Setting, direction: int) -> None:
+    """Turn (D, heads, r, B, S, size) by the rotary angle of every site, or back, in place."""
     middle = parts.shape[5] // 2
-    cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, parts.shape[4]))
+    cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, setting.samples, parts.shape[4]))
     first, second = parts[..., :middle], parts[..., middle:]
-    sine = direction * sine
-    turned = setting.arrays.xp.empty_like(parts)
-    turned[..., :middle] = first * cosine - second * sine
-    turned[..., middle:] = first * sine + second * cosine
-    return turned
+    across = first * (direction * sine)
+    first *= cosine
+    first -= second * (direction * sine)
+    second *= cosine
+    second += across
 
 
 @lru_cache(maxsize=16)
-def _angles(pairs: int, sites: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosine and sine of t base^(-i / pairs), (sites, pairs), the sites innermost in memory, as in products W X."""
+def _angles(pairs: int, samples: int, sites: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosine and sine of t base^(-i / pairs), (samples, sites, pairs), in the order in memory of products W X."""
     angle = np.outer(ROTARY_BASE ** (-np.arange(pairs) / pairs), np.arange(sites))
-    return np.cos(angle).T, np.sin(angle).T
+    repeated = np.repeat(angle[:, None], samples, axis=1).transpose(1, 2, 0)
+    return np.cos(repeated), np.sin(repeated)
 
 
 @lru_cache(maxsize=16)
-def _mask(sites: int) -> np.ndarray:
-    """-inf where a site would look ahead."""
-    return np.where(np.tri(sites, dtype=bool), 0.0, -np.inf)
+def _mask(samples: int, sites: int) -> np.ndarray:
+    """-inf where a site i would look ahead to j, (samples, i, j), in the order in memory of `_pairs`."""
+    ahead = np.where(np.tri(sites, dtype=bool), 0.0, -np.inf).T
+    return np.repeat(ahead[:, None], samples, axis=1).transpose(1, 2, 0)

@@ -34,8 +34,8 @@ def tuned_slope(dataset: xr.Dataset, scaling: str) -> PowerLaw:
 
 
 def loss_difference(dataset: xr.Dataset, loops: int) -> tuple[float, float]:
-    """Least loss under the linear factor less that under the square root, seed by seed, with its standard error."""
-    losses = dataset["least_loss"].sel(loops=loops)
+    """Loss at the tuned rate of the linear factor less that of the square root, with its error over pairs of nets."""
+    losses = dataset["tuned_loss"].sel(loops=loops)
     differences = losses.sel(scaling=LINEAR).values - losses.sel(scaling=SQRT).values
     return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
 
@@ -61,7 +61,7 @@ def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
 @JUDGES.decide
 def judge_loss(dataset: xr.Dataset) -> Contest:
     """At {loops} loops the factor 1/L reaches a lower training loss than L^(-1/2); rival: it reaches a higher one;
-    source: section 3.2; measured: losses at the best rate of each, from the same initial weights."""
+    source: section 3.2; measured: losses at the tuned rate of each, from the same initial weights."""
     loops = int(dataset["loops"][-1])
     mean, stderr = loss_difference(dataset, loops)
     made = lower(mean, stderr, unit="in the loss")

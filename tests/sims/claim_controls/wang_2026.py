@@ -98,10 +98,10 @@ def _looped(scaling, slope):
 
 def linear_losses_are_lower(runs):
     dataset, spread = many_draws(runs["looped_rates"])
-    losses = dataset["least_loss"]
+    losses = dataset["tuned_loss"]
     linear = losses["scaling"] == "linear"
     lower = (losses.sel(scaling="sqrt", drop=True) - 1 + spread).where(linear, losses)
-    return {"looped_rates": dataset.assign(least_loss=lower.transpose(*losses.dims))}
+    return {"looped_rates": dataset.assign(tuned_loss=lower.transpose(*losses.dims))}
 
 
 CONTROLS = {

@@ -113,7 +113,8 @@ def slope_ruling(
         evidence = f"no slope was met: fewer than two {sizes} have a tuned rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
     law, claimed = tuned_slope(at), slope(at)
-    made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, effective=freedom(at) + 1)
+    draws = {"draws": int(at["located"].max()), "effective": freedom(at) + 1}
+    made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, **draws)
     return made.saying(f"slope {shown(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
 
 
