@@ -12,7 +12,7 @@ from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
     "smoke": {"depths": [3, 5, 8], "width": 1024, "draws": 64},
-    "default": {"depths": [3, 5, 8, 12], "width": 8192, "draws": 48},
+    "default": {"depths": [3, 5, 8, 12], "width": 8192, "draws": 128},
     "paper": {"depths": [3, 5, 8, 12, 18], "width": 32768, "draws": 1024},
 }
 

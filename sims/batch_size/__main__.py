@@ -12,7 +12,7 @@ from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
     "smoke": {"batches": [1, 2, 4, 8], "depth": 3, "width": 128, "channels": 32, "draws": 64},
-    "default": {"batches": [1, 2, 4, 8, 16, 32, 64], "depth": 4, "width": 256, "channels": 64, "draws": 128},
+    "default": {"batches": [1, 2, 4, 8, 16, 32, 64], "depth": 4, "width": 256, "channels": 64, "draws": 256},
     "paper": {"batches": [1, 2, 4, 8, 16, 32, 64, 128], "depth": 6, "width": 1024, "channels": 256, "draws": 1024},
 }
 

@@ -16,7 +16,7 @@ from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
-    "smoke": {"widths": [16, 32, 64], "depths": [1, 2, 4], "batches": [4, 8, 16], "draws": 12, "steps": 10}
+    "smoke": {"widths": [16, 32, 64], "depths": [1, 2, 4], "batches": [4, 8, 16], "draws": 18, "steps": 10}
     | {"width": 32, "depth": 2, "batch": 16, "input": "digits", "precision": "float64"},
     "default": {"widths": [16, 24, 32, 48, 256], "depths": [1, 2, 4, 8, 12, 64], "batches": [10, 20, 40, 80]}
     | {"width": 64, "depth": 4, "batch": 20, "steps": 200, "draws": 12, "input": "digits", "precision": "float32"},
