@@ -20,7 +20,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     """A panel for each residual scaling, as in figure 3 of Wang et al. 2026."""
     figure = Figure(figsize=(6.4, 3.6))
     panels = figure.subplots(1, len(TITLES), sharey=True)
-    least = float(dataset["tuned_loss"].mean("draw").min())
+    least = float(dataset["final_loss"].mean("seed", skipna=False).min())
     for axes, (scaling, title) in zip(panels, TITLES.items(), strict=True):
         _curves(axes, dataset.sel(scaling=scaling))
         axes.set_title(title, fontsize=9)

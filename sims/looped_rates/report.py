@@ -55,7 +55,7 @@ def _loss_table(dataset: xr.Dataset) -> str:
     rows = []
     for loops in dataset["loops"].values:
         mean, error = loop_rates.loss_difference(dataset, loops)
-        rows.append([str(loops), f"{mean:+.4f} +- {error:.2g}"])
+        rows.append([str(loops), f"{mean:+.4f} +- {error:.2g}" if np.isfinite(mean) else MISSING])
     return table(["loops", "linear - sqrt"], rows, "Difference of losses at the tuned rates")
 
 
@@ -63,8 +63,8 @@ text = Report(
     question="Do tuned rates of looped Transformers align over the loops L under the factor 1/L?",
     answer=_answer,
     heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} at a "
-    "constant rate;\nwidth {width}, {heads} heads, one block applied L times; {tuning_seeds} nets tune every rate, and "
-    "{draws} draws\ntrain at it; seed {seed}",
+    "constant rate;\nwidth {width}, {heads} heads, one block applied L times; every rate is tuned on {tuning_seeds} "
+    "nets,\nand {draws} others train at it; seed {seed}",
     parts=[_slope_table, _rate_table, _loss_table],
     findings=loop_rates.findings,
     words=WORDS,

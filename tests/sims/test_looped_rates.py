@@ -62,6 +62,15 @@ def test_aligned_and_shifted_rates_are_told_apart(made_up):
     assert loop_rates.judge_loss(few).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_a_net_without_a_loss_decides_nothing(made_up, lost):
+    losses = made_up["tuned_loss"].copy()
+    losses[0, -1, 0] = lost
+    finding = loop_rates.judge_loss(made_up.assign(tuned_loss=losses))
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "1 of 128 nets" in finding.evidence
+
+
 def test_losses_are_compared_seed_by_seed(made_up):
     """What both scalings have in common with a seed leaves no error."""
     common = made_up["tuned_loss"].sel(scaling="sqrt") + 0 * made_up["tuned_loss"]

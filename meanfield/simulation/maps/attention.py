@@ -117,9 +117,10 @@ def _turn(parts: Any, setting: Setting, direction: int) -> None:
     middle = parts.shape[5] // 2
     cosine, sine = (setting.arrays.moved(side) for side in _angles(middle, setting.samples, parts.shape[4]))
     first, second = parts[..., :middle], parts[..., middle:]
-    across = first * (direction * sine)
+    sine = direction * sine
+    across = first * sine
     first *= cosine
-    first -= second * (direction * sine)
+    first -= second * sine
     second *= cosine
     second += across
 

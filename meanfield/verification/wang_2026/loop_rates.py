@@ -10,7 +10,7 @@ import xarray as xr
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, lower
-from meanfield.verification.verdicts import Finding
+from meanfield.verification.verdicts import Finding, Verdict
 from meanfield.verification.zhang_2026.training import tuned_rates
 
 JUDGES = Judges("Wang et al. 2026")
@@ -59,10 +59,14 @@ def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
 
 
 @JUDGES.decide
-def judge_loss(dataset: xr.Dataset) -> Contest:
+def judge_loss(dataset: xr.Dataset) -> Contest | Ruling:
     """At {loops} loops the factor 1/L reaches a lower training loss than L^(-1/2); rival: it reaches a higher one;
     source: section 3.2; measured: losses at the tuned rate of each, from the same initial weights."""
     loops = int(dataset["loops"][-1])
+    losses = dataset["tuned_loss"].sel(loops=loops)
+    if lost := int((~np.isfinite(losses)).sum()):
+        evidence = f"{lost} of {losses.size} nets have no finite loss at the tuned rate, or there is no such rate"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, {"loops": loops}, "none: no loss to compare")
     mean, stderr = loss_difference(dataset, loops)
     made = lower(mean, stderr, unit="in the loss")
     return made.saying(f"linear less sqrt {mean:+.4f} +- {stderr:.2g}", loops=loops)

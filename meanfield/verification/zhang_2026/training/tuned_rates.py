@@ -113,8 +113,8 @@ def slope_ruling(
         evidence = f"no slope was met: fewer than two {sizes} have a tuned rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
     law, claimed = tuned_slope(at), slope(at)
-    draws = {"draws": int(at["located"].max()), "effective": freedom(at) + 1}
-    made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, **draws)
+    seeds, effective = int(at["located"].max()), freedom(at) + 1
+    made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, draws=seeds, effective=effective)
     return made.saying(f"slope {shown(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
 
 
