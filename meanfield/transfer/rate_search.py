@@ -72,7 +72,7 @@ class RateSearch:
         """What the first stage that is not complete asks for, the rungs that are nearest to the minimum first."""
         if not self.losses:
             begin = COARSE * round(self.start / COARSE)
-            return [begin + COARSE * step for step in (0, -1, 1, -2)]
+            return [begin + COARSE * step for step in (0, -1, 1)]
         best = min(sorted(self.losses), key=self.losses.__getitem__)
         if not np.isfinite(self.losses[best]):
             return [min(self.losses) - COARSE * step for step in (1, 2, 3)]

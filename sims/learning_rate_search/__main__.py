@@ -24,7 +24,7 @@ ABLATIONS = [
 ALL = [*PLAIN, *RESIDUAL, *OTHERS]
 PRESETS: Presets = {
     "smoke": {"families": ALL, "depths": [2, 4], "channels": 4, "width": 16, "draws": 2, "samples": 96},
-    "default": {"families": ALL, "depths": [2, 4, 8, 16], "channels": 16, "width": 64, "draws": 16, "samples": 1792},
+    "default": {"families": ALL, "depths": [2, 4, 8, 16], "channels": 16, "width": 64, "draws": 20, "samples": 1792},
     "paper": {"families": [*ALL, *ABLATIONS], "depths": [2, 4, 6, 8, 12, 16, 24, 32], "channels": 32, "width": 128}
     | {"draws": 32, "samples": 1792},
 }

@@ -38,6 +38,8 @@ def add_options(parser: CommandParser) -> None:
     add("--tokens", type=int, metavar="T", help="characters of a window")
     add("--samples", type=int, metavar="B", help="windows of a batch, of which every draw has one of its own")
     add("--steps", type=int, help="steps of training on that batch")
+    precisions = "of weights and passes: float32 (default), as in practice, or float64"
+    add("--precision", choices=("float32", "float64"), default="float32", help=precisions)
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
 
 

@@ -11,19 +11,20 @@ from tests.sims.printed import named
 # Rows of a variable up to which factors are tried.
 MOST_NUMBERS = 200
 NUMBERS = r"[-+]?\d[\d.,]*(e[-+]?\d+)?"
+DRAWN = r"\+-|\\pm"
 
 
 def plotted(figure, dataset):
     """Lines "title; axis | legend: variable [values of named coordinates]", of all panels of a figure from the left.
 
-    "named" stands for a value that the words of the panel name; "computed" for numbers that the dataset does not hold.
-    Numbers are # in titles that say what was drawn.
+    "named" stands for a value that the words of the panel name; "computed" for numbers that the dataset does not hold;
+    "zeros" for what many variables hold. Numbers are # in words that say what was drawn.
     """
     known = _places(dataset)
     lines = {}
     for panel, words, values in _artists(figure):
-        title = re.sub(NUMBERS, "#", panel) if "+-" in panel else panel
-        lines[f"{title} | {words or '-'}: {_source(values, known, dataset, f'{panel} {words}')}"] = None
+        title, legend = (re.sub(NUMBERS, "#", text) if re.search(DRAWN, text) else text for text in (panel, words))
+        lines[f"{title} | {legend or '-'}: {_source(values, known, dataset, f'{panel} {words}')}"] = None
     return list(lines)
 
 
@@ -54,6 +55,8 @@ def _places(dataset):
 
 def _source(values, known, dataset, context):
     """The variable that holds all of the values, or is proportional to them, and where along named coordinates."""
+    if not values.any():
+        return "zeros"
     holders = [known.get(float(value), {}) for value in values]
     names = [name for name in holders[0] if all(name in holder for holder in holders)]
     found = [_described(dataset[name], [holder[name] for holder in holders], context) for name in names]

@@ -126,8 +126,12 @@ def _factors(count):
 
 
 def _moved(before, after):
-    """Cells that differ, with the sign of what their first numbers do."""
-    return {cell: _sign(texts, after[cell]) for cell, texts in before.items() if cell in after and texts != after[cell]}
+    """Cells of numbers that differ, with the sign of what their first numbers do.
+
+    Words are chosen by comparing numbers, and which of two that are nearly equal is larger is a matter of rounding.
+    """
+    numbers = {cell: texts for cell, texts in before.items() if any(map(NUMBER.match, texts))}
+    return {cell: _sign(texts, after[cell]) for cell, texts in numbers.items() if texts != after.get(cell, texts)}
 
 
 def _sign(before, after):

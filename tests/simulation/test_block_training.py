@@ -60,6 +60,23 @@ def test_draws_side_by_side_are_those_one_by_one(optimizer, net):
         np.testing.assert_array_equal(both[name][1:], values)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "sophia", "muon", "muon_kimi-adamw"])
+def test_single_precision_trains_the_same_nets_rounded(optimizer):
+    """Not so near by Shampoo, whose inverse roots magnify what rounding leaves of small singular values."""
+    table = rates(1e-2)
+    double, single = (
+        TrainedStreams(optimizer=optimizer, hyperparameters=table, momentum=True, steps=3, precision=precision)
+        for precision in ("float64", "float32")
+    )
+    assert {values.dtype for values in single.begun(FULL, 0, range(2)).weights.values()} == {np.dtype("float32")}
+    exact, rounded = (measure.draw(FULL, 0, range(2)) for measure in (double, single))
+    for name, values in exact.items():
+        np.testing.assert_allclose(rounded[name], values, rtol=1e-3)
+        assert np.any(rounded[name] != values)
+    with pytest.raises(ValueError, match="precision"):
+        dataclasses.replace(single, precision="half").settled(FULL)
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon", "shampoo", "soap"])
 def test_nets_that_leave_the_floats_are_nan_from_there_on(optimizer):
     def trained(rate):

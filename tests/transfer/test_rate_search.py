@@ -144,7 +144,7 @@ def test_losses_are_those_of_training(tuned, data):
     assert tuned.attrs["located"] == 12
     np.testing.assert_allclose(tuned.tuned_rate_log10, tuned.seed_tuned_rate_log10.mean())
     assert 0.2 < float(tuned.tuned_rate / tuned.stable_rate) < 20
-    # The search begins at the stable rate, with three half decades below it.
+    # The search begins at the stable rate.
     middle = float(tuned.stable_rate_quantile.sel(quantile=0.5))
     assert middle / 100 < rates[0] < middle < rates[-1]
 

@@ -124,7 +124,7 @@ def thin_qr(columns: Array) -> tuple[Array, Array]:
     rank = min(columns.shape)
     packed, scales, _, _ = factorise(columns, lwork=BLOCK * max(1, columns.shape[1]))
     basis, _, _ = form(packed[:, :rank], scales, lwork=BLOCK * max(1, rank))
-    return basis, packed[:rank] * _upper(rank, columns.shape[1])
+    return basis, packed[:rank] * _upper(rank, columns.shape[1], columns.dtype.char)
 
 
 @lru_cache
@@ -133,8 +133,8 @@ def _routines(kind: str) -> tuple[Any, Any]:
 
 
 @lru_cache
-def _upper(rows: int, columns: int) -> Array:
-    return np.triu(np.ones((rows, columns)))
+def _upper(rows: int, columns: int, kind: str) -> Array:
+    return np.triu(np.ones((rows, columns), kind))
 
 
 def add_momentum(momentum: Direction | None, decay: float, gradient: Direction, share: float) -> Direction:

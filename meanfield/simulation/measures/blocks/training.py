@@ -8,11 +8,11 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
-from meanfield.common.validation import require_count
+from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.linear_algebra.spectrum import stable_rank
-from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.simulation.arrays.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks.base import BlockMeasure, Dims
 from meanfield.simulation.measures.blocks.orders import split_by_order
@@ -67,9 +67,12 @@ class OneOptimizer(BlockMeasure):
     # sphere, with random labels, where they are left out.
     inputs: Any = None
     targets: Any = None
+    # Of weights and passes, "float64" or "float32", of which draw i is the same net, rounded.
+    precision: str = "float64"
 
     def settled(self, net: Net) -> Self:
         require_optimizer("optimizer", self.optimizer)
+        require_choice("precision", self.precision, PRECISIONS)
         if self.inputs is not None:
             samples = given_data(net, self.inputs, self.targets, own_loss(net)).samples
             require_count("inputs", net.inputs, maximum=samples, why="samples of a batch, of those there are")
@@ -77,15 +80,16 @@ class OneOptimizer(BlockMeasure):
 
     def begun(self, net: Net, seed: int, draws: range) -> Training:
         """Nets of these draws before their first step."""
-        weights, data = drawn_weights(net, seed, draws), self._batches(net, seed, draws)
-        return tabled(net, weights, data, self.optimizer, self.hyperparameters, self.momentum)
+        arrays = on_numpy(self.precision)
+        weights, data = drawn_weights(net, seed, draws, arrays), self._batches(net, seed, draws, arrays)
+        return tabled(net, weights, data, self.optimizer, self.hyperparameters, self.momentum, arrays)
 
-    def _batches(self, net: Net, seed: int, draws: range) -> Data:
+    def _batches(self, net: Net, seed: int, draws: range, arrays: Arrays) -> Data:
         if self.inputs is None:
-            return drawn_batch(net, seed, draws)
-        every = given_data(net, self.inputs, self.targets, own_loss(net))
+            return drawn_batch(net, seed, draws, arrays)
+        every = given_data(net, self.inputs, self.targets, own_loss(net), arrays)
         chosen = [stream(seed, "batch", draw).permutation(every.samples)[: net.inputs] for draw in draws]
-        return every.taken(np.stack(chosen), NUMPY)
+        return every.taken(np.stack(chosen), arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
