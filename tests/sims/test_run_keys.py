@@ -57,6 +57,7 @@ OWN_WORDS = {
     ("reported_losses", "tables"): ["15"],
     ("spectral_condition", "activation"): ["relu"],
     ("table_cells", "activation"): ["relu"],
+    ("transformer_coordinate_check", "precision"): ["float64"],
     ("transformer_coordinate_check", "width"): ["48"],
     ("transformer_depth", "heads"): ["2"],
     ("transformer_depth", "input"): ["photo"],
