@@ -23,7 +23,7 @@ OF_TOKEN_STREAMS = (
     "tokens of white Gaussian inputs; few outputs; no dropout; weights Gaussian, of the variance that the spec says",
     PREMISES[3],
     "training follows its first step: in small nets that were trained for one epoch over 2 to 16 units, tuned rates of "
-    "post-norm nets fell as L^(-1.54 +- 0.08), by one step L^(-1.80), and of pre-norm nets as L^(-0.57 +- 0.08), where "
+    "post-norm nets fell as L^(-1.47 +- 0.08), by one step L^(-1.80), and of pre-norm nets as L^(-0.61 +- 0.07), where "
     "one step says L^(-1.48) (python -m sims.learning_rate_search)",
 )
 OF_LOOPS = (
@@ -77,7 +77,7 @@ def _trained_otherwise(start: Net, end: Net) -> str:
     if not plain or start.depth == end.depth:
         return ""
     return (
-        "in training, tuned rates of pre-norm Transformers fell as L^(-0.57 +- 0.08) over 2 to 16 units, where one "
+        "in training, tuned rates of pre-norm Transformers fell as L^(-0.61 +- 0.07) over 2 to 16 units, where one "
         "step says L^(-1.48): a rate that is carried to a deeper one by this rule is too small, and to a shallower one "
         "too large; 2 / lambda_max on your data came closer (meanfield.transfer.StableRate)"
     )

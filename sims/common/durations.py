@@ -7,7 +7,7 @@ what `sims.claims` takes. Those of minutes and more are good to a factor of two.
 DURATIONS: dict[str, dict[str, str]] = {
     "activation_drift": {"smoke": "4 s", "default": "40 s", "paper": "20 min"},
     "batch_size": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
-    "claims": {"smoke": "2 min", "default": "28 min", "paper": "80 h"},
+    "claims": {"smoke": "1 min", "default": "15 min", "paper": "80 h"},
     "cnn_finite_channels": {"smoke": "8 s", "default": "90 s", "paper": "30 min"},
     "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
     "cnn_padding": {"smoke": "4 s", "default": "30 s", "paper": "8 h"},

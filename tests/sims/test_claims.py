@@ -1,6 +1,7 @@
 """The referee's report: one run of all claims, a negative control for each, records, forms, refusals."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -127,6 +128,17 @@ def test_recorded_verdicts_are_those_of_their_findings(preset):
     for name, entry in entries.items():
         assert combined(Verdict(finding["verdict"]) for finding in entry["findings"]) == entry["verdict"], name
         assert list(entry["runs"]) == CLAIMS[name].runs
+
+
+@pytest.mark.parametrize("name", ["L7b", "T4"])
+def test_tuned_rates_in_what_replaces_a_claim_are_the_recorded_ones(name):
+    findings = record.recorded("default")[name]["findings"]
+    slopes = re.findall(r"slope (-?[0-9.]+) [+]- ([0-9.]+)", str([finding["evidence"] for finding in findings]))
+    said = re.findall(r"L[\^][(](-[0-9.]+) [+]- ([0-9.]+)", CLAIMS[name].replaced_by)
+    assert len(said) == len(slopes)
+    for rounded in said:
+        digits = len(rounded[0].partition(".")[2])
+        assert rounded in [tuple(f"{float(number):.{digits}f}" for number in pair) for pair in slopes]
 
 
 def test_every_recorded_verdict_says_what_it_would_have_refuted():

@@ -226,7 +226,7 @@ CLAIMS = (
         statement="that of pre- and post-norm Transformers follows the one-step scale over depth",
         checks=_of("transformer post", "transformer pre"),
         replaced_by="in one epoch on digits, over 2 to 16 units, the tuned rate of pre-norm nets falls as "
-        "L^(-0.57 +- 0.08), the one-step scale as L^(-1.48); that of post-norm nets as L^(-1.54 +- 0.08)",
+        "L^(-0.61 +- 0.07), the one-step scale as L^(-1.48); that of post-norm nets as L^(-1.47 +- 0.08)",
         premise="the first step at initialisation stands for an epoch of training",
     ),
     Claim(
