@@ -46,7 +46,7 @@ def _shown(text, dataset, expected):
     for variable in _candidates(text, dataset, before, expected):
         for cell, sign in _moved(before, cells(text(_raised(dataset, variable)))).items():
             moves[cell][variable] = sign
-    parts = _parts(dataset, {variable for found in moves.values() for variable in found}, before, text)
+    parts = _parts(dataset, moves, before, text)
     columns = defaultdict(dict)
     for (table, row, column), signs in moves.items():
         sources = {f"{name}{parts((table, row, column), name)}": sign for name, sign in sorted(signs.items())}
@@ -115,9 +115,20 @@ def _raised(dataset, variable, share=0.05):
     return dataset.assign({variable: values + rise.transpose(*values.dims)})
 
 
-def _multiplied(dataset, variable, dim):
-    """A copy in which the part of this variable at every value of a named coordinate has a factor of its own."""
-    return dataset.assign({variable: dataset[variable] * xr.DataArray(_factors(dataset.sizes[dim]), dims=dim)})
+def _apart(cells_of):
+    """Groups of variables of which no two move one cell, so that what a group moves tells which of them did."""
+    groups = []
+    for variable, own in cells_of.items():
+        free = (group for group in groups if not any(own & cells_of[other] for other in group))
+        group = next(free, None)
+        groups.append([variable]) if group is None else group.append(variable)
+    return groups
+
+
+def _multiplied(dataset, variables, dim):
+    """A copy in which the parts of these variables at every value of a named coordinate have factors of their own."""
+    factors = xr.DataArray(_factors(dataset.sizes[dim]), dims=dim)
+    return dataset.assign({variable: dataset[variable] * factors for variable in variables})
 
 
 def _factors(count):
@@ -140,14 +151,18 @@ def _sign(before, after):
     return {1.0: "+", -1.0: "-"}[changes.pop()] if len(changes) == 1 else "~"
 
 
-def _parts(dataset, variables, before, text):
+def _parts(dataset, moves, before, text):
     """The values of named coordinates whose part of a variable a cell shows, as words; none if it shows a law of it."""
-    found = defaultdict(list)
-    for variable in variables:
-        for dim in (dim for dim in dataset[variable].dims if dataset[dim].dtype.kind in "UTO"):
-            after = cells(text(_multiplied(dataset, variable, dim)))
-            for cell, texts in before.items():
-                values = _of_factors(texts, after.get(cell, texts), dataset[dim].values)
+    found, cells_of = defaultdict(list), defaultdict(set)
+    for cell, signs in moves.items():
+        for variable in signs:
+            cells_of[variable].add(cell)
+    for dim in (dim for dim in dataset.dims if dim in dataset and dataset[dim].dtype.kind in "UTO"):
+        for variables in _apart({name: cells_of[name] for name in cells_of if dim in dataset[name].dims}):
+            after = cells(text(_multiplied(dataset, variables, dim)))
+            moved = [(cell, variable) for variable in variables for cell in cells_of[variable]]
+            for cell, variable in moved:
+                values = _of_factors(before[cell], after.get(cell, before[cell]), dataset[dim].values)
                 if 0 < len(values) < dataset.sizes[dim]:
                     found[cell, variable].append(values)
 

@@ -1,12 +1,18 @@
-"""Transformers drawn and moved: against JAX and loops that know the contract and not the units, and what must not hold.
+"""Transformers drawn and moved: against autograd, against loops, and what must not hold.
 
 The two references are written from the formulas of the contract, and share no code with the list of units.
 """
 
 import math
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd import make_jvp, make_vjp
+from autograd.builtins import tuple as traced_tuple
+from autograd.extend import defjvp
+from autograd.scipy.special import erf
+from autograd.tracer import getval
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -22,15 +28,15 @@ from tests.draws import given_draw
 from tests.statistics import COMPARISONS
 from tests.strategies import transformers
 
-jax = pytest.importorskip("jax")
-jnp = jax.numpy
+# autograd has its slope for errors that come back alone.
+defjvp(erf, lambda change, value, z: change * 2 / math.sqrt(math.pi) * anp.exp(-z * z))
 
 SIGMA = {
-    "relu": jax.nn.relu,
+    "relu": lambda z: anp.maximum(z, 0),
     "linear": lambda z: z,
-    "gelu": lambda z: jax.nn.gelu(z, approximate=False),
-    "silu": jax.nn.silu,
-    "tanh": jnp.tanh,
+    "gelu": lambda z: z * (1 + erf(z / math.sqrt(2))) / 2,
+    "silu": lambda z: z / (1 + anp.exp(-z)),
+    "tanh": anp.tanh,
 }
 # Every option beside the defaults, and some together.
 OPTIONS = {
@@ -72,7 +78,7 @@ def _net(**options):
     return mf.Transformer(**SMALL | options)
 
 
-# The contract in JAX ------------------------------------------------------------------------------------------------
+# The contract in NumPy, which autograd derives ----------------------------------------------------------------------
 
 
 def _streams(net, weights, z):
@@ -87,7 +93,7 @@ def _streams(net, weights, z):
         found.append(z)
     top = _norm(net, z) if net.norm == "pre" else z
     seen = {"pooled": top.mean(axis=2), "last": top[:, :, -1], "every": top}[net.readout]
-    return found, jnp.einsum("ow,bw...->bo...", head, seen)
+    return found, anp.einsum("ow,bw...->bo...", head, seen)
 
 
 def _branches(net, weights):
@@ -113,64 +119,57 @@ def _norm(net, z):
     if net.normalisation == "none":
         return z
     if net.normalisation == "layer":
-        z = z - jnp.mean(z, axis=1, keepdims=True)
-    return z / jnp.sqrt(jnp.mean(z * z, axis=1, keepdims=True))
+        z = z - anp.mean(z, axis=1, keepdims=True)
+    return z / anp.sqrt(anp.mean(z * z, axis=1, keepdims=True))
 
 
 def _attention(net, u, wq, wk, wv, wo):
     size = net.width // net.heads
-    q, k, v = (jnp.einsum("hsw,bwt->bhts", w.reshape(net.heads, size, -1), u) for w in (wq, wk, wv))
+    q, k, v = (anp.einsum("hsw,bwt->bhts", w.reshape(net.heads, size, -1), u) for w in (wq, wk, wv))
     if net.rotary:
         q, k = _rotated(q, size), _rotated(k, size)
-    logits = jnp.einsum("bhts,bhus->bhtu", q, k) / (size if net.attention_scale == "inverse" else math.sqrt(size))
+    logits = anp.einsum("bhts,bhus->bhtu", q, k) / (size if net.attention_scale == "inverse" else math.sqrt(size))
     if net.causal:
-        logits = logits + jnp.where(jnp.tri(net.tokens) > 0, 0.0, -jnp.inf)
-    weights = jnp.exp(logits - jax.lax.stop_gradient(logits.max(axis=3, keepdims=True)))
-    mixed = jnp.einsum("bhtu,bhus->bhst", weights / weights.sum(axis=3, keepdims=True), v)
-    return jnp.einsum("ow,bwt->bot", wo, mixed.reshape(u.shape))
+        logits = logits + anp.where(anp.tri(net.tokens) > 0, 0.0, -anp.inf)
+    weights = anp.exp(logits - getval(logits).max(axis=3, keepdims=True))
+    mixed = anp.einsum("bhtu,bhus->bhst", weights / weights.sum(axis=3, keepdims=True), v)
+    return anp.einsum("ow,bwt->bot", wo, mixed.reshape(u.shape))
 
 
 def _rotated(x, size):
     """Channels (i, i + size/2) of token t as a vector in the plane, turned by t 10000^(-2 i / size)."""
-    turned = x
-    for i in range(size // 2):
-        angle = jnp.arange(x.shape[2]) * 10_000.0 ** (-2 * i / size)
-        first, second = x[..., i], x[..., i + size // 2]
-        turned = turned.at[..., i].set(first * jnp.cos(angle) - second * jnp.sin(angle))
-        turned = turned.at[..., i + size // 2].set(first * jnp.sin(angle) + second * jnp.cos(angle))
-    return turned
+    angles = np.arange(x.shape[2])[:, None] * 10_000.0 ** (-2 * np.arange(size // 2) / size)
+    first, second = x[..., : size // 2], x[..., size // 2 :]
+    turned = (first * np.cos(angles) - second * np.sin(angles), first * np.sin(angles) + second * np.cos(angles))
+    return anp.concatenate(turned, axis=3)
 
 
 def _ffn(net, u, first, *others):
-    lifted = jnp.einsum("ow,bwt->bot", first, u)
+    lifted = anp.einsum("ow,bwt->bot", first, u)
     if net.activation == "swiglu":
-        hidden = jax.nn.silu(lifted) * jnp.einsum("ow,bwt->bot", others[0], u)
+        hidden = SIGMA["silu"](lifted) * anp.einsum("ow,bwt->bot", others[0], u)
     else:
         hidden = SIGMA[net.activation](lifted)
-    return jnp.einsum("ow,bwt->bot", others[-1], hidden)
+    return anp.einsum("ow,bwt->bot", others[-1], hidden)
 
 
-def _step_by_jax(net, weights, inputs, error):
+def _derived_step(net, weights, inputs, error):
     """Changes under one step of rate 1 on |z_out - y|^2 / (2 M), mean over samples."""
-    with jax.enable_x64(True):
-        weights, x = [jnp.asarray(weight) for weight in weights], jnp.asarray(inputs)
-        _, pull = jax.vjp(lambda w: _streams(net, w, x)[1], weights)
-        (gradient,) = pull(jnp.asarray(error) / error.size)
-        down = [-slope for slope in gradient]
-        _, changes = jax.jvp(lambda w: _streams(net, w, x)[0], (weights,), (down,))
-        return [np.asarray(change) for change in changes]
+    gradient = make_vjp(lambda w: _streams(net, w, inputs)[1])(tuple(weights))[0](error / error.size)
+    along = make_jvp(lambda w: traced_tuple(_streams(net, w, inputs)[0]))(tuple(weights))
+    return along(tuple(-slope for slope in gradient))[1]
 
 
 def _apart(net, reference, seed=0):
     """The largest difference of changes, over the largest change, from those of a reference net with the same draw."""
     weights, inputs, error = given_draw(net, seed)
-    pairs = zip(mf.one_step(net, weights, inputs, error), _step_by_jax(reference, weights, inputs, error), strict=True)
+    pairs = zip(mf.one_step(net, weights, inputs, error), _derived_step(reference, weights, inputs, error), strict=True)
     return max(np.abs(change - expected).max() / np.abs(expected).max() for change, expected in pairs)
 
 
 def _assert_alike(net, seed):
     weights, inputs, error = given_draw(net, seed)
-    theirs = _step_by_jax(net, weights, inputs, error)
+    theirs = _derived_step(net, weights, inputs, error)
     assert len(theirs) == 2 * net.depth + (net.vocabulary is not None)
     for change, expected in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
         np.testing.assert_allclose(change, expected, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(expected).max()))
@@ -214,7 +213,7 @@ def test_a_dropped_head_is_seen():
     weights, inputs, error = given_draw(net, 0)
     dropped = [weight.copy() for weight in weights]
     dropped[3][:, 4:] = 0.0
-    ours, theirs = mf.one_step(net, weights, inputs, error), _step_by_jax(net, dropped, inputs, error)
+    ours, theirs = mf.one_step(net, weights, inputs, error), _derived_step(net, dropped, inputs, error)
     assert np.abs(ours[0] - theirs[0]).max() > 1e-3 * np.abs(theirs[0]).max()
 
 
