@@ -11,7 +11,7 @@ from meanfield.execution.team import Workers
 from meanfield.optimizers import SGD, AdamW
 from meanfield.simulation.training.data import Batches
 from meanfield.simulation.training.draws import drawn_weights
-from tests import by_jax
+from tests import derivable
 
 jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
@@ -57,7 +57,7 @@ def compiled(net, loss):
     """The loss and its gradient, from weights, inputs and targets."""
 
     def value(given, x, y):
-        _, output = by_jax.values_and_output(net, given, x)
+        _, output = derivable.values_and_output(net, given, x)
         if loss == "squared":
             return jnp.mean((output - y) ** 2) / 2
         return optax.softmax_cross_entropy_with_integer_labels(output, y, axis=1).mean()

@@ -12,7 +12,7 @@ from meanfield.simulation.training.data import Batches, given_data
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import CrossEntropy, Squared
 from meanfield.simulation.training.training import Training
-from tests.by_jax import values_and_output
+from tests.derivable import values_and_output
 from tests.draws import given_inputs
 
 jax = pytest.importorskip("jax")

@@ -12,9 +12,9 @@ from meanfield.nets.units import Unit
 from meanfield.simulation.training.data import Batches
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.masks import Masks
-from tests import by_jax
+from tests import derivable
 
-jax = by_jax.jax
+jax = derivable.jax
 jnp = jax.numpy
 
 IMAGE = {"grid": (4, 4), "kernel": (3, 3), "input_channels": 1, "outputs": 4, "head": "fan_in"}
@@ -55,7 +55,7 @@ def compiled(name, drops):
 
     def value(weights, masks, x, y):
         given = weights | {"masks": list(masks)} if drops else weights
-        _, output = by_jax.values_and_output(NETS[name], given, x)
+        _, output = derivable.values_and_output(NETS[name], given, x)
         return -jnp.take_along_axis(jax.nn.log_softmax(output), y[:, None], axis=1).mean()
 
     return jax.jit(jax.value_and_grad(value))

@@ -14,10 +14,10 @@ from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Squared
-from tests import by_jax
+from tests import derivable
 from tests.simulation.training.nets import NETS as CHAINS
 
-jax = by_jax.jax
+jax = derivable.jax
 jnp = jax.numpy
 
 SAMPLES = 5
@@ -53,7 +53,7 @@ def jacobian(name, seed):
     weights = dict(zip(net.weights, shaped(net, seed), strict=True))
 
     def output(given, x):
-        return by_jax.values_and_output(net, given, x)[1]
+        return derivable.values_and_output(net, given, x)[1]
 
     with jax.enable_x64(True):
         x = jnp.asarray(batch_of(net)[0])

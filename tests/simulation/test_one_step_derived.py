@@ -1,4 +1,4 @@
-"""One step of any net against JAX, to rounding: a third road, which shares the list of units and no code."""
+"""One step of any net against autograd, to rounding: a third road, which shares the list of units and no code."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ import meanfield as mf
 from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.units import Unit
-from tests import by_jax
+from tests import derivable
 from tests.draws import given_draw
 from tests.strategies import nets
 
@@ -34,7 +34,7 @@ def _chain(branches):
 def _assert_alike(net, seed):
     weights, inputs, error = given_draw(net, seed)
     averaged = 1 if net.readout_unit is None else error.size  # squared loss, mean over outputs and samples
-    theirs = by_jax.one_step(net, weights, inputs, error / averaged)
+    theirs = derivable.one_step(net, weights, inputs, error / averaged)
     for change, reference in zip(mf.one_step(net, weights, inputs, error), theirs, strict=True):
         np.testing.assert_allclose(change, reference, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(reference).max()))
 
@@ -58,7 +58,7 @@ def test_a_loop_takes_its_matrix_once_and_any_number_of_starts(tied):
     start, error = rng.normal(size=(2, 3, 5))
     changes = mf.one_step(loop, weights, start, error)
     assert [change.shape for change in changes] == [(3, 5)] * 4
-    for change, reference in zip(changes, by_jax.one_step(loop, weights, start, error), strict=True):
+    for change, reference in zip(changes, derivable.one_step(loop, weights, start, error), strict=True):
         np.testing.assert_allclose(change, reference, rtol=1e-10)
 
 
@@ -67,5 +67,5 @@ def test_a_gradient_through_one_of_two_skips_alone_is_seen():
     net = _chain(CASES["two skips from one value"])
     weights, inputs, error = given_draw(net, 0)
     units = (*net.units[:-1], replace(net.units[-1], skip=None))
-    theirs = by_jax.one_step(replace(net, units=units), weights, inputs, error / error.size)
+    theirs = derivable.one_step(replace(net, units=units), weights, inputs, error / error.size)
     assert np.abs(mf.one_step(net, weights, inputs, error)[0] - theirs[0]).max() > 1e-3 * np.abs(theirs[0]).max()

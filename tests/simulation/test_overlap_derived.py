@@ -1,4 +1,4 @@
-"""The tangent kernel of nets of any maps, against the Jacobians that JAX derives."""
+"""The tangent kernel of nets of any maps, against the Jacobians that autograd derives."""
 
 import numpy as np
 from hypothesis import assume, given, settings
@@ -10,7 +10,7 @@ from meanfield.nets.units import Unit
 from meanfield.simulation import passes
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
 from meanfield.simulation.weights.matrices import Dense, named
-from tests import by_jax
+from tests import derivable
 from tests.draws import given_draw
 from tests.strategies import chains
 
@@ -22,20 +22,14 @@ def both_roads(net, seed):
     drawn = named(net, lambda weight, _: Dense(next(parts).reshape(1, weight.group_rows, weight.fan_in)))
     columns = np.ascontiguousarray(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None])
     ours = tangent_kernels(passes.forward(net, drawn, columns))
-    with by_jax.jax.enable_x64(True):
-        at = {name: by_jax.jnp.asarray(w) for name, w in zip(net.weights, weights, strict=True)}
-        values = by_jax.jax.jacrev(lambda w: by_jax.values_and_output(net, w, by_jax.jnp.asarray(inputs))[0])
-        jacobians = by_jax.jax.jit(values)(at)
-    for kernel, jacobian in zip(ours, jacobians, strict=True):
-        yield kernel[0], sum(_rows(part, w.ndim) @ _rows(part, w.ndim).T for part, w in _pairs(jacobian, at))
+    at = dict(zip(net.weights, weights, strict=True))
+    for number, kernel in enumerate(ours):
+        jacobian = derivable.jacobian(net, at, inputs, number)
+        yield kernel[0], sum(_rows(jacobian[name], w.ndim) @ _rows(jacobian[name], w.ndim).T for name, w in at.items())
 
 
 def _groups(weight, spec):
     return np.split(weight, spec.groups)
-
-
-def _pairs(jacobian, weights):
-    return [(np.asarray(jacobian[name]), weight) for name, weight in weights.items()]
 
 
 def _rows(jacobian, dimensions):
