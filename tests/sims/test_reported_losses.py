@@ -105,6 +105,18 @@ def test_a_verdict_turns_where_the_tables_are_exchanged(tables):
     assert claims.judge_lower_on_average(tables, below, above).verdict == "REFUTED"
 
 
+def test_a_rate_that_moves_less_is_told_from_one_that_moves_more(tables):
+    """Negative control: moves of six octaves and of none, which way they go does not matter."""
+    other, own = claims.SOPHIA_BY_STANDARD
+    assert claims.judge_steadier(tables, other, own).verdict == "INCONCLUSIVE"
+    for moved, verdict in (({other: -6.0, own: 0.0}, "CONFIRMED"), ({other: 0.0, own: -6.0}, "REFUTED")):
+        drifts = [moved.get(int(number), 0.0) for number in tables["table"].values]
+        given = tables.assign(drift=("table", drifts))
+        finding = claims.judge_steadier(given, other, own)
+        assert finding.verdict == verdict
+        assert f"table {own} against {other}" in finding.claim
+
+
 def test_a_difference_of_two_runs_has_the_scatter_of_both_and_is_one_comparison_of_many(tables):
     above, below = claims.LOWER_THAN_STANDARD[1]
     finding, scatter = claims.judge_lower(tables, above, below), float(tables["scatter"].sel(table=below))
