@@ -169,12 +169,16 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
     return Contest(claim, rival, comparisons=comparisons, apart=MOVED).saying(words, names=names)
 
 
+# What the default preset runs.
+RUN = "linear blocks of k = 2 layers, six steps, eight samples and four outputs, widths 32 .. 256 and 2 .. 16 blocks"
+
 CLAIMS = (
     Claim(
         id="S5e",
         source="Zheng et al. 2026, tables 3-7",
         statement="no multiplier, variance, learning rate or epsilon in which tables differ from the standard "
         "parameterization can stay at its standard value",
+        hypotheses=f"all nine optimizers, one cell at a time, epsilons as large as gradients of the base model; {RUN}",
         checks=(Check("table_cells", partial(judge_cells, optimizers=OPTIMIZERS)),),
     ),
     Claim(
@@ -182,6 +186,8 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 3-7, appendix C.1",
         statement="no weight decay in which tables differ from the standard parameterization can stay at its standard "
         "value",
+        hypotheses="all nine optimizers, one cell at a time, decay of 2 % of a weight in a step of the base model; "
+        f"{RUN}",
         checks=(Check("table_cells", partial(judge_decays, optimizers=OPTIMIZERS)),),
     ),
 )

@@ -1,4 +1,4 @@
-"""Zheng et al. 2026, takeaways 1 and 2: block depth decides the rule for depth, and SGD alone needs more than 1/L."""
+"""Zheng et al. 2026, takeaways 1 to 3: block depth decides the rule for depth, and SGD alone needs more than 1/L."""
 
 import numpy as np
 import xarray as xr
@@ -7,7 +7,13 @@ from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zheng_2026 import table_cells, update_orders
-from meanfield.verification.zheng_2026.coordinate_checks import OF_MANY_LAYERS, OF_ONE_LAYER
+from meanfield.verification.zheng_2026.coordinate_checks import (
+    NETS,
+    OF_MANY_LAYERS,
+    OF_ONE_LAYER,
+    flatness,
+    judge_other_tables,
+)
 
 # The optimizer in which second-order terms were seen to settle within ten steps.
 SETTLED = "muon"
@@ -62,12 +68,30 @@ def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
     return Contest(claim, rival, comparisons=comparisons, unit="in a slope").saying(words)
 
 
+def _other_table(*arguments: str) -> Check:
+    """The table for k = 1 on blocks of two layers, of one optimizer."""
+    return flatness("one", (SETTLED,), *arguments, judge=judge_other_tables)
+
+
 CLAIMS = (
+    Claim(
+        id="S5b",
+        source="Zheng et al. 2026, takeaways 1, 3, section 5.3",
+        statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
+        "features, their changes and every role's share in them flat",
+        hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
+        f"the depth already before training, as outputs of ReLU have a mean (S2b). Ten steps, {NETS}",
+        checks=(_other_table("--activation", "relu"),),
+    ),
     Claim(
         id="S5c",
         source="Zheng et al. 2026, takeaway 1",
         statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1, and k >= 2 requires 1/L for updates "
         "of second order to keep their size",
+        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {NETS} (Lion and SOAP: 4 .. 64). Second "
+        "order: Muon without momentum, k = 2, ten steps on two samples and one output, 4 .. 32 blocks; under "
+        "1/sqrt(L) it falls as about L^(-0.8), faster than the L^(-1/2) of norms, as the first step's overlaps (S9) "
+        "still show",
         checks=(
             *OF_ONE_LAYER,
             Check("update_orders", judge_second_order, ("--optimizers", SETTLED)),
@@ -78,7 +102,8 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 2",
         statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
         "multiplier 1/L, keep nets flat in depth",
-        hypotheses="optimizers without epsilon (S5f)",
+        hypotheses="epsilons are as tables 4 and 6 have them: hidden ones scale with the depth, too (S5f). Linear "
+        f"blocks of k = 2 layers, eight optimizers, ten steps (SSO: five), {NETS}; SGD's cells as in S5e",
         checks=(
             *OF_MANY_LAYERS,
             Check("table_cells", judge_rates_in_depth),
@@ -88,8 +113,23 @@ CLAIMS = (
         id="S5f",
         source="Zheng et al. 2026, takeaway 2",
         statement="epsilons need no rule for depth either",
+        hypotheses="a reading: 'just width-scaling muP plus a hidden residual multiplier', epsilons included. AdamW "
+        f"and Shampoo, epsilons as large as gradients of the base model; {table_cells.RUN}",
         checks=(Check("table_cells", judge_epsilons_in_depth),),
         replaced_by="the paper's own tables 4 and 6: AdamW's epsilon falls as 1/L, Shampoo's as 1/L^2",
         premise="optimizers have no epsilon, or one that gradients never come near",
+    ),
+    Claim(
+        id="S5i",
+        source="Zheng et al. 2026, takeaway 3, read as a statement on the linear nets of eq. 2",
+        statement="in linear nets of blocks of k = 2 layers the table for k = 1 does not keep features, their changes "
+        "and every role's share in them flat",
+        hypotheses="a reading: the paper shows it on Transformers, and its own counting of orders (eq. 5 with the "
+        "norms of condition B.1) leaves them flat and loses the second order alone, as L^(-1/2). Muon, ten steps, "
+        f"{NETS}",
+        checks=(_other_table(),),
+        replaced_by="features, their changes and every role's share are flat, and only the second order of updates is "
+        "lost (S5c), as the paper's eq. 5 has it",
+        premise="that what condition B.1 loses is seen in the size of features or of their changes",
     ),
 )

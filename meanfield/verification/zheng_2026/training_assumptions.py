@@ -164,13 +164,17 @@ def _of_order_one(dataset: xr.Dataset, ratios: list[LadderRow], claimed: str = "
 OTHERS = ("adamw", "muon")
 SHORTER = ("--widths", "16", "24", "32", "48", "128", "--depths", "1", "2", "4", "8", "32", "--times", "2")
 
+# What the default preset trains.
+NETS = "ReLU nets of eq. 28 on two classes of digits, 200 full-batch steps"
+
 CLAIMS = (
     Claim(
         id="S7a",
         source="Zheng et al. 2026, assumptions G.1, G.2, G.3, figures 10-13",
-        statement="under gradient descent no update cancels, no activation collapses, a batch moves features as one "
-        "sample does",
-        hypotheses="the batch size is of order one",
+        statement="under gradient descent no update cancels, no activation collapses, and a batch of B moves a "
+        "sample's features as 1/B of the sample's own update does",
+        hypotheses=f"G.3: B is of order one, here 20. {NETS}, widths 16 .. 256 at 4 blocks and 1 .. 64 blocks at width "
+        "64",
         checks=checks(
             "training_assumptions",
             *(partial(judge_assumption, name=name) for name in ASSUMPTIONS if name.startswith("G")),
@@ -181,6 +185,7 @@ CLAIMS = (
         id="S7b",
         source="Zheng et al. 2026, assumptions G.1, G.2",
         statement="under AdamW and Muon no update cancels and no activation collapses",
+        hypotheses=f"{NETS}, widths 16 .. 128 at 4 blocks and 1 .. 32 blocks at width 64",
         checks=tuple(
             check
             for optimizer in OTHERS
@@ -190,5 +195,15 @@ CLAIMS = (
                 arguments=("--optimizer", optimizer, *SHORTER),
             )
         ),
+    ),
+    Claim(
+        id="S7c",
+        source="Zheng et al. 2026, assumption G.3 beyond its premise, a batch of order one; figure 13 has B = 200",
+        statement="under gradient descent a batch of any size B moves a sample's features as 1/B of the sample's own "
+        "update does",
+        hypotheses=f"{NETS}, width 64, 4 blocks, B = 10 .. 80",
+        checks=checks("training_assumptions", judge_batch, arguments=("--times", "3")),
+        replaced_by="that share falls nearly as 1/B: a batch moves a sample's features as its whole update does",
+        premise="B = Theta(1); samples of a batch move each other's features alike",
     ),
 )

@@ -113,11 +113,38 @@ def _comparisons(dataset: xr.Dataset) -> int:
     return len(DIRECTIONS) * dataset.sizes["optimizer"] * dataset.sizes["table"] * (dataset.sizes["order"] + 1)
 
 
+# Blocks of so many layers, with the optimizers whose steps differ without momentum, but for SSO.
+ORDERS = ("--tables", "many", "--times", "2", "--optimizers", "sgd", "adamw", "muon", "--block-depth")
+# What the default preset runs.
+NETS = "on two samples and one output, without momentum, widths 64 .. 256 and 4 .. 32 blocks"
+
+
+def all_orders(*layers: int) -> tuple[Check, ...]:
+    """Terms of every order, at each of these block depths."""
+    return tuple(Check("update_orders", judge_orders, (*ORDERS, str(count))) for count in layers)
+
+
 CLAIMS = (
+    Claim(
+        id="S3b",
+        source="Zheng et al. 2026, condition B.2",
+        statement="k = 4: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        hypotheses=f"linear nets, {NETS}",
+        checks=all_orders(4),
+    ),
+    Claim(
+        id="S3c",
+        source="Zheng et al. 2026, condition B.2",
+        statement="k = 5: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        hypotheses=f"linear nets, {NETS}",
+        checks=all_orders(5),
+    ),
     Claim(
         id="S9",
         source="Zheng et al. 2026, section 3.3.2, eq. 5",
-        statement="k = 2: the second-order term of one step is of order one, which is why the multiplier is 1/L",
+        statement="k = 2: the second-order term of one step of Muon is of order one, which is why the multiplier is "
+        "1/L",
+        hypotheses=f"norms of a product multiply; linear nets, {NETS}",
         checks=(Check("update_orders", of_rival(partial(judge_first_step, optimizer="muon")), FIRST),),
         replaced_by="n^(-1/2) L^(-1/2) after one step; of order one after several",
         premise="that norms multiply; the two updates of a block meet in an overlap of independent vectors",

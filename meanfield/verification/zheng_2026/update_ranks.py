@@ -58,7 +58,10 @@ CLAIMS = (
     Claim(
         id="S8",
         source="Zheng et al. 2026, assumption C.1, eq. 15",
-        statement="updates of optimizers of elements have a stable rank that neither width nor depth changes",
+        statement="updates of SGD, AdamW, Lion and Sophia have a stable rank that neither width nor depth changes",
+        hypotheses="eight samples and four outputs, which cap the rank of gradients of linear nets at four whatever "
+        "their size; with ReLU behind every matrix the cap is the eight samples. k = 2, ten steps with momentum, "
+        "widths 32 .. 256 and 2 .. 32 blocks",
         checks=(
             Check("coordinate_check", judge_ranks, RUN),
             Check("coordinate_check", judge_ranks, (*RUN, *RELU)),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from meanfield.verification.catalogue import CLAIMS
+from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, WATCHED
 from tests.sims.claim_controls.changes import ERROR, many_draws, off_by_a_power
 
 
@@ -17,6 +18,19 @@ def _runs_off(claim, *names):
                 dataset = off_by_a_power(dataset, name) if name in dataset else dataset
             changed[run] = dataset
         return changed
+
+    return control
+
+
+def _all_flat(claim):
+    """Everything that a coordinate check watches is the same at all sizes, in every draw nearly alike."""
+
+    def control(runs):
+        (run,) = CLAIMS[claim].runs
+        dataset = runs[run]
+        watched = [f"{name}_by_{way}" for name in WATCHED for way in DIRECTIONS]
+        level = 1 + ERROR * np.cos(dataset["draw"])
+        return {run: dataset.assign({name: (0 * dataset[name] + 1) * level for name in watched})}
 
     return control
 
@@ -83,6 +97,14 @@ def _activations_collapse(claim):
     return control
 
 
+def no_premise_on_batches(runs):
+    """The ratio of assumption G.3 is the same for batches of all sizes, in every draw nearly alike."""
+    (run,) = CLAIMS["S7c"].runs
+    dataset, name = runs[run], "sample_update_ratio_by_batch"
+    level = 1 + ERROR * np.cos(dataset["draw"])
+    return {run: dataset.assign({name: 0 * dataset[name] + level})}
+
+
 def _printed(**changed):
     """Printed tables of which all optima move so far, or of which one rule's least losses are so much higher."""
 
@@ -125,17 +147,20 @@ CONTROLS = {
     "S2b": features_stay,
     "S3a": _runs_off("S3a", "weight_product"),
     "S3b": _runs_off("S3b", "order_norm"),
+    "S3c": _runs_off("S3c", "order_norm"),
     "S4": _runs_off("S4", "weight_product"),
     "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
-    "S5b": _runs_off("S5b", "feature_norm"),
+    "S5b": _all_flat("S5b"),
     "S5c": second_order_stays,
     "S5d": cells_of_no_use("sgd: learning rate", "sgd: weight decay"),
     "S5e": cells_of_no_use(""),
     "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
     "S5g": cells_of_no_use(""),
     "S5h": _runs_off("S5h", "feature_norm", "feature_update_norm"),
+    "S5i": _runs_off("S5i", "feature_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     **{claim: _activations_collapse(claim) for claim in ("S7a", "S7b")},
+    "S7c": no_premise_on_batches,
     "S9": first_step_is_flat,
     **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
