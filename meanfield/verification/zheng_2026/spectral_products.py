@@ -281,7 +281,8 @@ CLAIMS = (
         id="S4",
         source="Zheng et al. 2026, condition B.3",
         statement="biases join with scales of order one",
-        hypotheses=f"linear nets of k = 2, biases of variance 1; one step of SGD, AdamW, Lion and Sophia, {NETS}",
+        hypotheses=f"linear nets of k = 2, biases of variance 1; one step of SGD and of AdamW, Lion and Sophia, of "
+        f"which norms are identities, {NETS}",
         checks=_conditions(PRODUCTS, "--biases", times=6, normalised=("adamw", "lion", "sophia")),
     ),
     Claim(

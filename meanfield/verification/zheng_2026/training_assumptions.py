@@ -203,7 +203,8 @@ CLAIMS = (
         "update does",
         hypotheses=f"{NETS}, width 64, 4 blocks, B = 10 .. 80",
         checks=checks("training_assumptions", judge_batch, arguments=("--times", "3")),
-        replaced_by="that share falls nearly as 1/B: a batch moves a sample's features as its whole update does",
-        premise="B = Theta(1); samples of a batch move each other's features alike",
+        replaced_by="it moves them nearly as the whole of that update does, whatever B is: the ratio falls as B^(-0.8) "
+        "to B^(-1.1)",
+        premise="that batches are of order one, which the paper says; samples of larger ones move features alike",
     ),
 )

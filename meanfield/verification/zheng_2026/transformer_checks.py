@@ -149,7 +149,7 @@ CLAIMS = (
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition B.1 (k = 1) ten "
         "steps do not keep |h_L| flat in depth",
         hypotheses="a reading: the paper makes this check under condition 3.1 and by the standard alone, and shows "
-        f"by rates (figure 2) what condition B.1 loses. {OPTIMIZERS}; {HYPOTHESES}",
+        f"by rates (figure 2) what condition B.1 loses; {OPTIMIZERS}; {HYPOTHESES}",
         checks=_checks(_not_flat, (), ADAMW, normalisation="layer", table="one", directions=("depth",)),
         replaced_by="|h_L| is flat in depth under conditions 3.1 and B.1 alike: the check does not tell them apart",
         premise="what condition B.1 loses, the second order of updates (S5c), is seen in the size of features",
