@@ -123,4 +123,5 @@ CONTROLS = {
     "L7a": _looped("linear", 0.0),
     "L7b": _looped("sqrt", -0.5),
     "L7c": linear_losses_are_lower,
+    "L7d": _looped("sqrt", -0.5),
 }
