@@ -118,7 +118,7 @@ CONTROLS = {
     "L5t": _first_order_change("linear", 1.0),
     "L5u": _first_order_change("sqrt", 1.0),
     "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
-    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 1.0),
+    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 0.3),
     "L6c": rates_do_not_matter,
     "L7a": _looped("linear", 0.0),
     "L7b": _looped("sqrt", -0.5),
