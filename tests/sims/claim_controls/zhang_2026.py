@@ -200,6 +200,17 @@ def pre_norm_as_printed(runs):
     return _local_slopes(runs, "pre", -1.5)
 
 
+def placement_does_not_matter(runs):
+    """Drawn scales of both norms at both widths fall as one power; rates of both tuned in training do, too."""
+    dataset, searched = runs["transformer_depth"], runs["learning_rate_search"]
+    for name, depth in ((SCALE, "depth"), (f"narrow_{SCALE}", "wide_depth")):
+        dataset = put(dataset, name, dataset[depth].astype(float) ** -1.5)
+    rates = 0 * searched["tuned_rate_log10"] - 1.5 * np.log10(searched["depth"])
+    located = 64 + 0 * searched["located"]
+    tuned = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates, "located": located}
+    return {"transformer_depth": dataset, "learning_rate_search": searched.assign(tuned)}
+
+
 def tangents_as_assumed(runs):
     """One rho for all directions at all depths, but for fluctuations as n^(-1/2), the remainder among them."""
     dataset, name = runs["transformer_depth"], "tangent_propagation"
@@ -235,7 +246,8 @@ CONTROLS = {
     "A18b": uniform_softmax,
     "A20a": post_norm_falls_as_pre_norm,
     "A20b": pre_norm_as_printed,
-    "A20c": pre_norm_as_printed,
+    "A20c": placement_does_not_matter,
     "A20d": tangents_as_assumed,
+    "A20e": pre_norm_as_printed,
     "A22": path_sum_is_right,
 }
