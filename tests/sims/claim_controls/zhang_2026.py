@@ -118,6 +118,11 @@ def squares_stay_as_they_begin(runs):
     return {"overlap_recursion": dataset.assign({name: second, f"{name}_stderr": ERROR * second})}
 
 
+def gelu_with_the_gain_of_relu(runs):
+    dataset = runs["activation_drift"]
+    return {"activation_drift": put(dataset, "gate_energy", 0.5, case="gelu, he")}
+
+
 def gelu_as_printed(runs):
     """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
     dataset = runs["activation_drift"]
@@ -241,7 +246,8 @@ CONTROLS = {
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
-    "A17": gelu_as_printed,
+    "A17a": gelu_with_the_gain_of_relu,
+    "A17b": gelu_as_printed,
     "A18a": softmax_of_order_one,
     "A18b": uniform_softmax,
     "A20a": post_norm_falls_as_pre_norm,
