@@ -16,7 +16,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
     channel_corrections,
     depth_growth,
-    depth_laws,
     padding,
     stencil_slopes,
 )
@@ -236,10 +235,6 @@ def test_no_more_is_granted_than_is_said(name, smoke_run):
     assert judge(made(dataset, 1.1)).verdict is Verdict.REFUTED
 
 
-def laws_of_plain_nets(dataset, share, granted):
-    return dataset.assign({SCALE: 0 * dataset[SCALE] + dataset["depth"] ** (granted * share - 1.5)})
-
-
 def corrections_of_padding(dataset, share):
     lost = 0.01 * dataset["far_layer"] ** (0.15 * share)
     return dataset.assign(far_ratio=1 - lost)
@@ -260,12 +255,6 @@ def expansions(dataset, share):
 
 
 COMPUTED = {
-    "asymptotes": ("learning_rate_scale", partial(laws_of_plain_nets, granted=0.05), depth_laws.judge_asymptote),
-    "laws in use": (
-        "learning_rate_scale",
-        partial(laws_of_plain_nets, granted=0.03),
-        depth_laws.judge_power_law_in_use,
-    ),
     "padding": ("cnn_padding", corrections_of_padding, padding.judge_uniform_correction),
     "limits of Transformers": (
         "transformer_depth",
