@@ -130,7 +130,7 @@ def test_recorded_verdicts_are_those_of_their_findings(preset):
         assert list(entry["runs"]) == CLAIMS[name].runs
 
 
-@pytest.mark.parametrize("name", ["L7b", "T4"])
+@pytest.mark.parametrize("name", ["L7d", "T4"])
 def test_tuned_rates_in_what_replaces_a_claim_are_the_recorded_ones(name):
     findings = record.recorded("default")[name]["findings"]
     slopes = re.findall(r"slope (-?[0-9.]+) [+]- ([0-9.]+)", str([finding["evidence"] for finding in findings]))

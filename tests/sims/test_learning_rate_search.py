@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_search as figure
@@ -122,6 +123,20 @@ def test_the_law_of_plain_nets(made_up):
     assert tuned_rates.judge_finite_depth(followed, "mlp").verdict is Verdict.CONFIRMED
     steeper = followed.assign(tuned_rate_log10=(("family", "depth"), -1.5 * np.log10(depths)[None]))
     assert tuned_rates.judge_finite_depth(steeper, "mlp").verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("apart", "verdict"),
+    [(0.0, Verdict.CONFIRMED), (0.13, Verdict.CONFIRMED), (-0.17, Verdict.REFUTED), (0.149, Verdict.INCONCLUSIVE)],
+)
+def test_norms_have_one_slope_within_a_tenth(made_up, apart, verdict):
+    """Post-norm rates that fall as L^(-3/2), to 0.0001 decades."""
+    slopes = xr.DataArray([-1.5 + apart, -1.5], {"family": list(tuned_rates.NORMS)}, "family")
+    rates = slopes * np.log10(made_up["depth"])
+    located = 64 + 0 * rates
+    made = xr.Dataset({"tuned_rate_log10": rates, "tuned_rate_log10_stderr": 1e-4 + 0 * rates, "located": located})
+    assert tuned_rates.judge_placement(made).verdict is verdict
+    assert tuned_rates.judge_placement(made.isel(depth=[0])).verdict is Verdict.INCONCLUSIVE
 
 
 def test_depths_without_a_minimum_are_left_out(made_up):

@@ -37,6 +37,16 @@ def test_a_small_power_of_the_loops_is_not_bounded(finished):
     assert claims.judge_expansion(finished.assign({name: off})).verdict is not Verdict.CONFIRMED
 
 
+@pytest.mark.parametrize(
+    ("power", "verdict"), [(-0.5, Verdict.CONFIRMED), (0.05, Verdict.INCONCLUSIVE), (0.1, Verdict.REFUTED)]
+)
+def test_energies_that_creep_at_the_threshold_do_not_converge(power, verdict):
+    """Made up: ln H goes as L^0.2 below alpha = 1/2, and as this power of L at it."""
+    steps = np.array(claims.STACK_STEPS)
+    energy = steps ** np.array([[0.2], [power]])
+    assert claims.threshold_ruling(np.array([0.4, 0.5]), energy, 0.5, 4096).verdict is verdict
+
+
 def test_tied_loops_treated_as_independent_are_refuted(finished):
     """Negative control: the prediction of stacks in place of that of loops."""
     name = "log_energy_mean_field"

@@ -55,11 +55,30 @@ def test_tuned_rates_are_those_of_the_library(finished):
 
 
 def test_aligned_and_shifted_rates_are_told_apart(made_up):
-    assert [finding.verdict for finding in loop_rates.findings(made_up)] == [Verdict.CONFIRMED] * 3
+    assert [finding.verdict for finding in loop_rates.findings(made_up)] == [Verdict.CONFIRMED] * 4
     exchanged = made_up.assign_coords(scaling=made_up["scaling"].values[::-1])
-    assert [finding.verdict for finding in loop_rates.findings(exchanged)] == [Verdict.REFUTED] * 3
+    assert [finding.verdict for finding in loop_rates.findings(exchanged)] == [Verdict.REFUTED] * 4
     few = made_up.isel(draw=slice(3)).assign_attrs(draws=3)
     assert loop_rates.judge_loss(few).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("slope", "aligned", "shifted"),
+    [
+        (0.12, Verdict.CONFIRMED, Verdict.REFUTED),
+        (-0.12, Verdict.CONFIRMED, Verdict.REFUTED),
+        (0.21, Verdict.REFUTED, Verdict.CONFIRMED),
+        (-0.21, Verdict.REFUTED, Verdict.CONFIRMED),
+        (0.166, Verdict.CONFIRMED, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_the_narrow_band_is_a_factor_of_root_two(made_up, slope, aligned, shifted):
+    """From 1 to 8 loops it is left by L^(1/6), in either direction."""
+    logs = slope * np.log10(made_up["loops"]) + 0 * made_up["tuned_rate_log10"]
+    errors = 0.001 + 0 * made_up["tuned_rate_log10_stderr"]
+    tilted = made_up.assign(tuned_rate_log10=logs, tuned_rate_log10_stderr=errors)
+    assert loop_rates.judge_linear(tilted).verdict is aligned
+    assert loop_rates.judge_shift(tilted).verdict is shifted
 
 
 @pytest.mark.parametrize("lost", [np.nan, np.inf])

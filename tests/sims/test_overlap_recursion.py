@@ -43,6 +43,25 @@ def test_a_variance_that_falls_as_the_root_is_refuted(finished):
     assert claims.judge_added_variance(wrong).verdict is Verdict.REFUTED
 
 
+@pytest.mark.parametrize(
+    ("square", "verdict"),
+    [
+        (lambda layer: np.exp(0.2 * layer), Verdict.REFUTED),
+        (lambda layer: layer, Verdict.REFUTED),
+        (lambda layer: np.exp(-1 / layer), Verdict.CONFIRMED),
+        (lambda layer: 1 + 0 * layer, Verdict.CONFIRMED),
+        (lambda layer: np.exp(0.2 * np.log(layer) - 1 / layer), Verdict.INCONCLUSIVE),
+    ],
+)
+def test_no_bound_survives_a_rise_in_proportion_to_depth(finished, square, verdict):
+    """Powers of the layer have no bound either; what is met as 1/l has, and little beyond that is undecided."""
+    values = square(finished["layer"].astype(float)) + 0 * finished["squared_overlap"]
+    made = {"squared_overlap": values, "squared_overlap_exact": np.exp(0.2 * finished["layer"]) + 0 * values}
+    made["squared_overlap_stderr"] = 0.004 * values
+    assert claims.judge_uniform_bound(finished.assign(made)).verdict is verdict
+    assert claims.judge_uniform_bound(finished.sel(layer=[1, 2])).verdict is Verdict.INCONCLUSIVE
+
+
 def test_figure_shows_the_numbers(finished):
     _, squares = figure.draw(finished).axes
     np.testing.assert_array_equal(squares.lines[0].get_ydata(), finished["squared_overlap_exact"][0].values)

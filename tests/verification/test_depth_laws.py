@@ -79,6 +79,18 @@ def test_measured_slopes(slope, stderr, verdict):
     assert depth_laws.judge_measured_slope(measured, 3).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("judge", "granted"), [(depth_laws.judge_asymptote, 0.05), (depth_laws.judge_power_law_in_use, 0.03)]
+)
+def test_scales_near_the_power_are_confirmed_within_what_is_granted_alone(judge, granted):
+    depth = np.array(depth_grid(1000))
+    for share, verdict in ((0.9, Verdict.CONFIRMED), (1.1, Verdict.INCONCLUSIVE)):
+        law = depth ** (granted * share - 1.5)
+        scales = xr.Dataset({"label_learning_rate_scale": (("family", "depth"), law[None])})
+        scales = scales.assign_coords(family=["mlp"], depth=depth)
+        assert judge(scales.assign_attrs(architectures='[{"activation": "relu"}]')).verdict is verdict
+
+
 @pytest.mark.parametrize("deepest", [12, 1000])
 def test_local_slopes_on_the_grid_are_those_of_the_closed_law(deepest):
     """d ln / d ln L of ((L + 1)(L^2 + L + 1))^(-1/2), also where depths are far apart; of two, the secant."""

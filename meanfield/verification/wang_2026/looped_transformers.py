@@ -20,11 +20,12 @@ from meanfield.verification.verdicts import Deviation, largest_share
 MORE = {("isotropic", "sqrt"): 2}
 # Numbers of loops from which slopes are taken.
 DEEPER = 3
-# Energies that change by less than this count as bounded: over the deeper half of the loops, or in training.
+# Energies that at most double in training have not exploded; and what is damped loses half of its value.
 BOUNDED = np.log(2.0)
 # Energies that grow by more than this in training have exploded.
 EXPLODED = np.log(10.0)
-# What counts as independent of L, over all loops.
+# What counts as independent of L over all loops, and as bounded over the deeper half: energies meet a bound as 1/L, so
+# that hundredths are left from 16 loops on. A power of L stays within, over 16 .. 64 loops, if it is below 0.07.
 FLAT = np.log(1.1)
 
 # The judges of `sims.looped_transformer`.
@@ -87,8 +88,8 @@ def judge_loops_explode(dataset: xr.Dataset) -> Contest:
 def judge_stacks_bounded(dataset: xr.Dataset) -> Contest:
     """Under eps = L^(-1/2) the energy of deep Transformers stays bounded in the first steps of training; rival: it does
     without a factor, too; source: figure 1; measured: ln H at the most loops less that at a quarter of them, after the
-    last step, granting a factor of two."""
-    return _same(dataset, "deep", "sqrt", "none", slice(-DEEPER, None), BOUNDED)
+    last step, granting a tenth of H."""
+    return _same(dataset, "deep", "sqrt", "none", slice(-DEEPER, None), FLAT)
 
 
 @JUDGES.decide
@@ -199,6 +200,8 @@ def _correction(at: xr.Dataset) -> float:
     return float(np.log((1 + 1 / loops[0]) / (1 + 1 / loops[-1])) / np.log(loops[-1] / loops[0]))
 
 
+# What was run: the preset "default" of `sims.looped_transformer`.
+SMALL_SCALE = "Llama-style pre-norm blocks of width 64, 64 random tokens, Adam at rate 0.001"
 CLAIMS = (
     Claim(
         id="L1t",
@@ -218,32 +221,38 @@ CLAIMS = (
     ),
     Claim(
         id="L5u",
-        source="Wang et al. 2026, theorem 2 and table 1 on the pre-norm Transformer",
-        statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update at alpha = 1/2, so that eta ~ L^(-1/2)",
+        source="Wang et al. 2026, the formula of theorem 2 on the pre-norm Transformer beyond its premise eps L = O(1)",
+        statement="beyond the premise eps L = O(1), at alpha = 1/2, too, |dh_L|^2 / N = Theta((eta eps L)^2) under one "
+        "update, so that eta ~ L^(-1/2)",
         checks=checks("looped_transformer", judge_update_below),
         hypotheses="those of L5t without eps L = O(1)",
         replaced_by="a steeper power of L, which depends on the branch (docs/theory.md section 22): with SwiGLU "
         "isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
-        premise="eps L = O(1) fails at alpha = 1/2: what one step has moved, later steps amplify by a power of L",
+        premise="eps L = O(1) fails at alpha = 1/2, where the theorem claims nothing: what one step has moved, later "
+        "steps amplify by a power of L",
     ),
     Claim(
         id="L6a",
         source="Wang et al. 2026, figure 1e, f",
         statement="in ten Adam steps eps = 1/L keeps the energy of looped Transformers the same over 1 .. 64 loops, "
-        "eps = L^(-1/2) does not",
+        "within a tenth, eps = L^(-1/2) does not",
+        hypotheses=SMALL_SCALE,
         checks=checks("looped_transformer", judge_loops_bounded),
     ),
     Claim(
         id="L6b",
         source="Wang et al. 2026, figure 1b, c",
-        statement="in ten Adam steps eps = L^(-1/2) stabilises the energy of deep Transformers, and eps = 1/L "
-        "over-dampens what their blocks add",
+        statement="in ten Adam steps eps = L^(-1/2) stabilises the energy of deep Transformers, within a tenth over "
+        "16 .. 64 blocks, and eps = 1/L over-dampens what their blocks add",
+        hypotheses=SMALL_SCALE,
         checks=checks("looped_transformer", judge_stacks_bounded, judge_stacks_damped),
     ),
     Claim(
         id="L6c",
         source="Wang et al. 2026, section 3.1",
-        statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps",
+        statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps: it "
+        "grows more than tenfold at rate 0.03 and 16 loops (44-fold; under eps = 1/L, at that rate, 9-fold)",
+        hypotheses=f"{SMALL_SCALE}, here 0.03; tenfold is our reading of 'explode'",
         checks=checks("looped_transformer", judge_loops_explode),
     ),
 )

@@ -118,9 +118,10 @@ CONTROLS = {
     "L5t": _first_order_change("linear", 1.0),
     "L5u": _first_order_change("sqrt", 1.0),
     "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
-    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 1.0),
+    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 0.3),
     "L6c": rates_do_not_matter,
     "L7a": _looped("linear", 0.0),
     "L7b": _looped("sqrt", -0.5),
     "L7c": linear_losses_are_lower,
+    "L7d": _looped("sqrt", -0.5),
 }

@@ -118,6 +118,11 @@ def squares_stay_as_they_begin(runs):
     return {"overlap_recursion": dataset.assign({name: second, f"{name}_stderr": ERROR * second})}
 
 
+def gelu_with_the_gain_of_relu(runs):
+    dataset = runs["activation_drift"]
+    return {"activation_drift": put(dataset, "gate_energy", 0.5, case="gelu, he")}
+
+
 def gelu_as_printed(runs):
     """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
     dataset = runs["activation_drift"]
@@ -200,6 +205,17 @@ def pre_norm_as_printed(runs):
     return _local_slopes(runs, "pre", -1.5)
 
 
+def placement_does_not_matter(runs):
+    """Drawn scales of both norms at both widths fall as one power; rates of both tuned in training do, too."""
+    dataset, searched = runs["transformer_depth"], runs["learning_rate_search"]
+    for name, depth in ((SCALE, "depth"), (f"narrow_{SCALE}", "wide_depth")):
+        dataset = put(dataset, name, dataset[depth].astype(float) ** -1.5)
+    rates = 0 * searched["tuned_rate_log10"] - 1.5 * np.log10(searched["depth"])
+    located = 64 + 0 * searched["located"]
+    tuned = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates, "located": located}
+    return {"transformer_depth": dataset, "learning_rate_search": searched.assign(tuned)}
+
+
 def tangents_as_assumed(runs):
     """One rho for all directions at all depths, but for fluctuations as n^(-1/2), the remainder among them."""
     dataset, name = runs["transformer_depth"], "tangent_propagation"
@@ -230,12 +246,14 @@ CONTROLS = {
     "A13": initialisation_as_printed,
     "A14": multiplier_as_printed,
     "A15": blocks_count_as_layers,
-    "A17": gelu_as_printed,
+    "A17a": gelu_with_the_gain_of_relu,
+    "A17b": gelu_as_printed,
     "A18a": softmax_of_order_one,
     "A18b": uniform_softmax,
     "A20a": post_norm_falls_as_pre_norm,
     "A20b": pre_norm_as_printed,
-    "A20c": pre_norm_as_printed,
+    "A20c": placement_does_not_matter,
     "A20d": tangents_as_assumed,
+    "A20e": pre_norm_as_printed,
     "A22": path_sum_is_right,
 }

@@ -5,12 +5,14 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
+from meanfield.nets.families.mlp import MLP
 from meanfield.verification import drawn_slopes
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import scale_law, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, identity, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.verdicts import Deviation, effective_draws, only_above
+from meanfield.verification.zhang_2026.plain_nets.many_channels import one_site_ratios
 
 # Cases of `sims.batch_size` by which single claims are judged.
 INDEPENDENT = "MLP, rho 0, labels mean 0"
@@ -90,7 +92,15 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     )
     granted = slack / theory
     sides = (Deviation(term - law, stderr, only_above(term, law, granted)) for law in (theory, alike))
-    return Contest(*sides, apart=alike - theory, granted=slack)
+    words = f"granted above theory alone: {granted.max():.0%} at most; {_one_site(dataset)}"
+    return Contest(*sides, shown=words, apart=alike - theory, granted=slack)
+
+
+def _one_site(dataset: xr.Dataset) -> str:
+    """What finite width is known to do to one sample, beside what is granted: exactly, in the narrowest net."""
+    units = min(int(dataset.attrs[name]) for name in ("width", "channels"))
+    excess = one_site_ratios(MLP(depth=int(dataset.attrs["depth"]), width=units))["label_term"].max() - 1
+    return f"one sample at one site with {units} units has an excess of {excess:.1%}"
 
 
 @JUDGES.decide
@@ -131,7 +141,7 @@ def judge_floor(dataset: xr.Dataset) -> Contest:
     floor, stderr, theory, slack = np.array([_floor(dataset, case) for case in cases]).T
     words = ", ".join(f"{a:.4g} +- {e:.2g} (mean field {t:.4g})" for a, e, t in zip(floor, stderr, theory, strict=True))
     made = between(Deviation(floor - theory, stderr, slack), Deviation(floor, stderr))
-    return made.carried_by(tail(dataset).sel(case=cases), "label_term").saying(f"floors {words}")
+    return made.carried_by(tail(dataset).sel(case=cases), "label_term").saying(f"floors {words}; {_one_site(dataset)}")
 
 
 @JUDGES.decide

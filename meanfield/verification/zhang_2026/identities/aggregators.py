@@ -152,7 +152,8 @@ CLAIMS = (
     Claim(
         id="A16",
         source="Zhang et al. 2026, appendix A, A1-A7",
-        statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency",
+        statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency and "
+        "M(c, .., c) = c (merging all layers into one group forces it; tried: six others)",
         hypotheses="positive energies of any number of layers",
         checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
         identity=True,

@@ -145,8 +145,9 @@ def judge_scales(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_attenuation(dataset: xr.Dataset) -> Contest:
-    """Attenuation, a gain below 1, biases GELU's slope to be steeper than ReLU's; rival: shallower: what attenuates
-    gradients raises eta*; source: appendix F; measured: the sign of the difference of slopes."""
+    """Attenuation, a gain below 1, can bias GELU's slope to be steeper than ReLU's: it does under He's variance;
+    rival: it makes it shallower, as what attenuates gradients raises eta*; source: appendix F; measured: the sign of
+    the difference of slopes."""
     difference, stderr, slack, words = _steeper_by(dataset, "gelu, he")
     made = lower(difference, stderr, slack, unit="in the difference of slopes")
     return _of_cases(made, dataset, [RELU, "gelu, he"], LABEL_SCALE).saying(words)
@@ -213,19 +214,21 @@ def _of_cases(made: Contest, dataset: xr.Dataset, cases: list[str], *names: str)
 
 CLAIMS = (
     Claim(
-        id="A17",
+        id="A17a",
         source="Zhang et al. 2026, appendix F",
-        statement="GELU: E phi'^2 = 0.456, gain 0.912 per layer under He's variance, which makes eta* slightly steeper "
-        "over finite depths than ReLU's",
-        hypotheses="GELU under He's variance 2 / fan-in",
-        checks=checks(
-            "activation_drift",
-            judge_gain,
-            judge_constant_gain,
-            judge_stationary,
-            judge_attenuation,
-            judge_asymptote,
-        ),
+        statement="GELU: E phi'^2 = 0.456 at unit variance, so that the gain per layer is 0.912 under He's variance",
+        hypotheses="pre-activations of variance 1, as in the first layer; weights of variance 2 / fan-in",
+        checks=checks("activation_drift", judge_gain),
+    ),
+    Claim(
+        id="A17b",
+        source="Zhang et al. 2026, appendix F",
+        statement="GELU: the gain of unit variance stands for every layer, pre-activations drift little under the "
+        "activation's own fan-in rule, and eta* keeps L^(-3/2) but for a slowly varying factor, which can make its "
+        "slope over finite depths slightly steeper than ReLU's",
+        hypotheses="weights of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, "
+        "and for the variance that keeps energies",
+        checks=checks("activation_drift", judge_constant_gain, judge_stationary, judge_attenuation, judge_asymptote),
         replaced_by="0.912 is the gain at variance 1 alone. Under He's variance and the fan-in rule pre-activations "
         "decay at infinite width too, the gain falls to sigma_W^2/4, and eta* rises as gain^(-L/2); where sigma_W^2 = "
         "1/E phi^2 keeps the variance, the gain is 1.072 and eta* falls as 1.072^-L",

@@ -110,8 +110,7 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     claim, rival = (
         Deviation(energy - theory, stderr, only_above(energy, theory, granted)) for theory in (zero, circular)
     )
-    excess = float(at["one_site_excess"].values.max())
-    words = f"granted above theory alone: {granted.max():.0%} at most; one site with as many units has {excess:.1%}"
+    words = f"granted above theory alone: {granted.max():.0%} at most; {_one_site(dataset)}"
     made = Contest(claim, rival, shown=words, apart=circular - zero, granted=granted * zero)
     return made.carried_by(at, "label_term").shared_in(at, "label_term")
 
@@ -128,15 +127,25 @@ def judge_exponent(dataset: xr.Dataset) -> Contest:
     granted = [0.5 * float(np.log1p(at["finite_width_allowance"].values.max())) for at in judged]
     slack = np.array(granted) / np.log(depths[-1] / depths[0])
     made = slope_contest(*laws, claimed=0.0, rival=theory, allowance=slack)
-    words = ", ".join(
+    others = [at for at in lines if float(at["boundary_fraction"]) >= SMALL_FRACTION]
+    words = f"slopes {_slopes_in_words(judged)}" + (f"; not judged: {_slopes_in_words(others)}" if others else "")
+    return replace(
+        made.shared_in(xr.concat(judged, "grid"), LABEL_SCALE).saying(words, depths=span(depths)),
+        note=f"; allowances up to {slack.max():.3f}; {_one_site(dataset)}",
+    )
+
+
+def _slopes_in_words(lines: list[xr.Dataset]) -> str:
+    return ", ".join(
         f"{shown(ratio_slope(at))} on {at['grid'].item()} sites (boundary {float(at['boundary_fraction']):.2g}, mean "
         f"field {theory_ratio_slope(at):.3f})"
         for at in lines
     )
-    return replace(
-        made.shared_in(xr.concat(judged, "grid"), LABEL_SCALE).saying(f"slopes {words}", depths=span(depths)),
-        note=f"; allowances up to {slack.max():.3f}",
-    )
+
+
+def _one_site(dataset: xr.Dataset) -> str:
+    """What finite width is known to do, beside what is granted."""
+    return f"one site with as many units has an excess of {float(dataset['one_site_excess'].values.max()):.1%}"
 
 
 @JUDGES.decide
@@ -162,6 +171,7 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
     slack = (deep[-1] - deep[0]) / (len(deep) - 1)
     made = contest(slope, stderr, claimed=law, rival=0.0, allowance=slack).shared_in(at, "label_term")
     drawn = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack:.4f}"
+    drawn += f"; {_one_site(at)}"
     return made.saying(drawn, grid=name, law=law)
 
 

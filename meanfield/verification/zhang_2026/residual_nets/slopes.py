@@ -85,7 +85,7 @@ def judge_theory(dataset: xr.Dataset) -> Contest:
 # Exponents that are printed for one scaling and branch depth.
 PRINTED = (
     ("init", 1, PAPERS_EXPONENT, "branches initialised with variance 1/(q K n) (Zhang et al. 2026, sections 3.4, C.2)"),
-    ("multiplier_sqrt", 1, PAPERS_EXPONENT, 'the factor K^(-1/2) as a multiplier, "equivalently" (Zhang et al. 2026)'),
+    ("multiplier_sqrt", 1, PAPERS_EXPONENT, "a multiplier K^(-1/2), one reading of Zhang et al. 2026, section 3.4"),
     ("multiplier_sqrt", 1, 0.0, "multiplier K^(-1/2), k = 1 (Zheng et al. 2026, condition B.1, SGD)"),
     ("multiplier_linear", 2, 1.0, "multiplier 1/K, k = 2 (Zheng et al. 2026, table 1, SGD)"),
     ("multiplier_linear", 3, 1.0, "multiplier 1/K, k = 3 (Zheng et al. 2026, table 1, SGD)"),
@@ -182,8 +182,9 @@ CLAIMS = (
     Claim(
         id="A22",
         source="Zhang et al. 2026, section 4.3",
-        statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets",
-        hypotheses="branches by eq. 5",
+        statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets (judged: from the "
+        "one-step eta*; the paper compares with tuned optima)",
+        hypotheses="branches by eq. 5, of one layer",
         checks=checks("residual_depth", judge_path_sum),
     ),
 )

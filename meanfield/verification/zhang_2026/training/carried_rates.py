@@ -149,11 +149,14 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     return [judge(dataset) for judge in ((judge_three_halves,) if dataset.attrs["across"] == "depth" else ()) + judges]
 
 
+# What was run: the preset "default" of `sims.learning_rate_transfer`.
+CARRIED = "one epoch of gradient descent on digits, width 32, from 3 to 5, 8 and 12 units, four families"
 CLAIMS = (
     Claim(
         id="T6a",
         source="Zhang et al. 2026, appendix E.4, table 5",
         statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every family",
+        hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_three_halves),
         replaced_by="each family has a law of its own: where branches are multiplied by K^(-1/2), the tuned rate keeps "
         "its size, and L^(-3/2) adds 0.06 to 0.6 to the loss over 5 to 12 blocks",
@@ -163,6 +166,7 @@ CLAIMS = (
         id="T6b",
         source="docs/theory.md section 15",
         statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average",
+        hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_finite_depth),
     ),
     Claim(
@@ -170,6 +174,7 @@ CLAIMS = (
         source="docs/theory.md section 21",
         statement="a rate carried by the ratio of 2 / lambda_max costs less training loss than an unchanged one, on "
         "average, given the rate that was tuned",
+        hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_stable_ratio, judge_wrong_sign),
     ),
 )
