@@ -41,6 +41,7 @@ def record(result: Result) -> dict[str, Any]:
         "verdict": str(result.verdict),
         "statement": claim.statement,
         "source": claim.source,
+        "printed": claim.printed,
         "hypotheses": claim.hypotheses,
         "identity": claim.identity,
         "findings": result.as_data(),
@@ -75,8 +76,9 @@ def markdown(results: Sequence[Result], title: str) -> str:
 
 
 def shown_by(finding: Finding) -> str:
-    """The numbers behind a verdict, and how far off the claim would have been refuted."""
-    return f"{finding.evidence}; power: {power_in_words(finding.power)}"
+    """What was measured, the numbers behind a verdict, and how far off the claim would have been refuted."""
+    measured = f"measured: {finding.measured}; " if finding.measured else ""
+    return f"{measured}{finding.evidence}; power: {power_in_words(finding.power)}"
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:
