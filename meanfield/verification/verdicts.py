@@ -149,8 +149,8 @@ DOUBT = 1e-2
 
 # A band of more standard errors than this comes of a handful of draws, whose own spread is hardly known.
 WIDEST_BAND = 20.0
-# From this band on, what a deviation needs to be refuted is proportional to it, within a thousandth.
-WIDE = 1000.0
+# From this band on, what a deviation needs to be refuted is proportional to it, within three in ten thousand.
+WIDE = 300.0
 
 
 @dataclass(frozen=True)
