@@ -61,9 +61,9 @@ rival that must be excluded, what was measured, and the numbers. The power of a 
 from claim to rival that 99 of 100 such runs would have refuted; above 1 not even what the rival says would have been.
 Of several numbers compared at once it is one share if all of them go so far, which the surest shows, and one if the
 least sure goes alone. Where claim and rival meet in one value the power is a deviation in the unit of the numbers.
-Checks without draws say "exact", and those that could not have refuted anything say "none" and why. What a comparison
-takes for the rival may be what the source claims. It is then refuted where the other side is confirmed, for which all
-numbers must be near that.
+Checks without draws say "exact", and those that could not have refuted anything say "none" and why. Where a source
+claims what its comparison takes for the rival, that is refuted by confirming the other side: all numbers must be near
+it, and one alone refutes nothing.
 """
 
 FROM_SEEDS = """\

@@ -172,7 +172,8 @@ def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
     evidence += f", where {alarms.min():.3g} or more count"
     if lost := nets - len(ratio):
         evidence += f"; {lost} of {nets} nets have no minimum"
-    refuted = FACTOR * 10 ** (sure * error)
+    with np.errstate(over="ignore"):  # of few draws no factor is too large
+        refuted = FACTOR * 10 ** (sure * error)
     power = Shares(refuted.min(), refuted.max()).in_words(f"a net off by a factor of {refuted.min():.2g} is refuted")
     if (off > alarms * error).any():
         return Ruling(Verdict.REFUTED, evidence, words, power)
