@@ -52,7 +52,7 @@ def _row(result: Result) -> str:
 
 def _section(result: Result) -> str:
     claim = result.claim
-    entries = []
+    entries = [f"<dt>Printed</dt><dd>{escape(claim.printed)}</dd>"] if claim.printed else []
     for finding in result.findings:
         entries.append(f"<dt>{_verdict(finding.verdict)} {escape(finding.claim)}</dt>")
         measured = f"measured: {finding.measured}; " if finding.measured else ""

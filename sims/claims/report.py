@@ -92,6 +92,8 @@ def _times(evidence: Mapping[str, Evidence]) -> str:
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:6}{result.verdict:14}"
     lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
+    if result.claim.printed:
+        lines.append(folded(f"printed: {result.claim.printed}", " " * 6, 20))
     if result.claim.hypotheses:
         lines.append(folded(f"assumed: {result.claim.hypotheses}", " " * 6, 20))
     for finding in result.findings:

@@ -100,7 +100,8 @@ def _right_table(dataset: xr.Dataset) -> str:
 @JUDGES.decide
 def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
     """The {title}s keep features, their changes and every role's share in them flat on blocks of k = {k}; rival: slopes
-    of half a power or more."""
+    of half a power or more; measured: slopes of them all over ladders of width and depth, after the first and the last
+    step."""
     return _of_table(dataset, optimizers, _right_table(dataset))
 
 
@@ -108,7 +109,7 @@ def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) ->
 def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
     """The {title}s keep features, their changes and every role's share in them flat on {kind} blocks of k = {k}; rival:
     on {kind} blocks of k = {k} the {title}s leave features, their changes or a role's share in them a slope of half a
-    power or more."""
+    power or more; measured: slopes of them all over ladders of width and depth, after the first and the last step."""
     return _of_table(dataset, optimizers, OTHER[_right_table(dataset)])
 
 
