@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import re
 
 import pytest
 
@@ -10,6 +11,7 @@ import sims
 from figures._command import figure_names
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.verification.catalogue import CLAIMS
+from meanfield.verification.published import SENTENCES
 from sims import simulation as simulation_module
 from sims.common.durations import DURATIONS, rough_seconds
 
@@ -70,6 +72,14 @@ def test_every_claim_is_fully_described(claim):
     assert all([claim.statement, claim.source, claim.checks])
     assert all(check.simulation in _simulations() for check in claim.checks)
     assert bool(claim.replaced_by) == bool(claim.premise)
+
+
+def test_what_a_source_prints_is_quoted_in_a_few_words_with_its_place():
+    """Of the claims that are contested most; a name that no claim has would be lost."""
+    assert {name: claim.printed for name, claim in CLAIMS.items() if claim.printed} == SENTENCES
+    for name, sentence in SENTENCES.items():
+        quoted = re.fullmatch(r'"(.+)" \(.+\)', sentence)
+        assert len(quoted[1].split()) <= 25, name
 
 
 def test_every_preset_has_a_duration():

@@ -161,6 +161,12 @@ def test_the_page_of_verdicts_is_the_recorded_one(tmp_path, capsys):
     assert re.findall(r"^\| ([ALST]\d+[a-z]?) \|", page, re.MULTILINE) == list(CLAIMS)
 
 
+def test_the_readme_counts_claims_and_papers():
+    ((claims, papers),) = re.findall(r"judges (\d+) claims from\s+(\w+) papers", README)
+    sources = {source for claim in CLAIMS.values() for source in re.findall(r"\w+ et al\. \d{4}", claim.source)}
+    assert (int(claims), papers) == (len(CLAIMS), {3: "three", 4: "four", 5: "five"}[len(sources)])
+
+
 def test_the_readme_is_short():
     assert len(README.splitlines()) <= 120
 

@@ -17,6 +17,9 @@ from meanfield.version import __version__
 _UNDER_NUMBERS = ("numpy", "numba", "scipy")
 _CARRIERS = ("xarray",)
 
+# Endings of code and of the data beside it; the folder of `sims.claims` that holds results.
+_SOURCES, _RECORDS = (".py", ".json"), "recorded_verdicts"
+
 version = lru_cache(metadata.version)  # which reads files
 
 
@@ -32,9 +35,12 @@ def code_digest() -> str:
 
 @lru_cache
 def sources_digest(root: Path) -> str:
-    """A digest of the paths and contents of all Python files below a folder."""
+    """A digest of the paths and contents below a folder of all code, and of the data that it reads.
+
+    Recorded verdicts are neither: no number depends on them.
+    """
     code = sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(path for path in root.rglob("*") if path.suffix in _SOURCES and path.parent.name != _RECORDS):
         code.update(path.relative_to(root).as_posix().encode())
         code.update(path.read_bytes())
     return code.hexdigest()[:16]

@@ -4,7 +4,8 @@
 from .comparison import score as score
 from .zhang_2026.plain_nets.finite_width import finite_width_allowance as finite_width_allowance
 from .verdicts import Verdict as Verdict, Deviation as Deviation, Bands as Bands, judge as judge, Finding as Finding
-from .verdicts import power_in_words as power_in_words, CONVERGED_SHARE as CONVERGED_SHARE, WIDEST_BAND as WIDEST_BAND
+from .verdicts import Power as Power, Shares as Shares, power_in_words as power_in_words
+from .verdicts import CONVERGED_SHARE as CONVERGED_SHARE, WIDEST_BAND as WIDEST_BAND
 from .ladder_slopes import LadderRow as LadderRow
 
 # What the papers print and claim.

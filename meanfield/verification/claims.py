@@ -1,11 +1,13 @@
 """What a claim is: a statement with its source, the comparisons that decide it, and the law that replaces it."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import xarray as xr
 
-from meanfield.verification.verdicts import Finding, Verdict
+from meanfield.verification.judges import Ruling
+from meanfield.verification.verdicts import Finding, Power, Shares, Verdict
 
 JudgeOfRun = Callable[[xr.Dataset], Finding]
 
@@ -42,6 +44,7 @@ class Claim:
         id: as in docs/papers.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
         statement: what the source says, in our words.
         source: paper by name and year, and equation or section.
+        printed: the sentence as the source prints it, in quotation marks, with its place.
         hypotheses: what the source assumes for it, as far as the verdict turns on that.
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
@@ -53,6 +56,7 @@ class Claim:
     statement: str
     source: str
     checks: tuple[Check, ...]
+    printed: str = ""
     hypotheses: str = ""
     replaced_by: str = ""
     premise: str = ""
@@ -75,16 +79,73 @@ def combined(verdicts: Iterable[Verdict]) -> Verdict:
 def of_rival(judge: JudgeOfRun) -> JudgeOfRun:
     """The same comparison, where the source claims what the judge takes for the rival.
 
-    Confirming a law excludes its rival, so that one verdict is the opposite of the other.
+    Confirming a law excludes its rival, so that one verdict is the opposite of the other. The rival in the judge's
+    docstring is a whole sentence, as it is the claim here.
     """
 
     def judge_rival(dataset: xr.Dataset) -> Finding:
         finding = judge(dataset)
-        evidence = f"claim and rival exchanged: {finding.evidence}"
-        verdict = OPPOSITE.get(finding.verdict, finding.verdict)
-        return Finding(finding.rival, finding.claim, verdict, evidence, finding.power_of_rival, finding.power)
+        return replace(
+            finding,
+            claim=finding.rival,
+            rival=finding.claim,
+            verdict=_opposite(finding.verdict),
+            evidence=_back(finding),
+            evidence_of_rival=finding.evidence,
+            power=finding.power_of_rival,
+            power_of_rival=finding.power,
+        )
 
     return judge_rival
+
+
+def _opposite(verdict: Verdict) -> Verdict:
+    return OPPOSITE.get(verdict, verdict)
+
+
+def of_all(findings: Mapping[str, Finding], needed: Collection[str], kind: str, words: dict[str, Any]) -> Ruling:
+    """One ruling of those on several things of a ``kind``, such as optimizers, all of which must be CONFIRMED.
+
+    What is true of those that were run is not yet true of the others that are ``needed``.
+    """
+    verdict = combined(finding.verdict for finding in findings.values())
+    if verdict is Verdict.CONFIRMED and set(findings) != set(needed):
+        verdict = Verdict.INCONCLUSIVE
+    each = [
+        (f"{name} {finding.verdict}: {finding.evidence}", f"{name} {_opposite(finding.verdict)}: {_back(finding)}")
+        for name, finding in findings.items()
+    ]
+    said = [f"{len(findings)} of {len(needed)} {kind}: {'; '.join(words)}" for words in zip(*each, strict=True)]
+    power = _first_of({name: finding.power for name, finding in findings.items()})
+    back = _last_of({name: finding.power_of_rival for name, finding in findings.items()}, set(needed))
+    return Ruling(verdict, said[0], words, power, back, said[1])
+
+
+def _back(finding: Finding) -> str:
+    return finding.evidence_of_rival or finding.evidence
+
+
+def _first_of(powers: Mapping[str, Power | None]) -> Power:
+    """Where one that is refuted refutes all: its least share, and of the least sure; or words where none has any."""
+    shares = [power for power in powers.values() if isinstance(power, Shares)]
+    if not shares:
+        return _by_words(powers)
+    alone = [share.alone for share in shares if share.alone is not None]
+    return Shares(min(share.together for share in shares), max(alone, default=None))
+
+
+def _last_of(powers: Mapping[str, Power | None], needed: set[str]) -> Power:
+    """Where all must be CONFIRMED to refute the rival: the largest share, or what one lacks."""
+    if lacking := needed - set(powers):
+        return f"none: {', '.join(sorted(lacking))} not run"
+    worded = {name: power for name, power in powers.items() if not isinstance(power, Shares)}
+    return _by_words(worded) or Shares(max(p.together for p in powers.values() if isinstance(p, Shares)), None)
+
+
+def _by_words(powers: Mapping[str, Power | None]) -> str:
+    """What is said of several, once, behind their names."""
+    names = {words: [name for name, own in powers.items() if own == words] for words in powers.values()}
+    return "; ".join(f"{', '.join(own)}: {words}" for words, own in names.items())
 
 
 def on_examples(judge: Callable[[int], Finding]) -> JudgeOfRun:

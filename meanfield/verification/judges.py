@@ -28,13 +28,14 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.needed_draws import UNCONVERGED, band, times_more, unconverged, undecided
+from meanfield.verification.needed_draws import UNCONVERGED, Distances, times_more, unconverged
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
     Bands,
     Deviation,
     Finding,
     Power,
+    Shares,
     Verdict,
     effective_draws,
     judge,
@@ -42,19 +43,25 @@ from meanfield.verification.verdicts import (
     judge_identity,
     largest_share,
     share_confirmed,
-    share_refuted,
+    shares_refuted,
 )
 
 P = ParamSpec("P")
 
-SENTENCES = re.compile(r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?(; measured: .+)?\.")
+SENTENCES = re.compile(
+    r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?(; measured: (?P<measured>.+?))?\."
+)
+
+# Powers in words: of what could not be refuted, and of what is refuted only by luck.
+ALIKE = "none: nothing that is measured differs between claim and rival"
+SELDOM = "fewer than 99 of 100 such runs would refute even what the rival says"
 
 
 @dataclass(frozen=True)
 class Ruling:
     """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments.
 
-    ``power``, ``power_of_rival``: as in `Finding`.
+    ``power``, ``power_of_rival``, ``evidence_of_rival``: as in `Finding`.
     """
 
     verdict: Verdict
@@ -62,6 +69,7 @@ class Ruling:
     words: dict[str, Any] = field(default_factory=dict)
     power: Power | None = None
     power_of_rival: Power | None = None
+    evidence_of_rival: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,43 +125,39 @@ class Contest:
         against_rival = comparisons * self.rival.difference.size / self.claim.difference.size
         bands, of_rival = (Bands.of(count, carrying, gaussian=self.gaussian) for count in (comparisons, against_rival))
         verdict = judge(self.claim, self.rival, bands, share, of_rival)
+        distances = Distances(self.claim, self.rival, bands, of_rival)
+        either = distances, distances.exchanged
+        reasons = [way.decided for way in either]
         if verdict is Verdict.INCONCLUSIVE:
             doubted = self.claim.worst > bands.doubt
             lacking, count = (self.claim.worst, comparisons) if doubted else (self.rival.worst, against_rival)
             needed = draws * times_more(lacking, count, carrying, gaussian=self.gaussian)
-            reason = unconverged(share, needed, draws) or undecided(bands, of_rival, lacking, needed, draws)
-        else:
-            reason = band(bands, of_rival) or f"; few draws, yet enough (a band of {bands.alarm:.2g})"
-        claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
-        beyond = " beyond the allowance" if self.claim.grants or self.rival.grants else ""
-        missed = f"worst {claim} s.e.{beyond}, rival {rival}{reason}{self.note}"
-        evidence = f"{self.shown}; {missed}" if self.shown else missed
+            heavy = unconverged(share, needed, draws)
+            reasons = [heavy or way.undecided(lacking, needed, draws) for way in either]
+        shown = f"{self.shown}; " if self.shown else ""
+        said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
-        return Ruling(verdict, evidence, self.words, *powers)
+        return Ruling(verdict, said[0], self.words, *powers, said[1])
 
     def powers(self, bands: Bands, of_rival: Bands) -> tuple[Power | None, Power | None]:
         """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
         if self.unit:
-            least = share_refuted(self.claim, np.ones(self.claim.difference.shape), bands)
-            return f"a deviation of {least:.2g} {self.unit} is refuted", None
+            least = shares_refuted(self.claim, np.ones(self.claim.difference.shape), bands)
+            return least.in_words(f"a deviation of {least.together:.2g} {self.unit} is refuted"), None
         if self.apart is None:
             return None, None
         back = self.apart if self.back is None else self.back
         granted = self.claim.allowance if self.granted is None else self.granted
-        share = share_refuted(Deviation(self.claim.difference, self.claim.stderr, granted), self.apart, bands)
+        shares = shares_refuted(Deviation(self.claim.difference, self.claim.stderr, granted), self.apart, bands)
+        stated = shares if np.isfinite(shares.together) else ALIKE
         if np.size(back) not in (1, self.rival.difference.size):
-            return self._stated(share), None
-        return_share = max(share_refuted(self.rival, back, of_rival), share_confirmed(self.claim, self.apart, bands))
-        too_wide = "none: errors are too large to refute even what the rival says"
-        return self._stated(share), return_share if return_share <= 1 else too_wide
-
-    @staticmethod
-    def _stated(share: float) -> Power:
-        return share if np.isfinite(share) else "none: nothing that is measured differs between claim and rival"
-
-
-def _miss(deviation: Deviation) -> str:
-    return f"{deviation.worst:.1f}" if abs(deviation.worst) < 1000 else f"{deviation.worst:.2g}"
+            return stated, None
+        all_back = max(
+            shares_refuted(self.rival, back, of_rival).together, share_confirmed(self.claim, self.apart, bands)
+        )
+        # The rival is refuted where the claim is CONFIRMED, which asks that all numbers be near it.
+        alone = all_back if self.claim.difference.size == 1 else None
+        return stated, Shares(all_back, alone) if all_back <= 1 else SELDOM
 
 
 def contest(
@@ -226,15 +230,18 @@ class Judge(Generic[P]):
         if said is None:
             raise TypeError(f"{decide.__name__} says {paragraph!r}; a judge says 'claim; rival: its rival.' first")
         source = f" ({', '.join(filter(None, (judges.paper, said['source'])))})" if said["source"] else ""
-        self.claim, self.rival = said["claim"] + source, said["rival"]
+        self.claim, self.rival, self.measured = said["claim"] + source, said["rival"], said["measured"] or ""
         update_wrapper(self, decide)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:
         given = inspect.signature(self.decide).bind(*args, **kwargs).arguments
         decided = self.decide(*args, **kwargs)
         ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
-        claim, rival = (sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival))
-        return Finding(claim, rival, ruling.verdict, ruling.evidence, ruling.power, ruling.power_of_rival)
+        claim, rival, measured = (
+            sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival, self.measured)
+        )
+        powers = ruling.power, ruling.power_of_rival
+        return Finding(claim, rival, ruling.verdict, ruling.evidence, *powers, ruling.evidence_of_rival, measured)
 
 
 class Judges:

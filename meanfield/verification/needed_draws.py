@@ -1,14 +1,66 @@
-"""How many draws would decide what a run left open, and what the evidence says of that."""
+"""What the evidence says of distances and bands, and how many draws would decide what a run left open."""
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from meanfield.verification.verdicts import CONVERGED_SHARE, WIDEST_BAND, Bands
+from meanfield.verification.verdicts import CONVERGED_SHARE, WIDEST_BAND, Bands, Deviation
 
 # Factors by which draws are multiplied when it is asked how many would do.
 MORE = 1.05 ** np.arange(200)
 
 # Why nothing is refuted where a mean has not converged.
 UNCONVERGED = "none: a mean has not converged"
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far numbers are from a claim and from its rival, and in which bands that counts.
+
+    ``open_side`` is what to call that of the two that an undecided run has not excluded.
+    """
+
+    claim: Deviation
+    rival: Deviation
+    bands: Bands
+    of_rival: Bands
+    open_side: str = "the rival"
+
+    @property
+    def exchanged(self) -> Self:
+        """The same where the source claims what is the rival here."""
+        return type(self)(self.rival, self.claim, self.of_rival, self.bands, "what is claimed")
+
+    @property
+    def worst(self) -> str:
+        """In standard errors."""
+        claim, rival = (_miss(deviation) for deviation in (self.claim, self.rival))
+        beyond = " beyond the allowance" if self.claim.grants or self.rival.grants else ""
+        return f"worst {claim} s.e.{beyond}, rival {rival}"
+
+    @property
+    def decided(self) -> str:
+        """By which bands."""
+        return self.band or f"; few draws, yet enough (a band of {self.bands.alarm:.2g})"
+
+    @property
+    def band(self) -> str:
+        """The bands of alarm, unless the claim's is too wide to mean anything."""
+        if self.bands.alarm > WIDEST_BAND:
+            return ""
+        own, other = (f"{each.alarm:.3g}" for each in (self.bands, self.of_rival))
+        return f", band {own}" if own == other else f", band {own} ({other} for the rival)"
+
+    def undecided(self, lacking: float, needed: float, made: float) -> str:
+        """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
+        if max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND and lacking <= 0:
+            return f"{self.band}; {self.open_side} lies within the allowance, where no draws decide"
+        return f"{self.band}; too few draws{needing(needed, made)}"
+
+
+def _miss(deviation: Deviation) -> str:
+    return f"{deviation.worst:.1f}" if abs(deviation.worst) < 1000 else f"{deviation.worst:.2g}"
 
 
 def unconverged(share: float, needed: float, made: float) -> str:
@@ -42,21 +94,6 @@ def draws_to_converge(share: float, made: float) -> float:
 def needing(needed: float, made: float) -> str:
     """What the evidence says of the draws that would decide."""
     return f"; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
-
-
-def undecided(bands: Bands, of_rival: Bands, lacking: float, needed: float, made: float) -> str:
-    """Why neither: what is ``lacking`` beyond the allowance no draws can bring, or more of them are needed."""
-    if bands.alarm <= WIDEST_BAND and lacking <= 0:
-        return f"{band(bands, of_rival)}; the rival lies within the allowance, where no draws decide"
-    return f"{band(bands, of_rival)}; too few draws{needing(needed, made)}"
-
-
-def band(bands: Bands, of_rival: Bands) -> str:
-    """What the evidence says of the bands of alarm, unless the claim's is too wide to mean anything."""
-    if bands.alarm > WIDEST_BAND:
-        return ""
-    own, other = (f"{each.alarm:.3g}" for each in (bands, of_rival))
-    return f", band {own}" if own == other else f", band {own} ({other} for the rival)"
 
 
 def times_more(lacking: float, comparisons: float, effective: float, *, gaussian: bool = False) -> float:

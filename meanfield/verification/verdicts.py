@@ -22,7 +22,8 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
-# Allowances of so small a part of a standard error are for rounding.
+# Allowances of so small a part of a standard error are for rounding; so are differences between two laws of so small a
+# part of the largest.
 NEGLIGIBLE = 1e-3
 
 
@@ -79,18 +80,39 @@ def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) ->
     return np.asarray(above * np.multiply(relative, expected))
 
 
-# How far off is refuted: a share of the way from claim to rival, or words.
-Power = float | str
+@dataclass(frozen=True)
+class Shares:
+    """Least shares of the way from claim to rival that are REFUTED in 99 of 100 runs; above 1 not even all of it is.
+
+    Attributes:
+        together: of a deviation of all numbers, which the surest of them shows.
+        alone: of a deviation of one number alone, the least sure one. None: no number alone refutes anything.
+    """
+
+    together: float
+    alone: float | None
+
+    def in_words(self, first: str, unit: str = "") -> str:
+        """Behind the ``first`` words, which name the share of all numbers: that of one alone, where it is another."""
+        if self.alone is None:
+            return f"{first} where all numbers go, nothing where one goes alone"
+        if f"{self.alone:.2g}" == f"{self.together:.2g}":
+            return first
+        return f"{first} where all numbers go, {self.alone:.2g}{unit} where the least sure one goes alone"
+
+
+# How far off is refuted: shares of the way from claim to rival, or words.
+Power = Shares | str
 
 
 @dataclass(frozen=True)
 class Finding:
     """One claim with its rival, the verdict, and the numbers behind it in a sentence.
 
-    ``power``: the least share of the way from claim to rival that would be REFUTED in 99 of 100 runs like this one
-    (above 1: not even the rival's own values would be). In words where it is no such share: "exact: ..." of numbers
-    that no draw blurs, "none: ..." with the reason where nothing could be refuted. ``power_of_rival``: the same with
-    claim and rival exchanged (`claims.of_rival`).
+    ``power``: the shares of the way from claim to rival that would be REFUTED in 99 of 100 runs like this one. In words
+    where it is none: "exact: ..." of numbers that no draw blurs, "none: ..." with the reason where nothing could be
+    refuted. ``power_of_rival``, ``evidence_of_rival``: the same, and the numbers, with claim and rival exchanged
+    (`claims.of_rival`); no evidence of its own where the same words serve both. ``measured``: what, in words.
     """
 
     claim: str
@@ -99,17 +121,20 @@ class Finding:
     evidence: str
     power: Power | None = None
     power_of_rival: Power | None = None
+    evidence_of_rival: str = ""
+    measured: str = ""
 
 
 def power_in_words(power: Power | None) -> str:
-    """Of a finding, as it is or as it was recorded."""
+    """Of a finding."""
     if power is None:
         return "not stated"
     if isinstance(power, str):
         return power
-    if power > 1:
-        return f"only what is {power:.2g} times as far off as the rival is refuted"
-    return f"{power:.2g} of the way to the rival is refuted"
+    first = f"{power.together:.2g} of the way to the rival is refuted"
+    if power.together > 1:
+        first = f"only what is {power.together:.2g} times as far off as the rival is refuted"
+    return power.in_words(first, " times the way" if (power.alone or 0.0) > 1.05 else "")
 
 
 # A deviation of the stated power is refuted in this share of runs.
@@ -124,8 +149,8 @@ DOUBT = 1e-2
 
 # A band of more standard errors than this comes of a handful of draws, whose own spread is hardly known.
 WIDEST_BAND = 20.0
-# From this band on, what a deviation needs to be refuted is proportional to it, within a thousandth.
-WIDE = 1000.0
+# From this band on, what a deviation needs to be refuted is proportional to it, within three in ten thousand.
+WIDE = 300.0
 
 
 @dataclass(frozen=True)
@@ -166,14 +191,17 @@ class Bands:
         return float(self.alarm + ndtri(SURE))
 
 
-def share_refuted(claim: Deviation, apart: ArrayLike, bands: Bands) -> float:
-    """Least share of the way from claim to rival, ``apart``, that is REFUTED in 99 of 100 runs; inf where none is.
+def shares_refuted(claim: Deviation, apart: ArrayLike, bands: Bands) -> Shares:
+    """Least shares of the way from claim to rival, ``apart``, that are REFUTED in 99 of 100 runs; inf where none is.
 
-    By the point that shows it first.
+    Of all numbers, by the one that shows it first; and of one alone, the least sure of those that differ between the
+    two, by more than a thousandth of what the most different one does.
     """
     least = claim.allowance + bands.sure * claim.stderr
     way = np.broadcast_to(np.abs(apart), least.shape)
-    return float(np.divide(least, way, out=np.full(least.shape, np.inf), where=way > 0).min())
+    moved = way > NEGLIGIBLE * way.max()
+    shares = least[moved] / way[moved]
+    return Shares(float(shares.min()), float(shares.max())) if shares.size else Shares(np.inf, np.inf)
 
 
 def share_confirmed(claim: Deviation, apart: ArrayLike, bands: Bands) -> float:

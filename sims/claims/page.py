@@ -52,10 +52,11 @@ def _row(result: Result) -> str:
 
 def _section(result: Result) -> str:
     claim = result.claim
-    entries = []
+    entries = [f"<dt>Printed</dt><dd>{escape(claim.printed)}</dd>"] if claim.printed else []
     for finding in result.findings:
         entries.append(f"<dt>{_verdict(finding.verdict)} {escape(finding.claim)}</dt>")
-        numbers = f"{finding.evidence}; power: {power_in_words(finding.power)}"
+        measured = f"measured: {finding.measured}; " if finding.measured else ""
+        numbers = f"{measured}{finding.evidence}; power: {power_in_words(finding.power)}"
         entries.append(f"<dd>rival: {escape(finding.rival)}<br>{escape(numbers)}</dd>")
     if result.verdict is Verdict.REFUTED:
         entries.append(f"<dt>Instead</dt><dd>{escape(claim.replaced_by)}</dd>")

@@ -2,14 +2,14 @@
 
 import json
 import subprocess
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import CLAIMS
+from meanfield.verification import CLAIMS, Power, Shares
 from sims.claims.runs import Evidence, Result
+from sims.claims.seeds import Counts
 
 FOLDER = Path(__file__).parent / "recorded_verdicts"
 
@@ -48,12 +48,28 @@ def _counts_of(entry: Entry, result: Result) -> Entry:
     return {"seeds": entry["seeds"]} if "seeds" in entry and entry.get("verdict") == result.verdict else {}
 
 
-def keep_counts(counts: Mapping[str, Counter[str]], preset: str) -> Path:
-    """Record how many seeds gave each verdict, beside the recorded verdict of a claim."""
-    kept = recorded(preset)
-    for name, by_verdict in counts.items():
-        kept[name] = kept.get(name, {}) | {"seeds": dict(sorted(by_verdict.items()))}
+def keep_counts(counts: Mapping[str, Counts], preset: str) -> Path:
+    """Record how many seeds gave each verdict, with the commit, beside the recorded verdict of a claim."""
+    kept, commit = recorded(preset), _commit()
+    for name, count in counts.items():
+        comparisons = [dict(sorted(by_verdict.items())) for by_verdict in count.comparisons]
+        seeds = {"commit": commit, "claim": dict(sorted(count.claim.items())), "comparisons": comparisons}
+        kept[name] = kept.get(name, {}) | {"seeds": seeds}
     return _write(preset, kept)
+
+
+def seeds_of(entry: Entry) -> Entry:
+    """Commit, counts of the claim and of its comparisons; older records have those of the claim alone."""
+    seeds = entry.get("seeds", {})
+    return seeds if "claim" in seeds else {"commit": "", "claim": seeds, "comparisons": []}
+
+
+def power_of(finding: Entry) -> Power | None:
+    """Of a recorded finding; older records have one share, of all numbers."""
+    power = finding["power"]
+    if isinstance(power, float):
+        return Shares(power, power)
+    return Shares(**power) if isinstance(power, dict) else power
 
 
 def recorded(preset: str) -> dict[str, Entry]:

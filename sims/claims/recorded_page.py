@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any
 
 from meanfield.verification import CLAIMS, Claim, Verdict, power_in_words
-from sims.claims.record import Entry, recorded
+from sims.claims.false_alarms import of_claims, of_comparisons, takes_seed
+from sims.claims.record import Entry, power_of, recorded, seeds_of
 
 # Subjects and papers, by the letter of the claims' names.
 PAPERS = {
@@ -55,20 +57,30 @@ SHOWN_BY = """\
 ## Shown by
 
 For every claim the seed, draws and code of the recorded run, and the comparisons that decide: what is tested, the
-rival that must be excluded, and the numbers. The power of a comparison is the least share of the way from claim to
-rival that 99 of 100 such runs would have refuted; above 1 not even what the rival says would have been. Where claim and
-rival meet in one value the power is a deviation in the unit of the numbers. Checks without draws say "exact", and
-those that could not have refuted anything say "none" and why.
-
-Claims are also judged from other seeds, at the small sizes of the preset "{counted}", perhaps at an earlier commit than
-that of the recorded run. A false alarm is a seed whose verdict contradicts the recorded one: CONFIRMED where that is
-REFUTED, or the reverse. Of {verdicts:,} such verdicts {alarms} are false alarms, and {undecided:,} are INCONCLUSIVE,
-which neither raise an alarm nor show that none would be raised.
+rival that must be excluded, what was measured, and the numbers. The power of a comparison is the least share of the way
+from claim to rival that 99 of 100 such runs would have refuted; above 1 not even what the rival says would have been.
+Of several numbers compared at once it is one share if all of them go so far, which the surest shows, and one if the
+least sure goes alone. Where claim and rival meet in one value the power is a deviation in the unit of the numbers.
+Checks without draws say "exact", and those that could not have refuted anything say "none" and why. Where a source
+claims what its comparison takes for the rival, that is refuted by confirming the other side: all numbers must be near
+it, and one alone refutes nothing.
 """
 
-# The preset whose verdicts are counted over seeds, and which of them contradict each other.
+FROM_SEEDS = """\
+Claims are also judged from other seeds, at the small sizes of the preset "{counted}"{commits}. A false alarm is a seed
+whose verdict contradicts the recorded one: CONFIRMED where that is REFUTED, or the reverse. Of {claims};
+the latter neither raise an alarm nor show that none would be raised. Claims that no seed enters are left out.
+"""
+
+BY_COMPARISON = """\
+A claim of many comparisons is undecided as soon as one of them is. By comparison, of {comparisons};
+left out are those whose numbers are the same from every seed.
+"""
+
+WIDTH = 120
+
+# The preset whose verdicts are counted over seeds.
 COUNTED = "smoke"
-CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
 
 # Of claims that no run of the preset has recorded yet.
 NOT_RECORDED: Entry = {"verdict": "not recorded"}
@@ -81,18 +93,21 @@ def recorded_page(preset: str) -> str:
     kept = dict.fromkeys(CLAIMS, NOT_RECORDED) | recorded(preset)
     counts = Counter(entry["verdict"] for entry in kept.values())
     head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
-    seeds = {name: entry.get("seeds", {}) for name, entry in recorded(COUNTED).items()}
+    counted = recorded(COUNTED)
     shown = [claim for claim in CLAIMS.values() if "findings" in kept[claim.id]]
-    numbers = [_shown_by(claim, kept[claim.id], seeds.get(claim.id, {})) for claim in shown]
+    numbers = [_shown_by(claim, kept[claim.id], seeds_of(counted.get(claim.id, {}))) for claim in shown]
     tables = [_table(letter, kept) for letter in PAPERS]
-    return "\n".join([head, *tables, SHOWN_BY.format(counted=COUNTED, **_over_seeds(kept, seeds)), *numbers])
+    return "\n".join([head, *tables, _over_seeds(kept, counted), *numbers])
 
 
-def _over_seeds(kept: Mapping[str, Entry], seeds: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """How many verdicts are counted, how many contradict the one that is kept of their claim, how many are neither."""
-    total: Counter[str] = sum(map(Counter, seeds.values()), Counter())
-    alarms = sum(by_verdict.get(CONTRARY.get(kept[name]["verdict"], ""), 0) for name, by_verdict in seeds.items())
-    return {"verdicts": total.total(), "alarms": alarms, "undecided": total[Verdict.INCONCLUSIVE]}
+def _over_seeds(kept: Mapping[str, Entry], counted: Mapping[str, Entry]) -> str:
+    """What the numbers mean, and how many verdicts from other seeds contradict the one that is kept of their claim."""
+    commits = sorted({seeds_of(entry)["commit"] for entry in counted.values()} - {""})
+    when = f", at commit {', '.join(commits)}" if commits else ", perhaps at an earlier commit"
+    claims, comparisons = of_claims(kept, counted), of_comparisons(kept, counted)
+    paragraphs = [FROM_SEEDS.format(counted=COUNTED, commits=when, claims=claims)]
+    paragraphs += [BY_COMPARISON.format(comparisons=comparisons)] if comparisons.verdicts else []
+    return SHOWN_BY + "".join(f"\n{fill(text, WIDTH, break_on_hyphens=False)}\n" for text in paragraphs)
 
 
 def _table(letter: str, kept: Mapping[str, Entry]) -> str:
@@ -113,20 +128,41 @@ def _row(claim: Claim, verdict: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _shown_by(claim: Claim, entry: Entry, seeds: Mapping[str, int]) -> str:
-    """What a verdict rests on: seed, draws and code, then every comparison."""
+def _shown_by(claim: Claim, entry: Entry, seeds: Entry) -> str:
+    """What a verdict rests on: seed, draws and code, the source's own words and premises, then every comparison."""
     runs = ", ".join(f"`{name}` {_drawn(origin)}code {origin['code']}" for name, origin in entry["runs"].items())
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
     head = [f"seed {entry['seed']}", runs]
     head += [f"commit {entry['commit']}"] if entry["commit"] else []
-    head += [f"seeds at preset {COUNTED}: {counts}"] if counts else []
-    lines = [
-        f"- {finding['verdict']}: {finding['claim']}. Rival: {finding['rival']}. Numbers: {finding['evidence']}."
-        f" Power: {power_in_words(finding['power'])}."
-        for finding in entry["findings"]
-    ]
+    if not takes_seed(claim):
+        head.append("no seed enters")
+    elif seeds["claim"]:
+        head.append(f"seeds at preset {COUNTED}: {_counts(seeds['claim'])}")
+    findings = entry["findings"]
+    by_seed = seeds["comparisons"] if len(seeds["comparisons"]) == len(findings) else [None] * len(findings)
+    lines = [*_said(claim, entry["verdict"]), *map(_comparison, findings, by_seed)]
+    return "\n".join([f"**{claim.id}**: {'; '.join(head)}.", "", *map(_escaped, lines), ""])
+
+
+def _said(claim: Claim, verdict: str) -> list[str]:
+    """What the source prints and assumes, and what of that fails."""
+    printed = [f"Printed: {claim.printed}.", ""] if claim.printed else []
     assumed = [f"Assumed: {claim.hypotheses}.", ""] if claim.hypotheses else []
-    return "\n".join([f"**{claim.id}**: {'; '.join(head)}.", "", *map(_escaped, [*assumed, *lines]), ""])
+    fails = [f"Premise that fails: {claim.premise}.", ""] if verdict == Verdict.REFUTED and claim.premise else []
+    return [*printed, *assumed, *fails]
+
+
+def _comparison(finding: Entry, by_seed: Mapping[str, int] | None) -> str:
+    """One comparison with its numbers; ``by_seed``, where its seeds are counted."""
+    parts = [f"- {finding['verdict']}: {finding['claim']}", f"Rival: {finding['rival']}"]
+    parts += [f"Measured: {finding['measured']}"] if finding.get("measured") else []
+    parts += [f"Numbers: {finding['evidence']}", f"Power: {power_in_words(power_of(finding))}"]
+    if by_seed is not None:
+        parts.append(f"Seeds: {_counts(by_seed) or 'the same numbers from all'}")
+    return ". ".join([*parts, ""]).rstrip()
+
+
+def _counts(by_verdict: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in by_verdict.items())
 
 
 def _drawn(origin: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ def record(result: Result) -> dict[str, Any]:
         "verdict": str(result.verdict),
         "statement": claim.statement,
         "source": claim.source,
+        "printed": claim.printed,
         "hypotheses": claim.hypotheses,
         "identity": claim.identity,
         "findings": result.as_data(),
@@ -75,8 +76,9 @@ def markdown(results: Sequence[Result], title: str) -> str:
 
 
 def shown_by(finding: Finding) -> str:
-    """The numbers behind a verdict, and how far off the claim would have been refuted."""
-    return f"{finding.evidence}; power: {power_in_words(finding.power)}"
+    """What was measured, the numbers behind a verdict, and how far off the claim would have been refuted."""
+    measured = f"measured: {finding.measured}; " if finding.measured else ""
+    return f"{measured}{finding.evidence}; power: {power_in_words(finding.power)}"
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:
@@ -90,6 +92,8 @@ def _times(evidence: Mapping[str, Evidence]) -> str:
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:6}{result.verdict:14}"
     lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
+    if result.claim.printed:
+        lines.append(folded(f"printed: {result.claim.printed}", " " * 6, 20))
     if result.claim.hypotheses:
         lines.append(folded(f"assumed: {result.claim.hypotheses}", " " * 6, 20))
     for finding in result.findings:

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import xarray as xr
 
 from meanfield.common import require_choice, require_writable
 from meanfield.execution import Workers
-from meanfield.verification import CLAIMS, Claim, Finding, Verdict, combined
+from meanfield.verification import CLAIMS, Claim, Finding, Power, Shares, Verdict, combined
 from sims import simulation
 from sims.claims.side_by_side import side_by_side
 from sims.common.command import worker_arguments
@@ -86,16 +86,18 @@ class Result:
         return combined(finding.verdict for finding in self.findings)
 
     def as_data(self) -> list[dict[str, Any]]:
-        """The findings in plain values; a power that is a share, to three digits."""
-        rounded = [
-            float(f"{finding.power:.3g}") if isinstance(finding.power, float) else finding.power
-            for finding in self.findings
-        ]
+        """The findings in plain values; of a power its words, or its shares to three digits."""
         return [
             {"verdict": str(finding.verdict), "claim": finding.claim, "rival": finding.rival}
-            | {"evidence": finding.evidence, "power": power}
-            for finding, power in zip(self.findings, rounded, strict=True)
+            | {"measured": finding.measured, "evidence": finding.evidence, "power": _plain(finding.power)}
+            for finding in self.findings
         ]
+
+
+def _plain(power: Power | None) -> Any:
+    if not isinstance(power, Shares):
+        return power
+    return {name: share and float(f"{share:.3g}") for name, share in asdict(power).items()}
 
 
 def chosen_claims(only: str | None) -> list[Claim]:

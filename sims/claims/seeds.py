@@ -1,31 +1,53 @@
 """How often each verdict is reached over seeds: what of a verdict is the luck of one."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from meanfield.verification import Claim, Verdict
-from sims.claims.runs import RunOptions, evidence, judged
+from sims.claims.runs import Result, RunOptions, evidence, judged
 from sims.common.report import report
 from sims.common.table import table
 
 QUESTION = "Which verdicts are the luck of a seed?"
 
 
-def counted(claims: Sequence[Claim], first: RunOptions, seeds: int, folder: Path) -> dict[str, Counter[str]]:
+@dataclass(frozen=True)
+class Counts:
+    """How many seeds give each verdict: of a claim, and of each of its comparisons.
+
+    A comparison whose evidence is the same from all seeds counts nothing: more seeds say no more of it than one.
+    """
+
+    claim: Counter[str]
+    comparisons: list[Counter[str]]
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> Counts:
+        """From the results of one claim, seed by seed."""
+        comparisons = []
+        for seeds in zip(*(result.findings for result in results), strict=True):
+            differ = len({finding.evidence for finding in seeds}) > 1
+            comparisons.append(Counter(str(finding.verdict) for finding in seeds if differ))
+        return cls(Counter(str(result.verdict) for result in results), comparisons)
+
+
+def counted(claims: Sequence[Claim], first: RunOptions, seeds: int, folder: Path) -> dict[str, Counts]:
     """By claim, how many of so many seeds give each verdict; every seed has a folder of its own."""
-    counts: dict[str, Counter[str]] = {claim.id: Counter() for claim in claims}
+    results: dict[str, list[Result]] = {claim.id: [] for claim in claims}
     for seed in range(first.seed, first.seed + seeds):
         made = evidence(claims, replace(first, seed=seed), folder / f"seed-{seed}")
         for claim in claims:
-            counts[claim.id][str(judged(claim, made).verdict)] += 1
-    return counts
+            results[claim.id].append(judged(claim, made))
+    return {name: Counts.of(made) for name, made in results.items()}
 
 
-def text(counts: Mapping[str, Counter[str]]) -> str:
+def text(counts: Mapping[str, Counts]) -> str:
     """A line for every claim."""
-    split = [name for name, by_verdict in counts.items() if len(by_verdict) > 1]
-    lines = [[name, *(str(by_verdict[verdict]) for verdict in Verdict)] for name, by_verdict in counts.items()]
+    split = [name for name, count in counts.items() if len(count.claim) > 1]
+    lines = [[name, *(str(count.claim[verdict]) for verdict in Verdict)] for name, count in counts.items()]
     answer = f"Those of {', '.join(split)} differ between seeds." if split else "None: all seeds agree."
     return report(QUESTION, answer, [table(["claim", *Verdict], lines, "Seeds by verdict")])

@@ -1,6 +1,7 @@
 """What the key of a piece holds: whatever its numbers depend on, and nothing else."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,9 +128,26 @@ def test_every_source_counts_wherever_it_lies(tmp_path):
     digests.append(digested())
     (tmp_path / "inner" / "two.py").rename(tmp_path / "inner" / "three.py")
     digests.append(digested())
-    assert len(set(digests)) == 3
+    (tmp_path / "inner" / "printed.json").write_text("[1.0]")
+    digests.append(digested())
+    (tmp_path / "inner" / "printed.json").write_text("[1.1]")
+    digests.append(digested())
+    assert len(set(digests)) == 5
     (tmp_path / "notes.txt").write_text("x = 1")
+    (tmp_path / "recorded_verdicts").mkdir()
+    (tmp_path / "recorded_verdicts" / "smoke.json").write_text("{}")
     assert digested() == digests[-1]
+
+
+def test_the_digest_of_the_library_holds_every_file_that_it_reads_numbers_from(monkeypatch):
+    """The losses that a paper prints: another number in them is another digest; no file of another kind lies there."""
+    root = Path(mf.__file__).parent
+    files = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {path.suffix for path in files} == {".py", ".pyi", ".json"}
+    real, before = Path.read_bytes, sources_digest.__wrapped__(root)
+    edited = {"loss_tables.json": lambda text: text.replace(b"3", b"4", 1)}
+    monkeypatch.setattr(Path, "read_bytes", lambda path: edited.get(path.name, bytes)(real(path)))
+    assert sources_digest.__wrapped__(root) != before
 
 
 def test_a_piece_of_other_code_is_computed_again(monkeypatch, tmp_path):

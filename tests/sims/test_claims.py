@@ -12,13 +12,15 @@ from meanfield.execution.digests import code_digest
 from meanfield.execution.team import Workers
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import combined, of_rival
+from meanfield.verification.judges import Contest, contest
 from meanfield.verification.published import MeasuredSlope
-from meanfield.verification.verdicts import Finding, Verdict
+from meanfield.verification.verdicts import Bands, Deviation, Finding, Shares, Verdict
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
 from sims.claims import record
 from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.recorded_page import recorded_page
-from sims.claims.runs import Job, RunOptions, split
+from sims.claims.runs import Job, Result, RunOptions, split
+from sims.claims.seeds import Counts
 from tests.sims.claim_controls import CONTROLS
 
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
@@ -142,15 +144,28 @@ def test_tuned_rates_in_what_replaces_a_claim_are_the_recorded_ones(name):
 
 
 def test_every_recorded_verdict_says_what_it_would_have_refuted():
-    """A share of the way to the rival, or words: what exact numbers refute, or why nothing would have been."""
+    """Shares of the way to the rival, or words: what exact numbers refute, or why nothing would have been."""
     powers = {
-        (name, finding["claim"]): finding["power"]
+        (name, finding["claim"]): record.power_of(finding)
         for name, entry in record.recorded("smoke").items()
         for finding in entry["findings"]
     }
     for at, power in powers.items():
         assert power is not None, at
-        assert isinstance(power, float) or power.endswith("refuted") or "exact: " in power or "none: " in power, at
+        stated = ("refuted", "exact: ", "none: ", "fewer than")
+        assert isinstance(power, Shares) or any(word in power for word in stated), at
+
+
+def test_recorded_powers_are_read_back_old_ones_too():
+    """A share alone is of all numbers, as it was recorded before one number alone had another."""
+    finding = Finding("law", "rival", Verdict.CONFIRMED, "numbers", Shares(0.00123456, 0.8), measured="slopes")
+    result = Result(CLAIMS["A2"], (finding, replace(finding, power=Shares(0.5, None))), ())
+    first, second = json.loads(json.dumps(result.as_data()))
+    assert first["power"] == {"together": 0.00123, "alone": 0.8}
+    assert first["measured"] == "slopes"
+    assert (record.power_of(first), record.power_of(second)) == (Shares(0.00123, 0.8), Shares(0.5, None))
+    assert record.power_of({"power": 0.25}) == Shares(0.25, 0.25)
+    assert record.power_of({"power": "none: why"}) == "none: why"
 
 
 def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
@@ -159,7 +174,10 @@ def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
     arguments = ["--only", "A2", "--preset", "smoke", "--workers", "1", "--seeds", "2", "--out", str(tmp_path / "run")]
     assert simulation.main([*arguments, "--record"]) == 0
     assert "None: all seeds agree" in capsys.readouterr().out
-    assert record.recorded("smoke") == {"A2": {"verdict": "CONFIRMED", "seeds": {"CONFIRMED": 2}}}
+    entry = record.recorded("smoke")["A2"]
+    assert (entry["verdict"], entry["seeds"]["claim"]) == ("CONFIRMED", {"CONFIRMED": 2})
+    assert entry["seeds"]["comparisons"] == [{"CONFIRMED": 2}] * 2
+    assert entry["seeds"]["commit"] == record._commit()
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["seed-0", "seed-1"]
 
 
@@ -170,24 +188,99 @@ def test_verdicts_combine():
     assert combined([neither, refuted, confirmed]) is refuted
 
 
+FOUND = {"claim": "law", "rival": "other", "evidence": "numbers", "power": 0.5}
+
+
 @pytest.mark.parametrize(("seeds", "alarms"), [({"CONFIRMED": 1, "REFUTED": 3}, 1), ({"INCONCLUSIVE": 4}, 0)])
 def test_the_page_says_which_seeds_contradict_a_verdict(tmp_path, monkeypatch, seeds, alarms):
-    """Verdicts of the page's preset, counts of the one that is counted; claims that are not recorded raise no alarm."""
+    """Verdicts of the page's preset, counts of the one that is counted; claims that are not recorded raise no alarm,
+    and those that no seed enters (S10i reads printed losses) are no twenty verdicts."""
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": []}
-    (tmp_path / "default.json").write_text(json.dumps({"A2": entry}))
-    (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}, "A3": {"seeds": {"CONFIRMED": 20}}}))
+    (tmp_path / "default.json").write_text(json.dumps({"A2": entry, "S10i": entry}))
+    unseeded = {"A3": {"seeds": {"CONFIRMED": 20}}, "S10i": {"seeds": {"CONFIRMED": 20}}}
+    (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}} | unseeded))
     page = recorded_page("default")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
     assert f"**A2**: seed 0; ; seeds at preset smoke: {counted}." in page
-    said = f"Of 24 such verdicts {alarms} are false alarms, and {seeds.get('INCONCLUSIVE', 0)} are INCONCLUSIVE"
+    assert "**S10i**: seed 0; ; no seed enters." in page
+    said = f"Of 24 such verdicts {alarms} are false alarms and {seeds.get('INCONCLUSIVE', 0)} are INCONCLUSIVE"
     assert said in page.replace("\n", " ")
+    assert "By comparison" not in page
+
+
+def test_the_page_counts_comparisons_where_they_are_recorded(tmp_path, monkeypatch):
+    """A claim that one comparison leaves undecided, with the other one decided by every seed but one."""
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    findings = [FOUND | {"verdict": verdict} for verdict in ("CONFIRMED", "INCONCLUSIVE", "REFUTED")]
+    entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": findings}
+    comparisons = [{"CONFIRMED": 3, "REFUTED": 1}, {"INCONCLUSIVE": 4}, {}]
+    seeds = {"commit": "0abc", "claim": {"REFUTED": 4}, "comparisons": comparisons}
+    (tmp_path / "default.json").write_text(json.dumps({"A2": entry, "A3": entry}))
+    of_other_comparisons = {"A3": {"seeds": seeds | {"comparisons": [{"CONFIRMED": 4}]}}}
+    (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}} | of_other_comparisons))
+    page = recorded_page("default")
+    assert "By comparison, of 8 such verdicts 1 are false alarms and 4 are INCONCLUSIVE" in page.replace("\n", " ")
+    assert ", at commit 0abc. A false" in page.replace("\n", " ")
+    own = page[page.index("**A2**") : page.index("**A3**")]
+    counted = re.findall(r"Seeds: (.+)\.$", own, re.MULTILINE)
+    assert counted == ["3 CONFIRMED, 1 REFUTED", "4 INCONCLUSIVE", "the same numbers from all"]
+    assert "Seeds: " not in page[page.index("**A3**") :]
+
+
+def test_seeds_that_change_no_number_count_nothing():
+    """Two seeds: the second comparison has the same evidence from both."""
+    drawn, computed = (Finding("law", "other", Verdict.CONFIRMED, words) for words in ("0.1", "exact"))
+    results = [Result(CLAIMS["A2"], (replace(drawn, evidence=words), computed), ()) for words in ("0.1", "0.2")]
+    counts = Counts.of(results)
+    assert (counts.claim, counts.comparisons) == ({"CONFIRMED": 2}, [{"CONFIRMED": 2}, {}])
+
+
+def test_the_page_says_what_was_measured_printed_and_assumed(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    findings = [FOUND | {"verdict": "REFUTED", "measured": "slopes of all nets"}]
+    entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": findings}
+    (tmp_path / "default.json").write_text(json.dumps({"A14": entry}))
+    page = recorded_page("default")
+    claim = CLAIMS["A14"]
+    for words in (f"Printed: {claim.printed}.", f"Premise that fails: {claim.premise}."):
+        assert f"\n\n{words}\n\n" in page
+    line = "- REFUTED: law. Rival: other. Measured: slopes of all nets. Numbers: numbers. Power: 0.5 of the way"
+    assert line in page
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [("CONFIRMED", "REFUTED"), ("INCONCLUSIVE", "INCONCLUSIVE")])
 def test_a_law_confirmed_refutes_its_rival(mine, theirs):
-    finding = of_rival(lambda dataset: Finding("law", "paper", Verdict(mine), "numbers"))(xr.Dataset())
+    shares = Shares(0.1, 0.2), Shares(0.3, None)
+    made = Finding("law", "paper", Verdict(mine), "numbers", *shares, "numbers of the paper", "slopes")
+    finding = of_rival(lambda dataset: made)(xr.Dataset())
     assert (finding.claim, finding.rival, finding.verdict) == ("paper", "law", theirs)
+    assert (finding.evidence, finding.measured) == ("numbers of the paper", "slopes")
+    assert (finding.power, finding.power_of_rival) == shares[::-1]
+    assert of_rival(of_rival(lambda dataset: made))(xr.Dataset()) == made
+    alike = of_rival(lambda dataset: replace(made, evidence_of_rival=""))(xr.Dataset())
+    assert alike.evidence == "numbers"
+
+
+def test_exchanged_numbers_are_those_of_the_other_side():
+    """What is printed first is how far the numbers are from what is claimed, here from 0 where the law says 2."""
+    made = contest([2.0], [0.1], claimed=2.0, rival=0.0).weigh(3, 1000)
+    band = f"band {Bands.of(3, 1000).alarm:.3g}"
+    assert made.evidence == f"worst 0.0 s.e., rival 20.0, {band}"
+    assert made.evidence_of_rival == f"worst 20.0 s.e., rival 0.0, {band}"
+    undecided = Contest(Deviation(0.0, 1.0), Deviation(1.0, 1.0, 2.0)).weigh(1, 1000)
+    assert undecided.evidence.endswith("; the rival lies within the allowance, where no draws decide")
+    assert undecided.evidence_of_rival.endswith("; what is claimed lies within the allowance, where no draws decide")
+
+
+def _findings(claim, runs):
+    return [check.judge(runs[check.run]) for check in claim.checks]
+
+
+def test_every_claim_of_a_comparison_is_a_sentence_with_a_subject(runs):
+    """Also where a judge's rival is what the source claims: 'they fall as 1/C' says nothing of what does."""
+    said = {finding.claim for claim in CLAIMS.values() for finding in _findings(claim, runs)}
+    assert sorted(words for words in said if re.match(r"(it|they|as|slopes|conserved|times|none|to|by) ", words)) == []
 
 
 @pytest.mark.parametrize(

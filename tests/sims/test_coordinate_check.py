@@ -8,7 +8,7 @@ import xarray as xr
 from scipy.stats import skew
 
 from figures import coordinate_check as figure
-from meanfield.verification.verdicts import Finding, Verdict
+from meanfield.verification.verdicts import Finding, Shares, Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
 from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
@@ -202,7 +202,11 @@ def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
-def _of_two(monkeypatch, verdicts, powers=(0.2, 0.6), backs=(0.5, 0.9)):
+SHARES = Shares(0.2, 0.3), Shares(0.1, 0.6)
+BACK = Shares(0.5, None), Shares(0.9, None)
+
+
+def _of_two(monkeypatch, verdicts, powers=SHARES, backs=BACK):
     """The ruling on a table that three optimizers need, of which two were run."""
     made = {
         name: Finding("flat", "steep", verdict, "numbers", power, back)
@@ -223,10 +227,18 @@ def test_what_holds_for_those_that_were_run_is_not_yet_true_of_all(monkeypatch):
 
 def test_one_optimizer_refutes_a_table_and_all_of_them_its_rival(monkeypatch):
     run, all_three = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.CONFIRMED])
-    assert (run.power, run.power_of_rival) == (0.2, 0.9)
-    assert (all_three.power, all_three.power_of_rival) == (0.2, "none: muon not run")
-    run, _ = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.REFUTED], (0.2, "none: lost"), (0.5, "none: lost"))
-    assert (run.power, run.power_of_rival) == (0.2, "adamw: none: lost")
+    assert (run.power, run.power_of_rival) == (Shares(0.1, 0.6), Shares(0.9, None))
+    assert (all_three.power, all_three.power_of_rival) == (Shares(0.1, 0.6), "none: muon not run")
+    lost = (SHARES[0], "none: lost"), (BACK[0], "none: lost")
+    run, _ = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.REFUTED], *lost)
+    assert (run.power, run.power_of_rival) == (SHARES[0], "adamw: none: lost")
+
+
+def test_a_table_and_its_rival_are_told_in_either_direction(monkeypatch):
+    """Each optimizer says its own verdict, which is the opposite where claim and rival are exchanged."""
+    run, _ = _of_two(monkeypatch, [Verdict.CONFIRMED, Verdict.REFUTED])
+    assert run.evidence == "2 of 2 optimizers: sgd CONFIRMED: numbers; adamw REFUTED: numbers"
+    assert run.evidence_of_rival == "2 of 2 optimizers: sgd REFUTED: numbers; adamw CONFIRMED: numbers"
 
 
 def _mean_square_skewness(slopes):

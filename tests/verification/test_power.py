@@ -1,11 +1,14 @@
-"""The power that a verdict states: data tilted by it are refuted in about 99 of 100 runs, by a third of it seldom."""
+"""The power that a verdict states: data tilted by it are refuted in about 99 of 100 runs, by a third of it seldom.
+
+All numbers are tilted, or one of them alone: where their errors are unequal, that is another share.
+"""
 
 import numpy as np
 import pytest
 
 from meanfield.verification.judges import Contest, computed, contest, identity
 from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
-from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge_identity
+from meanfield.verification.verdicts import Bands, Deviation, Shares, Verdict, judge_identity, power_in_words
 from meanfield.verification.zhang_2026.plain_nets.channel_corrections import _Ends
 
 RUNS = 400
@@ -18,10 +21,10 @@ def _share(draw, shift, verdict=Verdict.REFUTED):
     return np.mean([draw(random, shift).verdict is verdict for _ in range(RUNS)])
 
 
-def _median_power(draw, name="power"):
+def _median_power(draw, name="power", of="together"):
     """Of runs in which the claim is true: every run states its own, by its own errors."""
     random = np.random.default_rng(6)
-    return float(np.median([getattr(draw(random, 0.0), name) for _ in range(RUNS)]))
+    return float(np.median([getattr(getattr(draw(random, 0.0), name), of) for _ in range(RUNS)]))
 
 
 def _mean(draws, allowance=0.0):
@@ -58,6 +61,85 @@ def _ladder(draws):
     return run
 
 
+# Spreads of three means, of which the rival moves the first two by 2 and the third by no more than rounding.
+UNEQUAL = np.array([0.2, 2.0, 20.0])
+
+
+def _unequal(tilted, draws=400, allowance=0.0):
+    """These means, of which some are ``tilted`` along the rival's way."""
+
+    def run(random, share):
+        y = random.normal(2.0 * share * np.array(tilted), UNEQUAL, (draws, 3))
+        sides = {"claimed": np.zeros(3), "rival": [2.0, 2.0, 1e-15], "allowance": allowance}
+        return contest(y.mean(axis=0), y.std(axis=0, ddof=1) / np.sqrt(draws), **sides).weigh(6, draws)
+
+    return run
+
+
+def _unequal_ladder(tilted, draws=100):
+    """Slopes of two numbers along a ladder, all claimed to be flat; the second scatters ten times as much."""
+
+    def run(random, share):
+        tilt = OFF * share * np.log(SIZES)[:, None]
+        logs = [
+            on * tilt + spread * random.normal(size=(len(SIZES), draws))
+            for on, spread in zip(tilted, (0.1, 1.0), strict=True)
+        ]
+        rows = [LadderRow("y", "width", ladder_slope(SIZES, np.exp(log))) for log in logs]
+        return Contest(*against_conditions(rows), apart=OFF, gaussian=True).weigh(2, draws)
+
+    return run
+
+
+@pytest.mark.parametrize("allowance", [0.0, 0.3])
+def test_of_unequal_numbers_the_power_is_that_of_all_and_that_of_the_least_sure(allowance):
+    """The surest one alone is seen as soon as all of them are, the least sure one alone much later."""
+
+    def refuted(tilted, share):
+        return _share(_unequal(tilted, allowance=allowance), share)
+
+    together, alone = (_median_power(_unequal((1, 1, 0), allowance=allowance), of=of) for of in ("together", "alone"))
+    assert alone > 2 * together
+    for tilted, power in (((1, 1, 0), together), ((1, 0, 0), together), ((0, 1, 0), alone)):
+        assert 0.98 <= refuted(tilted, power) <= 1.0
+        assert refuted(tilted, power / 3) < 0.01
+    assert refuted((0, 1, 0), together) < 0.01
+
+
+def test_a_row_of_a_ladder_that_scatters_more_hides_a_tilt_of_its_own():
+    """A slope's allowance is drawn as well, and one run states its power by its own: nine of ten others reach it."""
+    together, alone = (_median_power(_unequal_ladder((1, 1)), of=of) for of in ("together", "alone"))
+    assert alone > 5 * together
+    for tilted, power in (((1, 1), together), ((0, 1), alone)):
+        assert _share(_unequal_ladder(tilted), power) > 0.9
+        assert _share(_unequal_ladder(tilted), power / 3) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        (Shares(0.3, 0.3), "0.3 of the way to the rival is refuted"),
+        (Shares(0.301, 0.299), "0.3 of the way to the rival is refuted"),
+        (
+            Shares(0.0019, 0.8),
+            "0.0019 of the way to the rival is refuted where all numbers go, 0.8 where the least sure one goes alone",
+        ),
+        (
+            Shares(0.5, 3.0),
+            "0.5 of the way to the rival is refuted where all numbers go, 3 times the way where the least sure one "
+            "goes alone",
+        ),
+        (Shares(2.0, 2.0), "only what is 2 times as far off as the rival is refuted"),
+        (
+            Shares(0.7, None),
+            "0.7 of the way to the rival is refuted where all numbers go, nothing where one goes alone",
+        ),
+    ],
+)
+def test_two_shares_are_stated_where_they_differ(shares, words):
+    assert power_in_words(shares) == words
+
+
 @pytest.mark.parametrize(
     "draw",
     [_mean(8), _mean(16, allowance=0.3), _mean(400), _at_most(16), _at_most(400), _ladder(12), _ladder(100)],
@@ -79,6 +161,11 @@ def test_where_claim_and_rival_meet_the_power_is_a_deviation():
         return Contest(*sides, unit="nats").weigh(1, 32)
 
     words = run(np.random.default_rng(0), 0.0).power
+    several = Contest(Deviation([0.0, 0.0], [0.1, 1.0]), Deviation(9.0, 1.0), unit="nats").weigh(2, 1000).power
+    sure = Bands.of(2, 1000).sure
+    assert several.startswith(
+        f"a deviation of {0.1 * sure:.2g} nats is refuted where all numbers go, {sure:.2g} where "
+    )
     assert words.startswith("a deviation of ")
     assert words.endswith(" nats is refuted")
     stated = float(words.split()[3])
@@ -94,6 +181,21 @@ def test_a_claim_and_a_rival_that_are_exchanged_have_a_power_of_their_own(draws,
     assert 0.3 < power <= 1
     assert _share(towards_claim, 1 - power, Verdict.CONFIRMED) > 0.95
     assert _share(towards_claim, 1 - power / 3, Verdict.CONFIRMED) < 0.05
+
+
+@pytest.mark.parametrize("tilted", [(1, 1), (0, 1)])
+def test_one_number_alone_does_not_confirm_a_claim_so_that_its_rival_stands(tilted):
+    """Two means half way and more from a rival of 2 to a claim of 0."""
+
+    def run(random, share):
+        y = random.normal(2.0 - 2.0 * share * np.array(tilted), 1.0, (400, 2))
+        sides = {"claimed": [0.0, 0.0], "rival": [2.0, 2.0]}
+        return contest(y.mean(axis=0), y.std(axis=0, ddof=1) / 20, **sides).weigh(4, 400)
+
+    power = run(np.random.default_rng(6), 1.0).power_of_rival
+    assert power.alone is None
+    confirmed = _share(run, power.together, Verdict.CONFIRMED)
+    assert confirmed > 0.95 if tilted == (1, 1) else confirmed == 0.0
 
 
 def test_two_laws_between_two_ends_have_a_way_back_in_numbers_of_their_own():
@@ -112,8 +214,8 @@ def test_two_laws_between_two_ends_have_a_way_back_in_numbers_of_their_own():
 
 def test_draws_that_are_too_few_to_refute_the_rival_say_so():
     ruling = _mean(3)(np.random.default_rng(0), 0.0)
-    assert ruling.power > 1
-    assert ruling.power_of_rival == "none: errors are too large to refute even what the rival says"
+    assert ruling.power.together > 1
+    assert ruling.power_of_rival == "fewer than 99 of 100 such runs would refute even what the rival says"
     alike = contest([1.0], [0.1], claimed=1.0, rival=1.0).weigh(2, 1000)
     assert alike.power == "none: nothing that is measured differs between claim and rival"
     heavy = Contest(Deviation(0.0, 1.0), Deviation(9.0, 1.0), largest_share=0.5, apart=9.0).weigh(2, 1000)

@@ -83,6 +83,8 @@ def test_a_rival_of_one_point_is_held_to_one_comparison():
     made = [Contest(claim, rival, gaussian=True).weigh(100, 16) for rival in (nearest, any_point)]
     assert [finding.verdict for finding in made] == [Verdict.CONFIRMED, Verdict.INCONCLUSIVE]
     assert made[0].evidence.endswith(f", band {critical_z(100, 16):.3g} ({critical_z(1, 16):.3g} for the rival)")
+    exchanged = f"worst 9.0 s.e., rival 0.0, band {critical_z(1, 16):.3g} ({critical_z(100, 16):.3g} for the rival)"
+    assert made[0].evidence_of_rival == exchanged
 
 
 def test_the_nearest_of_many_points_deceives_no_more_often_than_one():

@@ -1,6 +1,6 @@
 """Zheng et al. 2026: hyperparameter tables keep features, their changes and every role's share in them flat."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -12,10 +12,10 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZERS
-from meanfield.verification.claims import Check, Claim, combined, of_rival
+from meanfield.verification.claims import Check, Claim, of_all, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
 from meanfield.verification.ladder_slopes import OFF, LadderRow, LadderSlope, against_conditions, ladder_slope
-from meanfield.verification.verdicts import Bands, Finding, Power, Verdict
+from meanfield.verification.verdicts import Bands, Finding, Verdict
 
 DIRECTIONS = ("width", "depth")
 # What is watched, by the dim along which it is: a place in the stream, or the role of the weights that change it.
@@ -100,20 +100,23 @@ def _right_table(dataset: xr.Dataset) -> str:
 @JUDGES.decide
 def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
     """The {title}s keep features, their changes and every role's share in them flat on blocks of k = {k}; rival: slopes
-    of half a power or more."""
+    of half a power or more; measured: slopes of them all over ladders of width and depth, after the first and the last
+    step."""
     return _of_table(dataset, optimizers, _right_table(dataset))
 
 
 @JUDGES.decide
 def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
     """The {title}s keep features, their changes and every role's share in them flat on {kind} blocks of k = {k}; rival:
-    slopes of half a power or more."""
+    on {kind} blocks of k = {k} the {title}s leave features, their changes or a role's share in them a slope of half a
+    power or more; measured: slopes of them all over ladders of width and depth, after the first and the last step."""
     return _of_table(dataset, optimizers, OTHER[_right_table(dataset)])
 
 
 @JUDGES.decide
 def judge_without_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
-    """The standard parameterization keeps |Delta h_L| flat; rival: slopes 5 s.e. or more from zero."""
+    """The standard parameterization keeps |Delta h_L| flat; rival: in the standard parameterization |Delta h_L| has
+    slopes 5 s.e. or more from zero in width and in depth; measured: after one step, of the middle draw."""
     return _of_each(dataset, optimizers, judge_standard, {})
 
 
@@ -125,35 +128,9 @@ def _of_table(dataset: xr.Dataset, optimizers: Sequence[str], table: str) -> Rul
 def _of_each(
     dataset: xr.Dataset, optimizers: Sequence[str], judge: Callable[..., Finding], words: dict[str, str]
 ) -> Ruling:
-    """One ruling of those for every optimizer; what is true of those that were run is not yet true of the others."""
+    """One ruling of those for every optimizer that was run."""
     run = {name: judge(dataset, name) for name in map(str, dataset["optimizer"].values) if name in optimizers}
-    verdict = combined(finding.verdict for finding in run.values())
-    if verdict is Verdict.CONFIRMED and set(run) != set(optimizers):
-        verdict = Verdict.INCONCLUSIVE
-    by_optimizer = "; ".join(f"{name} {finding.verdict}: {finding.evidence}" for name, finding in run.items())
-    power = _first_of({name: finding.power for name, finding in run.items()})
-    back = _last_of({name: finding.power_of_rival for name, finding in run.items()}, set(optimizers))
-    return Ruling(verdict, f"{len(run)} of {len(optimizers)} optimizers: {by_optimizer}", words, power, back)
-
-
-def _first_of(powers: Mapping[str, Power | None]) -> Power:
-    """Where one refuted optimizer refutes all: the least share, or the words for each where none has a share."""
-    shares = [power for power in powers.values() if isinstance(power, float)]
-    return min(shares) if shares else _by_words(powers)
-
-
-def _last_of(powers: Mapping[str, Power | None], optimizers: set[str]) -> Power:
-    """Where all optimizers must be CONFIRMED to refute the rival: the largest share, or what one lacks."""
-    if lacking := optimizers - set(powers):
-        return f"none: {', '.join(sorted(lacking))} not run"
-    worded = {name: power for name, power in powers.items() if not isinstance(power, float)}
-    return _by_words(worded) or max(power for power in powers.values() if isinstance(power, float))
-
-
-def _by_words(powers: Mapping[str, Power | None]) -> str:
-    """What is said of several optimizers, once, behind their names."""
-    names = {words: [name for name, own in powers.items() if own == words] for words in powers.values()}
-    return "; ".join(f"{', '.join(own)}: {words}" for words, own in names.items())
+    return of_all(run, optimizers, "optimizers", words)
 
 
 @JUDGES.decide

@@ -49,7 +49,9 @@ def weighed(made: Contest, repeats: float, evidence: str, words: dict[str, str])
 @JUDGES.decide_each(*({"tables": tables} for tables in KEPT_OR_LOST))
 def judge_transfer(dataset: xr.Dataset, tables: tuple[int, ...]) -> Ruling:
     """{of}: over the ladder in {direction} the best base value moves by no more than an octave, on average over tables
-    {numbers}; rival: it moves further, as half an octave per doubling does.
+    {numbers}; rival: {of}: over the ladder in {direction} the best base value moves further, as half an octave per
+    doubling does, on average over tables {numbers}; measured: slopes of lines through the best values, times the
+    doublings of the ladder.
 
     The average is over sizes of moves, so that moves up and down do not cancel.
     """

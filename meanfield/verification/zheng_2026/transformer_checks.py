@@ -51,7 +51,8 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 def judge_flat(
     dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str] = DIRECTIONS
 ) -> Contest | Ruling:
-    """{norm} the {title} keeps |h_L| flat in {ways} over {steps} steps; rival: slopes of half a power or more."""
+    """{norm} the {title} keeps |h_L| flat in {ways} over {steps} steps; rival: {norm} |h_L| grows or falls under the
+    {title} in {ways} over {steps} steps, by half a power or more."""
     rows = _rows(dataset, normalisation, table, directions)
     words = _words(dataset, normalisation, directions) | {"title": TITLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):

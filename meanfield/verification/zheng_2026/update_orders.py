@@ -97,8 +97,8 @@ def judge_orders(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_first_step(dataset: xr.Dataset, optimizer: str, table: str = "many") -> Contest:
-    """{optimizer}, {title}, step 1: the terms of order 2 fall as the root of width and of depth; rival: they are of
-    order one; measured: plain slopes of epsilon_2(L)."""
+    """{optimizer}, {title}, step 1: the terms of order 2 fall as the root of width and of depth; rival: {optimizer},
+    {title}, step 1: the terms of order 2 are of order one; measured: plain slopes of epsilon_2(L)."""
     named = _slopes(dataset, [(optimizer, table, 1, 2)])
     slopes, errors = np.array([(slope.plain, slope.plain_stderr) for _, slope in named]).T
     words = ", ".join(f"{slope:+.2f} +- {error:.2f}" for slope, error in zip(slopes, errors, strict=True))

@@ -37,9 +37,9 @@ def judge_uniform_in_depth(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_function_of_ratio(dataset: xr.Dataset) -> Contest:
-    """Corrections are a function of L/C: at fixed L/C they do not change with C; rival: they fall as 1/C, uniformly
-    in depth (Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2); measured: means over L/C in proportion
-    to it, fewest against most channels."""
+    """Corrections are a function of L/C: at fixed L/C they do not change with C; rival: corrections fall as 1/C,
+    uniformly in depth (Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2); measured: means over L/C in
+    proportion to it, fewest against most channels."""
     return _ends(dataset, "channels", "depth_over_channels").contest(0.0, -1.0, "C")
 
 

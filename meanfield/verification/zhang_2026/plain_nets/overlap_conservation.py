@@ -29,7 +29,8 @@ CHANNEL_JUDGES = Judges("Zhang et al. 2026", findings=CHANNEL_FINDINGS, effectiv
 @JUDGES.decide
 def judge_mean(dataset: xr.Dataset) -> Contest:
     """Mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers; rival:
-    conserved for every pair (Zhang et al. 2026, lemma 1, eq. 14)."""
+    mean overlap is conserved for every pair (Zhang et al. 2026, lemma 1, eq. 14); measured: means of all pairs at all
+    layers."""
     exact = dataset["overlap_exact"]
     return between(*(deviation(dataset, "overlap", expected) for expected in (exact, _as_it_begins(exact))))
 

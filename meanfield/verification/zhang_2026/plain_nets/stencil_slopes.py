@@ -46,8 +46,8 @@ def prefactor(at: xr.Dataset) -> tuple[float, float]:
 
 @JUDGES.decide
 def judge_slopes(dataset: xr.Dataset) -> Contest:
-    """eta* of the label term falls as the mean field says, on every grid and stencil; rival: as L^(-3/2); measured:
-    slopes in L of every stencil, and their mean."""
+    """eta* of the label term falls as the mean field says, on every grid and stencil; rival: eta* of the label term
+    falls as L^(-3/2) on every grid and stencil; measured: slopes in L of every stencil, and their mean."""
     slope, stderr, expected, slack = (np.append(column, column.mean()) for column in _slopes(dataset))
     stderr[-1] /= np.sqrt(stderr.size - 1)
     words = f"mean slope {slope[-1]:.3f}, mean field {expected[-1]:.3f}"

@@ -18,7 +18,7 @@ from meanfield.verification.claims import Check, Claim, checks
 from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, lower, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Bands, Finding, Verdict
+from meanfield.verification.verdicts import Bands, Finding, Shares, Verdict
 
 JUDGES = Judges()
 
@@ -193,7 +193,9 @@ def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
     evidence += f", where {alarms.min():.3g} or more count"
     if lost := nets - len(ratio):
         evidence += f"; {lost} of {nets} nets have no minimum"
-    power = f"a net that is off by a factor of {FACTOR * 10 ** (sure * error).min():.3g} is refuted"
+    with np.errstate(over="ignore"):  # of few draws no factor is too large
+        refuted = FACTOR * 10 ** (sure * error)
+    power = Shares(refuted.min(), refuted.max()).in_words(f"a net off by a factor of {refuted.min():.2g} is refuted")
     if (off > alarms * error).any():
         return Ruling(Verdict.REFUTED, evidence, words, power)
     confirmed = not lost and (off < -alarms * error).all()
