@@ -51,7 +51,9 @@ def smoke_run(tmp_path_factory):
     def run(name):
         with _locked_folder(tmp_path_factory) as (folder, _):
             folder.mkdir(exist_ok=True)
-            return simulation(name).finished(["--preset", "smoke", "--seed", "0"], folder / f"{name}.nc")
+            experiment = simulation(name)
+            seed = ["--seed", "0"] if "seed" in experiment.parse([]) else []
+            return experiment.finished(["--preset", "smoke", *seed], folder / f"{name}.nc")
 
     return run
 
