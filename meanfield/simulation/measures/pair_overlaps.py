@@ -17,7 +17,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
 from meanfield.nets.families.known import require_net
@@ -113,10 +113,10 @@ class PairOverlaps(Measure):
     def _forward(self, net: Net, seed: int, draws: range) -> passes.Forward:
         """The forward pass of the draws, which share their inputs and lowest depth units if some are fixed."""
         fixed = self.fixed_layers
-        matrices = draw_weights(net, [stream(seed, "weights", draw) for draw in draws], self.weights)
-        inputs = draw_inputs(net, [stream(seed, "inputs", 0 if fixed else draw) for draw in draws])
+        matrices = draw_weights(net, streams_of_draws(seed, "weights", draws), self.weights)
+        inputs = draw_inputs(net, streams_of_draws(seed, "inputs", [0] * len(draws) if fixed else draws))
         if fixed:
-            shared = draw_weights(net, [stream(seed, "weights below", 0) for _ in draws], self.weights)
+            shared = draw_weights(net, streams_of_draws(seed, "weights below", [0] * len(draws)), self.weights)
             matrices |= {name: shared[name] for name in named_weights(net.units[:fixed])}
         return passes.forward(net, matrices, inputs)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import Means, summarise_each
 from meanfield.common.machine_memory import NUMBER_BYTES
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_flag
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
@@ -87,8 +87,8 @@ class ResidualEnergies(StreamMeasure):
             ValueError: a net that is no residual stream.
             OverflowError: a single step, or a smooth activation, leaves the range of floats all the same.
         """
-        inputs = stream_starts(net, [stream(seed, "inputs", draw) for draw in draws], self.inputs)
-        matrices = DrawnInTurn(net, [stream(seed, "weights", draw) for draw in draws], self.weights, right=1, left=0)
+        inputs = stream_starts(net, streams_of_draws(seed, "inputs", draws), self.inputs)
+        matrices = DrawnInTurn(net, streams_of_draws(seed, "weights", draws), self.weights, right=1, left=0)
         steps, start = len(net.units) - units_below(net), stream_start(net, matrices, inputs)
         numbers = {name: np.empty((len(draws), steps)) for name in (*POWERS, "binary_exponent")}
         numbers["initial_energy"] = energy(start)

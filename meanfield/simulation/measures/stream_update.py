@@ -22,7 +22,7 @@ from numpy.random import Generator
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_choice
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
@@ -138,7 +138,7 @@ class StreamUpdates(StreamMeasure):
         require_stream_alone(net)
 
         def streams(purpose: str) -> list[Generator]:
-            return [stream(seed, purpose, draw) for draw in draws]
+            return streams_of_draws(seed, purpose, draws)
 
         start = stream_starts(net, streams("inputs"), self.inputs)
         matrices = DrawnInTurn(net, streams("weights"), self.weights, right=2, left=1)

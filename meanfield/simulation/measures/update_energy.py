@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from meanfield.common.arrays import Array
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, Batch
 from meanfield.nets.net import Net
@@ -68,7 +68,7 @@ def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **c
         return _gram_energies(cast(Sequential, net), seed, draws, asked)
     state, gradient = drawn_passes(net, seed, draws, asked, arrays)
     method = asked.overlap_method(net)
-    probes = [stream(seed, "probe", draw) for draw in draws] if method.draws_probes else []
+    probes = streams_of_draws(seed, "probe", draws) if method.draws_probes else []
     numbers = {"output_error": error_at_output(gradient, asked.loss, arrays)[:, None]}
     if arrays.precision == "float32":
         numbers[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
@@ -107,7 +107,7 @@ def drawn_passes(
     """The forward pass of every draw, and the gradients at its outputs under the columns labels and outputs."""
 
     def streams(purpose: str) -> list[Generator]:
-        return [stream(seed, purpose, draw) for draw in draws]
+        return streams_of_draws(seed, purpose, draws)
 
     matrices = drawn_weights(net, seed, draws, asked.weights, arrays)
     if asked.inputs is None:
@@ -121,6 +121,6 @@ def drawn_passes(
 def drawn_weights(net: Net, seed: int, draws: range, kind: str, arrays: Arrays) -> Weights:
     """The weights of every draw: on the host from a stream for each draw, on a device from one for the group."""
     if arrays.normals is None:
-        return draw_weights(net, [stream(seed, "weights", draw) for draw in draws], kind, arrays.precision)
+        return draw_weights(net, streams_of_draws(seed, "weights", draws), kind, arrays.precision)
     normals = arrays.normals(seed, "weights", draws, arrays.precision)
     return draw_device_weights(net, normals, kind, arrays, len(draws))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.data import Data
@@ -16,7 +16,7 @@ from meanfield.simulation.weights.matrices import draw_dense
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
     """All weights by name, (draws, out, in taps), biases (draws, out, 1) from a stream of their own."""
-    matrices, biases = ([stream(seed, purpose, draw) for draw in draws] for purpose in ("weights", "biases"))
+    matrices, biases = (streams_of_draws(seed, purpose, draws) for purpose in ("weights", "biases"))
     drawn = {}
     for name, weight in net.weights.items():
         sources = biases if len(weight.shape) == 1 else matrices
@@ -29,7 +29,7 @@ def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Da
 
     Labels are classes, one for a sample, or +-1 of nets with one output; `own_loss` goes with them.
     """
-    made = [_batch(net, stream(seed, "batch", draw)) for draw in draws]
+    made = [_batch(net, source) for source in streams_of_draws(seed, "batch", draws)]
     inputs, labels = (np.stack(values) for values in zip(*made, strict=True))
     targets = [own_loss(net).targets(given, arrays) for given in labels]
     return Data(arrays.moved(inputs[..., None]), arrays.xp.concatenate(targets))

@@ -17,7 +17,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_choice, require_count, require_flag, require_positive
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
@@ -137,7 +137,7 @@ class TrainedResidualEnergies(Measure):
 
     def _begun(self, net: Net, seed: int, draws: range) -> Training:
         arrays = replace(on_numpy(self.precision), lenient=True)
-        inputs = draw_inputs(net, [stream(seed, "inputs", draw) for draw in draws])
+        inputs = draw_inputs(net, streams_of_draws(seed, "inputs", draws))
         data = Data(arrays.moved(inputs), _classes(net, seed, draws, inputs, arrays))
         settings = {"learning_rate": self.rate, "epsilon": self.epsilon}
         weights = drawn_weights(net, seed, draws, arrays)
@@ -156,7 +156,7 @@ def _classes(net: Net, seed: int, draws: range, inputs: Array, arrays: Arrays) -
     """Classes (D, 1, B, T) at all outputs: uniform, or the next token."""
     _, classes, *grid = net.output_shape
     shape = (net.inputs, int(np.prod(grid)))
-    drawn = np.stack([stream(seed, "labels", draw).integers(classes, size=shape) for draw in draws])
+    drawn = np.stack([source.integers(classes, size=shape) for source in streams_of_draws(seed, "labels", draws)])
     if net.input_law == "tokens" and shape[1] == net.sites:
         drawn[..., :-1] = inputs.argmax(axis=1)[..., 1:]
     return arrays.xp.asarray(drawn[:, None])

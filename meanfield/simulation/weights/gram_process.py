@@ -22,7 +22,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS, column_energies
 
@@ -57,8 +57,7 @@ def draw_gram_energies(
     active = np.empty((len(draws), depth), dtype=np.int64)
     halves, normals = np.empty((len(draws), depth, CHI_SQUARES)), np.empty((len(draws), depth, NORMALS))
     head_halves, head_normals = np.empty((len(draws), 2)), np.empty(len(draws))
-    for place, draw in enumerate(draws):
-        generator = stream(seed, "Gram process", draw)
+    for place, generator in enumerate(streams_of_draws(seed, "Gram process", draws)):
         active[place] = _active_units(architecture, widths[:-1], generator)
         halves[place] = generator.standard_gamma(_halved_degrees(active[place], widths[:-1] - active[place]))
         normals[place] = generator.standard_normal((depth, NORMALS))

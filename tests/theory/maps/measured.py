@@ -9,7 +9,8 @@ from meanfield.simulation.passes import forward
 from meanfield.simulation.weights.matrices import draw_weights
 from meanfield.theory.maps.value_kernels import value_kernels
 
-TOGETHER = 25
+# Few, so that kernels of all of them stay in the caches.
+TOGETHER = 5
 # Pairs of points (sample, site) that are compared: the same and another site, the same and another sample.
 PAIRS = ([0, 0, 0, 0, -1], [0, 1, -1, -2, -1])
 

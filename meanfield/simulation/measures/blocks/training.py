@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
@@ -88,7 +88,7 @@ class OneOptimizer(BlockMeasure):
         if self.inputs is None:
             return drawn_batch(net, seed, draws, arrays)
         every = given_data(net, self.inputs, self.targets, own_loss(net), arrays)
-        chosen = [stream(seed, "batch", draw).permutation(every.samples)[: net.inputs] for draw in draws]
+        chosen = [source.permutation(every.samples)[: net.inputs] for source in streams_of_draws(seed, "batch", draws)]
         return every.taken(np.stack(chosen), arrays)
 
 

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.estimates import DrawStatistic, Means, deviations, summarise_each
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_choice, require_counts
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
@@ -96,7 +96,7 @@ class TangentPropagation(Measure):
         columns = np.empty((len(draws), net.first_channels, 0, net.sites))
         for unit in range(len(net.units)):
             if (layer := unit - 1 + net.first_layer) in self.starts:
-                new = _directions(state.values[unit], [stream(seed, f"directions at {layer}", draw) for draw in draws])
+                new = _directions(state.values[unit], streams_of_draws(seed, f"directions at {layer}", draws))
                 columns = np.concatenate([columns, new], axis=2) if columns.size else new
                 if unit:
                     lengths[:, :, self.starts.index(layer), unit - 1] = 1.0
