@@ -1,6 +1,7 @@
 """Plain tables that a person can read."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
@@ -33,7 +34,8 @@ def _parted(keys: list[Column], groups: list[list[Column]]) -> list[list[Column]
     for group in groups:
         parts += [group] if _width([*keys, *group]) <= LINE else [[column] for column in group]
     fewest = len(_packed(keys, parts, LINE))
-    return next(packing for line in range(LINE + 1) if len(packing := _packed(keys, parts, line)) == fewest)
+    line = bisect_left(range(LINE), -fewest, key=lambda line: -len(_packed(keys, parts, line)))
+    return _packed(keys, parts, line)
 
 
 def _packed(keys: list[Column], parts: list[list[Column]], line: int) -> list[list[Column]]:

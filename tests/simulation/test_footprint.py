@@ -1,5 +1,6 @@
 """Predicted memory: within 20 % of what a process takes, the number that batches and refusals rest on."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,12 +14,16 @@ from meanfield.simulation import cost
 from meanfield.simulation.cost import draws_per_batch
 from meanfield.simulation.measures.overlap_methods import LABELS
 
-# A child that has compiled its kernels on a small net, and given back what that took, draws a large one: bytes that its
-# peak is above before. How long the C library keeps freed blocks depends on the environment and on what was freed
-# before; here from the start as long as in a process that has freed large arrays (mallopt(3), M_MMAP_THRESHOLD).
-CHILD = """
+# Forked from a process that has imported the library, a child that has compiled its kernels on a small net, and given
+# back what that took, draws a large one: bytes that its peak is above before. How long the C library keeps freed blocks
+# depends on the environment and on what was freed before; here from the start as long as in a process that has freed
+# large arrays (mallopt(3), M_MMAP_THRESHOLD).
+PARENT = """
 import ctypes
 import gc
+import json
+import os
+import sys
 from functools import partial
 import meanfield as mf
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
@@ -29,21 +34,29 @@ def resident(field):
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
 
-small, net, kind, draws = SMALL, NET, "KIND", DRAWS
-energies = ResidualEnergies(weights=kind).draw
-draw = energies if isinstance(net, mf.TiedLoop) else partial(draw_energies, weights=kind)
-libc = ctypes.CDLL(None)
-for option, size in ((-3, 32 << 20), (-1, 64 << 20)):  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, from malloc.h
-    assert libc.mallopt(option, size)
-draw(small, 0, range(2))
-gc.collect()
-give_back()
-libc.malloc_trim(0)
-with open("/proc/self/clear_refs", "w") as reset:  # compiling may have taken more than drawing will
-    reset.write("5")
-before = resident("VmRSS")
-draw(net, 0, range(draws))
-print(resident("VmHWM") - before)
+def peak(small, net, kind, draws):
+    energies = ResidualEnergies(weights=kind).draw
+    draw = energies if isinstance(net, mf.TiedLoop) else partial(draw_energies, weights=kind)
+    libc = ctypes.CDLL(None)
+    for option, size in ((-3, 32 << 20), (-1, 64 << 20)):  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, from malloc.h
+        assert libc.mallopt(option, size)
+    draw(small, 0, range(2))
+    gc.collect()
+    give_back()
+    libc.malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as reset:  # compiling may have taken more than drawing will
+        reset.write("5")
+    before = resident("VmRSS")
+    draw(net, 0, range(draws))
+    return resident("VmHWM") - before
+
+for line in sys.stdin:
+    small, net, kind, draws = json.loads(line)
+    if not (child := os.fork()):
+        print(peak(eval(small), eval(net), kind, draws), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print(f"the child that drew {net} failed", flush=True)
 """
 PLANAR = 'kernel=(3, 3), readout="convolution"'
 # What is drawn, after something small of the same kind: (small, net, weights, draws).
@@ -111,13 +124,26 @@ TOLERANCE = 0.2
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak from Linux's /proc")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _parent():
+    """Children are asked for with `_measured`; what they leave open ends with the module."""
+    yield
+    if _processes.cache_info().currsize:
+        _processes().communicate()
+
+
+@cache
+def _processes():
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", PARENT], **pipes)
+
+
 @cache
 def _measured(case, child_number):
-    child = CHILD
-    for name, value in zip(("SMALL", "NET", "KIND", "DRAWS"), CASES[case], strict=True):
-        child = child.replace(name, str(value))
-    done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    parent = _processes()
+    parent.stdin.write(json.dumps(CASES[case]) + "\n")
+    parent.stdin.flush()
+    return int(parent.stdout.readline())
 
 
 def _predicted(case):
