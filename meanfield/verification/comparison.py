@@ -1,13 +1,15 @@
 """Measured beside predicted: how many standard errors apart, and in what ratio."""
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.nets.inputs.batches import PLAIN
+
+Number = TypeVar("Number", xr.DataArray, float)
 
 # Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare.
 ROUNDING = 1e-9
@@ -17,7 +19,7 @@ ROUNDING = 1e-9
 SHARED = {"loss": "squared", "batch": json.dumps(PLAIN.describe()), "given_inputs": "none", "fixed_layers": 0}
 
 
-def score(measured: xr.DataArray, stderr: xr.DataArray, predicted: xr.DataArray) -> xr.DataArray:
+def score(measured: Number, stderr: Number, predicted: Number) -> Number:
     """(measured - predicted) / stderr, and 0 where neither a difference nor an error is left beyond rounding."""
     return xr.apply_ufunc(_scores, measured, stderr, predicted, join="inner")
 

@@ -35,7 +35,7 @@ def label(coordinate: Any) -> str:
 
 def value(at: xr.Dataset, name: str) -> float:
     """A number of the dataset; NaN where it has none of that name."""
-    return float(at[name]) if name in at else float("nan")
+    return float(at.variables[name].values) if name in at else float("nan")
 
 
 def predicted(at: xr.Dataset, name: str) -> str:
@@ -51,7 +51,8 @@ def drawn(at: xr.Dataset, name: str, factor: float = 1.0) -> str:
 def against(at: xr.Dataset, name: str, level: str = "mean_field") -> list[str]:
     """Drawn; predicted, NAME_level; drawn minus predicted in standard errors."""
     has_theory = {name, f"{name}_stderr", f"{name}_{level}"} <= set(at.variables)
-    off = float(score(at[name], at[f"{name}_stderr"], at[f"{name}_{level}"])) if has_theory else float("nan")
+    numbers = [value(at, column) for column in (name, f"{name}_stderr", f"{name}_{level}")]
+    off = float(score(*numbers)) if has_theory else float("nan")
     return [drawn(at, name), predicted(at, f"{name}_{level}"), signed(off)]
 
 

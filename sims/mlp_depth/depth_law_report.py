@@ -38,12 +38,12 @@ def _energy_table(dataset: xr.Dataset, layers: str) -> str:
     """One row per depth. B over F is the same at every level, so that the predictions of F serve both."""
 
     def cells(at: xr.Dataset) -> list[str]:
-        exact = {name: float(at["log_energy"].sel(energy=name)) for name in ENERGIES}
-        limits, labels = (
-            [float(at[f"log_energy_{level}"].sel(energy=name)) for level in LEVELS]
-            for name in ("overlap_energy", "label_term")
+        exact, *by_level = (
+            dict(zip(at["energy"].values, at.variables[name].values, strict=True))
+            for name in ("log_energy", *(f"log_energy_{level}" for level in LEVELS))
         )
-        logs = [*exact.values(), *limits, exact["overlap_energy"] - limits[0]]
+        limits, labels = ([logs[name] for logs in by_level] for name in ("overlap_energy", "label_term"))
+        logs = [*(exact[name] for name in ENERGIES), *limits, exact["overlap_energy"] - limits[0]]
         if layers == "mean":
             logs += [-0.5 * log for log in (exact["update_energy"], exact["label_term"], *labels)]
         return list(map(from_log, logs))
