@@ -21,6 +21,12 @@ def given_draw(net, seed):
     return weights, given_inputs(net, rng), rng.normal(size=net.output_shape)
 
 
+def in_batches(draw, draws, size=32):
+    """What ``draw`` makes of ranges of draws, batch by batch as runs do: caches hold a batch, and no thousands."""
+    batches = [draw(range(start, min(start + size, draws))) for start in range(0, draws, size)]
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
 def drawn_by(measure):
     """Draws of a measure that is not settled, from its fields; weights are dense unless these say otherwise."""
 

@@ -1,5 +1,7 @@
 """Energies with known means: that they have them, what they leave of an error, and which nets have none."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import meanfield as mf
 from meanfield.simulation.measures.estimates.controls import CONTROLS, adjusted_terms, known_means
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.theory import finite_channel_factor
+from tests.draws import in_batches
 from tests.statistics import consistent
 
 DRAWS = 2000
@@ -21,7 +24,7 @@ def _net(**changes):
 
 def _off(net, inputs=None, draws=DRAWS):
     """Drawn controls less their means, and standard errors, of all layers."""
-    drawn = draw_energies(net, 0, range(draws), inputs=inputs, controls=True)
+    drawn = in_batches(partial(draw_energies, net, 0, inputs=inputs, controls=True), draws)
     means = known_means(net, inputs)
     difference = [drawn[name].mean(axis=0) - means[name] for name in CONTROLS]
     stderr = [drawn[name].std(axis=0) / np.sqrt(draws) for name in CONTROLS]
@@ -79,7 +82,7 @@ def test_adjusted_means_are_unbiased():
     """
     net, runs, draws = mf.MLP(depth=3, width=20, outputs=2), 200, 40
     exact = mf.predict(net, level="exact")
-    values = draw_energies(net, 1, range(runs * draws), controls=True)
+    values = in_batches(partial(draw_energies, net, 1, controls=True), runs * draws)
     pieces = [{name: value[run * draws :][:draws] for name, value in values.items()} for run in range(runs)]
     pieces = [piece | {"overlap_energy": piece["label_term"]} for piece in pieces]
     means = [{name: term.mean(axis=0) for name, term in adjusted_terms(piece, net, None).items()} for piece in pieces]
@@ -94,7 +97,7 @@ def test_adjusted_label_terms_of_sites_are_unbiased():
     """As above for two samples of a linear net on a grid, whose label terms are known exactly; 2 % would be seen."""
     net, runs, draws = _net(activation="linear", inputs=2), 200, 40
     exact = mf.predict(net, level="mean_field")["label_term"].values * finite_channel_factor(net)
-    values = draw_energies(net, 1, range(runs * draws), controls=True)
+    values = in_batches(partial(draw_energies, net, 1, controls=True), runs * draws)
     pieces = [{name: value[run * draws :][:draws] for name, value in values.items()} for run in range(runs)]
     pieces = [piece | {"overlap_energy": piece["label_term"]} for piece in pieces]
     means = np.array([adjusted_terms(piece, net, None)["label_term"].mean(axis=0) for piece in pieces])

@@ -1,6 +1,7 @@
 """The Gram process: of the law of drawn matrices at any width, however few units are active."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import meanfield as mf
 from meanfield.common.estimates import FALSE_ALARM_BUDGET
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights.gram_process import draw_gram_energies
+from tests.draws import in_batches
 from tests.statistics import COMPARISONS, consistent
 
 TERMS = ("label_term", "output_term")
@@ -47,14 +49,14 @@ def _columns(dataset):
 @pytest.mark.parametrize("net", SMALL.values(), ids=SMALL)
 def test_distributions_are_those_of_drawn_matrices(net):
     """Two seeds, so that no number is shared. A factor of 1.3 on any energy would be seen (the test below)."""
-    gram, dense = draw_gram_energies(net, 1, range(DRAWS)), draw_energies(net, 2, range(DRAWS))
+    gram, dense = draw_gram_energies(net, 1, range(DRAWS)), in_batches(partial(draw_energies, net, 2), DRAWS)
     assert _same_law(_columns(gram), _columns(dense))
 
 
 def test_other_laws_are_told_apart():
     """One unit less, one output less, energies 30 % larger: each would fail the test above."""
     net = SMALL["eight units"]
-    dense = _columns(draw_energies(net, 2, range(DRAWS)))
+    dense = _columns(in_batches(partial(draw_energies, net, 2), DRAWS))
     for other in (replace(net, width=7), replace(net, outputs=2), replace(net, head="fan_in")):
         assert not _same_law(_columns(draw_gram_energies(other, 1, range(DRAWS))), dense)
     assert not _same_law(1.3 * dense[:, :1], dense[:, :1])
@@ -62,7 +64,10 @@ def test_other_laws_are_told_apart():
 
 def test_lazily_revealed_draws_have_the_same_law():
     net = mf.MLP(depth=6, width=32)
-    gram, lazy = draw_gram_energies(net, 1, range(4000)), draw_energies(net, 2, range(4000), weights="lazy")
+    gram, lazy = (
+        draw_gram_energies(net, 1, range(4000)),
+        in_batches(partial(draw_energies, net, 2, weights="lazy"), 4000),
+    )
     assert _same_law(_columns(gram), _columns(lazy))
 
 

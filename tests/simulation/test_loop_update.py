@@ -1,5 +1,7 @@
 """One update of a loop: the tangent pass against differences, the updates against their definitions."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import meanfield as mf
 from meanfield.common.seeds import stream
 from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates, random_signs
 from tests import naive
-from tests.draws import drawn_by
+from tests.draws import drawn_by, in_batches
 from tests.simulation.test_residual_energy import _given_draw
 from tests.statistics import consistent
 
@@ -66,9 +68,8 @@ def test_lazy_updates_have_the_mean_of_dense_ones(update):
     loop, draws = _loop(depth=6, width=16, activation="gelu"), 3000
 
     def logs(kind, which, seed):
-        return np.log(
-            draw_stream_updates(which, seed, range(draws), update=update, weights=kind)["stream_update_energy"]
-        )
+        drawn = in_batches(partial(draw_stream_updates, which, seed, update=update, weights=kind), draws)
+        return np.log(drawn["stream_update_energy"])
 
     dense, lazy, other = logs("dense", loop, 1), logs("lazy", loop, 2), logs("lazy", _more_variance(loop), 2)
     error = np.sqrt((dense.var(axis=0) + lazy.var(axis=0)) / draws)

@@ -1,5 +1,7 @@
 """Walks of loops: the split of the energy, one law by both kinds of weights, draws that do not meet."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -13,7 +15,7 @@ from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.stream_update import StreamUpdates
 from meanfield.simulation.weights.matrices import draw_dense
 from tests import naive
-from tests.draws import drawn_by
+from tests.draws import drawn_by, in_batches
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import loops
 
@@ -63,8 +65,8 @@ def test_increment_correlations_sum_to_the_correlation_term():
 
 def _disagreements(first, second, names=("residual_energy", "cross_term", "correlation_term")):
     """Two-sample Kolmogorov-Smirnov p-values of dense draws of one loop against lazy ones of another, at every step."""
-    dense = draw_residual_energies(first, 1, range(DRAWS), weights="dense")
-    lazy = draw_residual_energies(second, 2, range(DRAWS), weights="lazy")
+    dense = in_batches(partial(draw_residual_energies, first, 1, weights="dense"), DRAWS)
+    lazy = in_batches(partial(draw_residual_energies, second, 2, weights="lazy"), DRAWS)
     return [stats.ks_2samp(a, b).pvalue for name in names for a, b in zip(dense[name].T, lazy[name].T, strict=True)]
 
 

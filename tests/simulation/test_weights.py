@@ -1,6 +1,7 @@
 """Lazily revealed matrices: consistent for any sequence of queries, and in law the same as dense ones."""
 
 import weakref
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -23,6 +24,7 @@ from meanfield.simulation.weights import slabs as memory
 from meanfield.simulation.weights.matrices import Dense, Lazy, NormalSource, draw_weights
 from meanfield.simulation.weights.moves import gradient_changes
 from meanfield.simulation.weights.slabs import Slabs
+from tests.draws import in_batches
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import conv_nets
 
@@ -130,8 +132,8 @@ def test_a_forgotten_tap_is_seen():
 
 def _disagreements(net, wrong=None):
     """Two-sample Kolmogorov-Smirnov p-values of dense against lazy draws, every term at every layer."""
-    dense = draw_energies(net, 1, range(DRAWS), weights="dense")
-    lazy = draw_energies(wrong or net, 2, range(DRAWS), weights="lazy")
+    dense = in_batches(partial(draw_energies, net, 1, weights="dense"), DRAWS)
+    lazy = in_batches(partial(draw_energies, wrong or net, 2, weights="lazy"), DRAWS)
     return [stats.ks_2samp(a, b).pvalue for name in dense for a, b in zip(dense[name].T, lazy[name].T, strict=True)]
 
 

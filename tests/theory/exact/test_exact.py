@@ -1,11 +1,14 @@
 """Exact expectations of fully-connected nets: against tables, draws, limits, and at depths beyond any draw."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.theory.exact import plain as exact
+from tests.draws import in_batches
 from tests.statistics import consistent
 from tests.theory.exact import printed_recursions as printed
 
@@ -140,7 +143,7 @@ def test_output_term_is_no_lower_order():
 def test_label_spread_of_one_draw(net):
     """Its second moment over draws; that of F alone is seen to be too small (negative control)."""
     exact_square = np.exp(2 * exact.exact_terms(net).label_term)
-    squares = draw_energies(net, 3, range(12_000))["label_term"] ** 2 / exact_square
+    squares = in_batches(partial(draw_energies, net, 3), 12_000)["label_term"] ** 2 / exact_square
     mean, error = squares.mean(axis=0), squares.std(axis=0) / np.sqrt(len(squares))
     effective = int(len(squares) / (1 + (squares.std(axis=0) / mean) ** 2).max())
     assert consistent(mean - 1 - exact.label_spread(net) ** 2, error, effective)
