@@ -54,14 +54,15 @@ def draw_gram_energies(
     ``inputs`` are (1, n_0), or left out for those of the net's law, whose |phi(x)|^2 is fixed.
     """
     depth, widths = architecture.depth, np.array([*architecture.channels_by_layer[1:], architecture.outputs])
-    active = np.empty((len(draws), depth), dtype=np.int64)
-    halves, normals = np.empty((len(draws), depth, CHI_SQUARES)), np.empty((len(draws), depth, NORMALS))
+    generators = streams_of_draws(seed, "Gram process", draws)
+    active = np.array([_active_units(architecture, widths[:-1], generator) for generator in generators])
+    degrees, of_head = _halved_degrees(active, widths[:-1] - active), widths[-1] / 2 - [0.0, 0.5]
+    halves, normals = np.empty(degrees.shape), np.empty((len(draws), depth, NORMALS))
     head_halves, head_normals = np.empty((len(draws), 2)), np.empty(len(draws))
-    for place, generator in enumerate(streams_of_draws(seed, "Gram process", draws)):
-        active[place] = _active_units(architecture, widths[:-1], generator)
-        halves[place] = generator.standard_gamma(_halved_degrees(active[place], widths[:-1] - active[place]))
-        normals[place] = generator.standard_normal((depth, NORMALS))
-        head_halves[place] = generator.standard_gamma([widths[-1] / 2, (widths[-1] - 1) / 2])
+    for place, generator in enumerate(generators):
+        generator.standard_gamma(degrees[place], out=halves[place])
+        generator.standard_normal(out=normals[place])
+        head_halves[place] = generator.standard_gamma(of_head)
         head_normals[place] = generator.standard_normal()
     variances = np.array(architecture.weight_variances)
     energies, errors = np.empty((len(draws), depth, 2)), np.empty(len(draws))
@@ -77,9 +78,9 @@ def _active_units(architecture: Sequential, widths: NDArray[np.int64], generator
 
 
 def _halved_degrees(active: NDArray[np.int64], inactive: NDArray[np.int64]) -> Array:
-    """Half the degrees of freedom of a layer's chi-squares, by their places, at least 0."""
+    """Half the degrees of freedom of the chi-squares of layers (..., L), by their places (..., L, 8), at least 0."""
     degrees = (active, inactive, active - 1, active - 2, active - 3, active - 4, inactive - 1, inactive - 2)
-    return np.maximum(np.stack(degrees, axis=1), 0) / 2
+    return np.maximum(np.stack(degrees, axis=-1), 0) / 2
 
 
 def _input_square(architecture: Sequential, inputs: Array | None) -> float:
