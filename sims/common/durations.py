@@ -1,35 +1,36 @@
 """Rough durations of the presets, as --help shows them: on two cores that nothing else keeps busy, kernels compiled.
 
-By the processor time of some of the pieces that a preset is cut into, scaled so that the default presets together take
-what `sims.claims` takes. Those of minutes and more are good to a factor of two.
+Defaults of simulations: half the processor seconds that `sims.claims --preset default` prints of their runs, and the
+imports. Others by the processor time of some of the pieces that a preset is cut into, good to a factor of two. Hosts
+differ by as much.
 """
 
 DURATIONS: dict[str, dict[str, str]] = {
-    "activation_drift": {"smoke": "4 s", "default": "40 s", "paper": "20 min"},
-    "batch_size": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
-    "claims": {"smoke": "1 min", "default": "15 min", "paper": "80 h"},
-    "cnn_finite_channels": {"smoke": "8 s", "default": "90 s", "paper": "30 min"},
+    "activation_drift": {"smoke": "4 s", "default": "25 s", "paper": "20 min"},
+    "batch_size": {"smoke": "5 s", "default": "20 s", "paper": "30 min"},
+    "claims": {"smoke": "80 s", "default": "15 min", "paper": "80 h"},
+    "cnn_finite_channels": {"smoke": "8 s", "default": "35 s", "paper": "30 min"},
     "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
-    "cnn_padding": {"smoke": "4 s", "default": "30 s", "paper": "8 h"},
+    "cnn_padding": {"smoke": "4 s", "default": "25 s", "paper": "8 h"},
     "coordinate_check": {"smoke": "5 s", "default": "20 s", "paper": "20 min"},
     "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
     "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
-    "learning_rate_scale": {"smoke": "6 s", "default": "10 s", "paper": "30 s"},
-    "learning_rate_search": {"smoke": "15 s", "default": "4 min", "paper": "20 h"},
-    "learning_rate_transfer": {"smoke": "6 s", "default": "2 min", "paper": "20 h"},
+    "learning_rate_scale": {"smoke": "6 s", "default": "8 s", "paper": "30 s"},
+    "learning_rate_search": {"smoke": "15 s", "default": "2 min", "paper": "20 h"},
+    "learning_rate_transfer": {"smoke": "6 s", "default": "80 s", "paper": "20 h"},
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
-    "looped_rates": {"smoke": "6 s", "default": "3 min", "paper": "20 h"},
-    "looped_update": {"smoke": "3 s", "default": "20 s", "paper": "80 s"},
-    "looped_transformer": {"smoke": "10 s", "default": "2 min", "paper": "3 h"},
-    "mlp_depth": {"smoke": "8 s", "default": "45 s", "square": "90 s", "paper": "80 s"},
-    "overlap_recursion": {"smoke": "4 s", "default": "40 s", "paper": "4 min"},
+    "looped_rates": {"smoke": "6 s", "default": "80 s", "paper": "20 h"},
+    "looped_update": {"smoke": "3 s", "default": "10 s", "paper": "80 s"},
+    "looped_transformer": {"smoke": "10 s", "default": "70 s", "paper": "3 h"},
+    "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
+    "overlap_recursion": {"smoke": "4 s", "default": "8 s", "paper": "4 min"},
     "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
-    "residual_depth": {"smoke": "4 s", "default": "20 s", "paper": "20 min"},
-    "residual_overlap": {"smoke": "6 s", "default": "30 s", "paper": "20 min"},
+    "residual_depth": {"smoke": "4 s", "default": "15 s", "paper": "20 min"},
+    "residual_overlap": {"smoke": "6 s", "default": "10 s", "paper": "20 min"},
     "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
-    "table_cells": {"smoke": "10 s", "default": "1 min", "paper": "1 h"},
-    "transformer_coordinate_check": {"smoke": "5 s", "default": "1 min", "paper": "6 h"},
-    "transformer_depth": {"smoke": "10 s", "default": "1 min", "paper": "4 h"},
+    "table_cells": {"smoke": "10 s", "default": "35 s", "paper": "1 h"},
+    "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
+    "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
     "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
     "update_orders": {"smoke": "4 s", "default": "30 s", "paper": "2 h"},
 }
