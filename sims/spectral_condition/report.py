@@ -31,11 +31,10 @@ def _heading(dataset: xr.Dataset) -> str:
     nets = (
         "L blocks of {block_depth} {activation} layers; widths {widths} at L = {depth}, L = {depths} at width {width}"
     )
-    run = (
-        "updates of {steps} steps under each optimizer's table, {draws} draws, seed {seed}; |.| are RMS operator norms"
-    )
+    run = "updates of {steps} steps on {samples} samples, {outputs} outputs, under each optimizer's table"
+    draws = "{draws} draws, seed {seed}; |.| are RMS operator norms"
     how = "slopes: log y = a + s log x + c / x (depths: + d / L^2), draw by draw; weights over finite Gaussian norms"
-    return "\n".join([nets, run, how]).format_map(dataset.attrs)
+    return "\n".join([nets, run, draws, how]).format_map(dataset.attrs)
 
 
 def _slope(row: LadderRow) -> str:

@@ -52,11 +52,12 @@ def add_block_options(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
-def add_batch_options(parser: argparse.ArgumentParser) -> None:
+def add_batch_options(parser: argparse.ArgumentParser, samples: int = 8, outputs: int = 4) -> None:
     """Options of simulations whose nets and batches need not be those of the paper's derivations."""
     add = parser.add_argument_group("nets and batches").add_argument
-    add("--samples", type=int, default=8, metavar="B", help="samples of the batch (default: 8)")
-    add("--outputs", type=int, default=4, metavar="M", help="outputs, for as many classes (default: 4)")
+    add("--samples", type=int, default=samples, metavar="B", help=f"samples of the batch (default: {samples})")
+    words = f"outputs, for as many classes, or one for labels +-1 (default: {outputs})"
+    add("--outputs", type=int, default=outputs, metavar="M", help=words)
     relu = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
     add("--activation", default="linear", help=relu)
 
