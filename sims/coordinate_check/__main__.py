@@ -9,7 +9,7 @@ start from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layer
 """
 
 from sims.common.blocks.base_values import add_base_option
-from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, TABLES, add_batch_options, add_block_options
+from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, TABLES, add_block_options, add_net_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -25,7 +25,7 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add_block_options(parser)
-    add_batch_options(parser)
+    add_net_options(parser)
     add = parser.add_argument_group("training").add_argument
     add("--steps", type=int, help="steps of training (default: 10; smoke: 2)")
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")

@@ -9,7 +9,7 @@ from meanfield.execution import Run
 from meanfield.simulation import TrainedStreams
 from sims.common.blocks.base_values import BIAS_OF, Values, block_net, hyperparameters, own_values
 from sims.common.blocks.ladders import (
-    BATCH,
+    NETS,
     at_places,
     checked_tables,
     measure_ladders,
@@ -24,7 +24,7 @@ from sims.common.results import Results
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, steps and batches."""
     checked_tables(options)
-    described = planned_ladders(options, "steps", "tables", "base", *BATCH)
+    described = planned_ladders(options, "steps", "tables", "base", *NETS)
     for optimizer in options.optimizers:
         values = _values(options, optimizer, "standard", options.width, options.depth)
         block_net(values, options.width, options.depth, biases=options.biases)

@@ -6,7 +6,7 @@ stand beside what these ask, and so do the features before the update and the al
 norms are to say what features do.
 """
 
-from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, add_batch_options, add_block_options
+from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, add_block_options, add_net_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -19,7 +19,7 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add_block_options(parser)
-    add_batch_options(parser, samples=2, outputs=1)
+    add_net_options(parser)
     parser.add_argument("--steps", type=int, default=1, help="steps that make an update (default: 1)")
     parser.add_argument(
         "--biases",

@@ -11,7 +11,7 @@ from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
 from meanfield.simulation import FirstUpdates
 from meanfield.verification import products_of
 from sims.common.blocks.base_values import PLAIN_RATES, RATES, block_net, hyperparameters
-from sims.common.blocks.ladders import BATCH, measure_ladders, planned_ladders, require_rate, worded
+from sims.common.blocks.ladders import NETS, measure_ladders, planned_ladders, require_rate, worded
 from sims.common.results import Results
 
 
@@ -20,7 +20,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     if options.biases and options.optimizers == ["all"]:
         options.optimizers = [name for name in OPTIMIZERS if "hidden_bias" in hyperparameter_table(name, 2).roles]
     require_count("--steps", options.steps)
-    return {"described": planned_ladders(options, "steps", *BATCH) | {"biases": int(options.biases)}}
+    return {"described": planned_ladders(options, "steps", *NETS) | {"biases": int(options.biases)}}
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
@@ -34,7 +34,7 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
             name: hyperparameters(name, table, width, depth, rate=options.rate, rates=rates, biases=options.biases)
             for name in options.optimizers
         }
-        shape = {name: getattr(options, name) for name in ("block_depth", "biases", *BATCH)}
+        shape = {name: getattr(options, name) for name in ("block_depth", "biases", *NETS)}
         net = block_net(given[options.optimizers[0]], width, depth, **shape)
         return Run(net, FirstUpdates(hyperparameters=given, steps=options.steps), options.draws, options.seed)
 

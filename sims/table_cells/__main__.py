@@ -6,7 +6,7 @@ parameterization of that cell. Draws are the same, so that the difference of two
 along whose ladder no slope moves is one that the coordinate check does not see.
 """
 
-from sims.common.blocks.ladders import SMOKE, add_batch_options, add_block_options
+from sims.common.blocks.ladders import SMOKE, add_block_options, add_net_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -21,7 +21,7 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add_block_options(parser)
-    add_batch_options(parser)
+    add_net_options(parser)
     parser.add_argument("--steps", type=int, help="steps of training (default: 6; smoke: 2)")
 
 

@@ -11,8 +11,8 @@ from meanfield.simulation import TrainedStreams
 from meanfield.verification import coordinate_checks, table_cells
 from sims.common.blocks.base_values import Cell, hyperparameters
 from sims.common.blocks.ladders import (
-    BATCH,
     DIRECTIONS,
+    NETS,
     at_places,
     planned_ladders,
     require_rate,
@@ -25,7 +25,7 @@ from sims.common.results import Results
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, steps and batches."""
-    return {"described": planned_ladders(options, "steps", *BATCH)}
+    return {"described": planned_ladders(options, "steps", *NETS)}
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:

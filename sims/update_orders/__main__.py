@@ -5,7 +5,7 @@ which are to be of order one (C2.3). Here Delta h_L is split exactly, after one 
 condition 3.1 (k >= 2) and by condition B.1 (k = 1), on blocks of one, two and three matrices.
 """
 
-from sims.common.blocks.ladders import PAPER, SMOKE, add_block_options
+from sims.common.blocks.ladders import PAPER, SMOKE, add_batch_options, add_block_options
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -20,6 +20,8 @@ PRESETS: Presets = {
 
 def add_options(parser: CommandParser) -> None:
     add_block_options(parser)
+    # Base rates without momentum are such that ten steps move the stream on this batch by about itself.
+    add_batch_options(parser, samples=2, outputs=1)
     steps = "steps after which the change is split again (default: 10)"
     parser.add_argument("--steps", type=int, default=10, help=steps)
     tables = "of many (k >= 2) and one (k = 1) (default: both)"

@@ -8,8 +8,8 @@ import xarray as xr
 from meanfield.common import require_choice, require_count
 from meanfield.execution import Run
 from meanfield.simulation import UpdateOrders
-from sims.common.blocks.base_values import PLAIN_RATES, block_net, hyperparameters
-from sims.common.blocks.ladders import measure_ladders, planned_ladders, require_rate, worded
+from sims.common.blocks.base_values import PLAIN_RATES, hyperparameters
+from sims.common.blocks.ladders import BATCH, measure_ladders, planned_ladders, require_rate, run_under, worded
 from sims.common.results import Results
 
 TABLES = ("many", "one")
@@ -21,7 +21,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     options.tables = list(dict.fromkeys(options.tables))
     for table in options.tables:
         require_choice("--tables", table, TABLES)
-    return {"described": planned_ladders(options, "steps", "tables")}
+    return {"described": planned_ladders(options, "steps", "tables", *BATCH)}
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
@@ -33,9 +33,7 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
         # k layers move a block k times as far.
         rates = {name: rate * 2 / options.block_depth for name, rate in PLAIN_RATES.items()}
         given = hyperparameters(optimizer, table, width, depth, rate=options.rate, rates=rates)
-        orders = UpdateOrders(optimizer=optimizer, hyperparameters=given, momentum=False, steps=steps)
-        net = block_net(given, width, depth, block_depth=options.block_depth)
-        return Run(net, orders, options.draws, options.seed)
+        return run_under(options, UpdateOrders, optimizer, given, width, depth, momentum=False, steps=steps)
 
     axes = {"optimizer": options.optimizers, "table": options.tables}
     dataset = measure_ladders(options, results, run_of, axes, lambda measured, net: measured)

@@ -52,7 +52,8 @@ text = Report(
     answer=_answer,
     heading="L blocks of {block_depth} matrices, linear; widths {widths} at L = {depth}, L = {depths} at "
     "width {width}\n"
-    "{draws} draws, seed {seed}; Delta h_L = Delta h_0 + sum_j epsilon_j, j updates of the block in each term\n"
+    "{samples} samples, {outputs} outputs; {draws} draws, seed {seed}\n"
+    "Delta h_L = Delta h_0 + sum_j epsilon_j, j updates of the block in each term\n"
     "root mean squares over units, samples and draws; plain slopes in their logarithm, errors by the jackknife",
     parts=[_orders],
     findings=claims.findings,

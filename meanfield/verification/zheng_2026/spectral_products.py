@@ -230,7 +230,7 @@ def _group(name: str, *arguments: str) -> Check:
 
 
 # What the default preset runs: widths and blocks of the products.
-NETS = "on two samples and one output, without momentum, widths 64 .. 512 and 2 .. 32 blocks"
+NETS = "on eight samples and four outputs, without momentum, widths 64 .. 512 and 2 .. 32 blocks"
 LATER = "ten steps of SGD, AdamW and Muon, after which norms are no identities"
 
 CLAIMS = (
@@ -290,8 +290,8 @@ CLAIMS = (
         source="Zheng et al. 2026, claims F.1, F.2",
         statement="features and updates reach a share of what the norms allow that neither width nor depth changes",
         hypotheses="F.2 of gradient descent on one sample, whose update of rank one reads the feature it is made of. "
-        f"Checked in linear nets of k = 2, one step of all nine optimizers, {NETS}; with one output all samples share "
-        "a gradient's direction, so that F.2 is nearly an identity there, too",
+        "Checked beyond that, where gradients have ranks above one: linear nets of k = 2, one step of all nine "
+        f"optimizers, {NETS}",
         checks=_conditions(("F.1", "F.2"), times=6),
     ),
 )

@@ -27,8 +27,9 @@ SMOKE: dict[str, Any] = {"widths": [16, 32, 64], "depths": [2, 4, 8], "width": 3
 DEFAULT: dict[str, Any] = {"widths": [64, 96, 128, 192, 512], "depths": [2, 4, 10, 12, 32], "width": 128, "depth": 4}
 PAPER = DEFAULT | {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 32, 64], "optimizers": ["all"]}
 
-# Options of `add_batch_options`.
-BATCH = ("samples", "outputs", "activation")
+# Options of `add_batch_options`, and of `add_net_options`.
+BATCH = ("samples", "outputs")
+NETS = (*BATCH, "activation")
 # Options that count something.
 COUNTS = ("samples", "outputs", "tokens", "steps")
 
@@ -52,14 +53,19 @@ def add_block_options(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
 
 
-def add_batch_options(parser: argparse.ArgumentParser, samples: int = 8, outputs: int = 4) -> None:
-    """Options of simulations whose nets and batches need not be those of the paper's derivations."""
+def add_batch_options(parser: argparse.ArgumentParser, samples: int = 8, outputs: int = 4) -> Callable[..., Any]:
+    """Options of batches, whose gradients are of a rank above one by default; returns how to add to their group."""
     add = parser.add_argument_group("nets and batches").add_argument
     add("--samples", type=int, default=samples, metavar="B", help=f"samples of the batch (default: {samples})")
-    words = f"outputs, for as many classes, or one for labels +-1 (default: {outputs})"
+    words = f"outputs, for as many classes; one: for labels +-1 (default: {outputs})"
     add("--outputs", type=int, default=outputs, metavar="M", help=words)
+    return add
+
+
+def add_net_options(parser: argparse.ArgumentParser) -> None:
+    """The same of simulations whose nets need not be the linear ones of the paper's derivations."""
     relu = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
-    add("--activation", default="linear", help=relu)
+    add_batch_options(parser)("--activation", default="linear", help=relu)
 
 
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
@@ -130,7 +136,7 @@ def run_under(
     """A net that an optimizer trains under these hyperparameters."""
     from meanfield.execution import Run
 
-    own = {name: getattr(options, name) for name in BATCH if hasattr(options, name)}
+    own = {name: getattr(options, name) for name in NETS if hasattr(options, name)}
     own["biases"] = "hidden_bias" in given
     net = block_net(given, width, depth, block_depth=options.block_depth, **own)
     whole_measure = measure(optimizer=optimizer, hyperparameters=given, **training)
