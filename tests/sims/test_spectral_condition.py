@@ -16,7 +16,7 @@ LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--wi
 @pytest.fixture(scope="module", params=[1, 2])
 def finished(tmp_path_factory, request):
     path = tmp_path_factory.mktemp("spectral") / "run.nc"
-    options = ["--optimizers", "adamw", "muon", "--block-depth", str(request.param), "--draws", "24"]
+    options = ["--optimizers", "adamw", "muon", "--block-depth", str(request.param), "--draws", "40"]
     return finished_run(simulation, [*options, *LADDERS, "--workers", "1"], path)
 
 
