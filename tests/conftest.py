@@ -7,6 +7,7 @@ and says after a failure with which ``--hypothesis-seed`` they come again.
 import fcntl
 import gc
 import os
+from collections.abc import Mapping
 from contextlib import contextmanager
 
 # Before any library is loaded; threads that wait for each other take longer than the products of tests.
@@ -29,6 +30,15 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(100 * gc.get_threshold()[0])
+
+
+@pytest.fixture
+def no_overlap_energies():
+    """For tests that read none; what is drawn besides is the same."""
+    from tests.draws import terms_alone
+
+    with terms_alone():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -76,10 +86,26 @@ def _of_all_processes(tmp_path_factory):
 @pytest.fixture(scope="session")
 def smoke_runs(smoke):
     """The datasets of these runs, by the name of the run."""
-    import xarray as xr
+    return Stored(smoke)
 
-    runs = {}
-    for path in sorted(smoke.glob("*.nc")):
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
-            runs[path.stem] = stored.load()
-    return runs
+
+class Stored(Mapping):
+    """The datasets of a folder by their names, each loaded when it is first asked for."""
+
+    def __init__(self, folder):
+        self._paths = {path.stem: path for path in sorted(folder.glob("*.nc"))}
+        self._loaded = {}
+
+    def __getitem__(self, name):
+        import xarray as xr
+
+        if name not in self._loaded:
+            with xr.open_dataset(self._paths[name], engine="h5netcdf") as stored:
+                self._loaded[name] = stored.load()
+        return self._loaded[name]
+
+    def __iter__(self):
+        return iter(self._paths)
+
+    def __len__(self):
+        return len(self._paths)

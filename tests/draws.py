@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from unittest.mock import patch
+
 import numpy as np
+
+from meanfield.simulation.measures.overlap_methods import LEFT_OUT
+from meanfield.simulation.measures.update_energy import Conditions
 
 
 def given_inputs(net, rng, samples=None):
@@ -19,6 +25,13 @@ def given_draw(net, seed):
     variances = [variance or 0.3 for variance in net.weight_variances]
     weights = [rng.normal(scale=np.sqrt(s), size=shape) for shape, s in zip(net.weight_shapes, variances, strict=True)]
     return weights, given_inputs(net, rng), rng.normal(size=net.output_shape)
+
+
+@contextmanager
+def terms_alone():
+    """Draws leave overlap energies out: small nets form tangent kernels for them, as long as all else takes."""
+    with patch.object(Conditions, "overlap_method", lambda *_: LEFT_OUT):
+        yield
 
 
 def in_batches(draw, draws, size=32):

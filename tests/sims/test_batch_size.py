@@ -11,7 +11,7 @@ from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import batch_sizes as claims
 from sims.batch_size.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused
+from tests.sims.commands import assert_refused, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def run(tmp_path_factory):
     ]
     images = ["--images", str(folder / "images.npy")]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        assert simulation.main([*sizes, *images, "--out", str(folder / "run.nc")]) == 0
+        assert without_figure(simulation, [*sizes, *images], folder / "run.nc") == 0
     with xr.open_dataset(folder / "run.nc", engine="h5netcdf") as stored:
         return stored.load(), printed.getvalue()
 

@@ -11,7 +11,7 @@ from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
 from sims.cnn_finite_channels.__main__ import COMMAND as simulation
 from sims.cnn_finite_channels.measure import one_site
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 CORRECTION = corrections.CORRECTION
 SMALL = ["--preset", "smoke", "--workers", "1"]
@@ -100,7 +100,7 @@ def test_figure_shows_the_numbers(finished):
 
 
 def test_printed_report(tmp_path, capsys):
-    assert simulation.main([*SMALL, "--draws", "16", "--slope-draws", "2", "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, [*SMALL, "--draws", "16", "--slope-draws", "2"], tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("L/C", "one site", "C = 256", "3x3 on 4x4", "ratio", "Verdicts", "run.png"):
         assert words in printed

@@ -14,7 +14,7 @@ from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure
 from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -176,7 +176,7 @@ def test_growth_without_a_table_does_not_press_the_tables_together(finished):
 def test_printed_report(tmp_path, capsys):
     sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
     arguments = ["--optimizers", "adamw", "sso", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]
-    assert simulation.main([*arguments, "--activation", "relu", "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, [*arguments, "--activation", "relu"], tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("sso: slopes", "in depth, step 2", "|Delta f| by output weights", "relu", "Verdicts", "run.png"):
         assert words in printed

@@ -16,7 +16,7 @@ from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_transfer.__main__ import COMMAND as simulation
 from sims.learning_rate_transfer.ladders import RULES, Ladder
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
 SIZES = ["--families", "mlp", "--depths", "1", "2", "4", "--draws", "2"]
@@ -238,7 +238,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_printed_report_over_widths(tmp_path, capsys):
     sizes = ["--families", "mlp", "--across", "width", "--widths", "8", "16", "--depth", "2", "--draws", "2"]
-    assert simulation.main([*sizes, *SMALL, "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, [*sizes, *SMALL], tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("Question: Does a carried learning rate", "loss raw", "wrong sign (control)", "width", "run.png"):
         assert words in printed

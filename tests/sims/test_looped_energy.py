@@ -7,7 +7,7 @@ from figures import looped_energy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_growth as claims
 from sims.looped_energy.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused
+from tests.sims.commands import assert_refused, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_printed_report(tmp_path, capsys):
     arguments = ["--loops", "1", "2", "4", "--width", "32", "--draws", "4", "--far", "8", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("Looped: one matrix", "Deep: a matrix", "far up", "Correlation of increments", "Verdicts", "run.png"):
         assert words in printed

@@ -9,7 +9,7 @@ from meanfield.verification.drawn_slopes import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
 from sims.looped_update.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_printed_report(tmp_path, capsys):
     arguments = ["--loops", "2", "4", "--width", "16", "--draws", "4", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("isotropic", "aligned", "Slopes of", "By width", "Verdicts", "run.png"):
         assert words in printed

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import mlp_depth as figure
 from sims.common.table import number
 from sims.mlp_depth import measure, report
 from sims.mlp_depth.__main__ import COMMAND as simulation
+from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--depth", "3", "--width", "16", "--draws", "64", "--workers", "1"]
 
@@ -17,9 +17,7 @@ SMALL = ["--depth", "3", "--width", "16", "--draws", "64", "--workers", "1"]
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("mlp") / "run.nc"
-    assert simulation.main([*SMALL, "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return path, stored.load()
+    return path, finished_run(simulation, SMALL, path)
 
 
 def test_figure_shows_the_numbers(finished):
@@ -42,7 +40,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypatch):
     monkeypatch.setattr(measure, "measure", None)
-    assert simulation.main([*SMALL, "--out", str(finished[0])]) == 0
+    assert without_figure(simulation, SMALL, finished[0]) == 0
     printed = capsys.readouterr().out
     for words in (
         "label term B",

@@ -7,13 +7,13 @@ from figures import overlap_recursion as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
 from sims.overlap_recursion.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("overlaps") / "run.nc"
-    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "2"]
+    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "1"]
     return finished_run(simulation, arguments, path)
 
 
@@ -69,7 +69,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_printed_report(tmp_path, capsys):
     arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--pair", "1,1:2,3", "--pair", "2,1:2,2"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("1,1:2,3", "2,1:2,2", "mean T^2", "Layers 1 .. 2", "C = 128", "Verdicts", "run.png"):
         assert words in printed

@@ -7,7 +7,7 @@ from figures import residual_depth as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import slopes as claims
 from sims.residual_depth.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_printed_report(tmp_path, capsys):
     arguments = ["--blocks", "2", "4", "--width", "160", "--draws", "4", "--far", "40", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in (
         "relu k=2 init",

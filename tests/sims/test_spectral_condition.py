@@ -8,7 +8,7 @@ from figures import spectral_condition as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import spectral_products as claims
 from sims.spectral_condition.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -88,7 +88,7 @@ def test_figure_shows_the_numbers(finished):
 def test_printed_report(tmp_path, capsys):
     sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
     arguments = ["--optimizers", "all", *sizes, "--draws", "2", "--workers", "1", "--block-depth", "3"]
-    assert simulation.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("a_l |W^(3)| |W^(2)| |W^(1)|", "a_l |dW^(3)| |dW^(2)| |dW^(1)|", "shampoo", "F.2", "Verdicts"):
         assert words in printed
@@ -108,7 +108,7 @@ def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
 def test_biases_meet_their_condition(tmp_path, capsys):
     path = tmp_path / "run.nc"
     arguments = ["--preset", "smoke", "--biases", "--optimizers", "adamw", *LADDERS, "--draws", "12", "--workers", "1"]
-    assert simulation.main([*arguments, "--out", str(path)]) == 0
+    assert without_figure(simulation, arguments, path) == 0
     assert "a_l |W^(2)| |db^(1)|" in capsys.readouterr().out
     with xr.open_dataset(path, engine="h5netcdf") as stored:
         rows = {(row.name, row.direction): row.slope for row in claims.update_rows(stored.load())}

@@ -7,7 +7,7 @@ from figures import update_orders as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import update_orders as claims
 from sims.update_orders.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
 
@@ -81,7 +81,7 @@ def test_figure_shows_the_numbers(finished):
 def test_blocks_of_one_matrix_have_no_second_order(tmp_path, capsys):
     sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
     arguments = ["--optimizers", "adamw", *sizes, "--block-depth", "1", "--draws", "2", "--steps", "2"]
-    assert simulation.main([*arguments, "--workers", "1", "--out", str(tmp_path / "run.nc")]) == 0
+    assert without_figure(simulation, [*arguments, "--workers", "1"], tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     assert "adamw, k = 1 table, step 1: the terms of order 1" in printed
     assert "terms of order 2" not in printed

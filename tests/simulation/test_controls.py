@@ -42,6 +42,7 @@ def _off(net, inputs=None, draws=DRAWS):
     ],
     ids=["1d", "linear, samples", "2d", "given inputs", "one site"],
 )
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_means_are_exact_at_any_width(net, inputs):
     difference, stderr = _off(net, inputs)
     assert consistent(difference, np.maximum(stderr, 1e-12), DRAWS)
@@ -59,6 +60,7 @@ def test_means_are_exact_at_any_width(net, inputs):
     ],
     ids=["edges", "gelu", "pooled", "few units", "few input channels", "dark patches"],
 )
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_means_are_off_where_they_are_refused(net, inputs, draws):
     """Negative control: what is known elsewhere is wrong in these nets, and they are refused before any work.
 
@@ -75,6 +77,7 @@ def test_other_labels_are_refused(options):
         mf.simulate(_net(inputs=2), measure=mf.Energies(controls=True, **options), draws=4, seed=0)
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_adjusted_means_are_unbiased():
     """200 runs of 40 draws of a net of one site, whose exact means theory knows; two-sided, at every layer.
 
@@ -93,6 +96,7 @@ def test_adjusted_means_are_unbiased():
         assert not consistent(drawn.mean(axis=0) - 1.5 * exact[name].values, stderr, runs)
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_adjusted_label_terms_of_sites_are_unbiased():
     """As above for two samples of a linear net on a grid, whose label terms are known exactly; 2 % would be seen."""
     net, runs, draws = _net(activation="linear", inputs=2), 200, 40

@@ -47,12 +47,14 @@ def _columns(dataset):
 
 
 @pytest.mark.parametrize("net", SMALL.values(), ids=SMALL)
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_distributions_are_those_of_drawn_matrices(net):
     """Two seeds, so that no number is shared. A factor of 1.3 on any energy would be seen (the test below)."""
     gram, dense = draw_gram_energies(net, 1, range(DRAWS)), in_batches(partial(draw_energies, net, 2), DRAWS)
     assert _same_law(_columns(gram), _columns(dense))
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_other_laws_are_told_apart():
     """One unit less, one output less, energies 30 % larger: each would fail the test above."""
     net = SMALL["eight units"]

@@ -74,6 +74,7 @@ def simulated(net, seed):
 
 
 @pytest.mark.parametrize("nets", PAIRS.values(), ids=PAIRS)
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_pooled_nets_carry_what_draws_show(nets):
     """Drawn scales of the label term, finite channels granted; the overlap energy in its place, as before, fails."""
     drawn = [simulated(net, 0 if net == POOLED else 1) for net in nets]

@@ -140,6 +140,7 @@ def test_output_term_is_no_lower_order():
 
 
 @pytest.mark.parametrize("net", [mf.MLP(depth=3, width=24, outputs=20), mf.MLP(depth=2, width=24, activation="linear")])
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_label_spread_of_one_draw(net):
     """Its second moment over draws; that of F alone is seen to be too small (negative control)."""
     exact_square = np.exp(2 * exact.exact_terms(net).label_term)

@@ -48,6 +48,7 @@ def _agrees(name, width, net):
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", NETS)
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_label_terms_tend_to_the_mean_field(name, width):
     assert _agrees(name, width, _net(width, **NETS[name]))
 
@@ -64,6 +65,7 @@ def test_label_terms_tend_to_the_mean_field(name, width):
         ("gated", {"activation": "silu"}),
     ],
 )
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_another_net_is_told_apart(name, other):
     """The place of the norm, the scale of logits, what moves all channels of a head, the readout, the branch scaling
     and the gate."""
@@ -91,6 +93,7 @@ def test_the_bias_shrinks_as_one_over_the_width():
     assert not alike(2)
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_datasets_compare():
     measured, predicted = _drawn("pre-norm", 256), mf.predict(_net(256), level="mean_field")
     compared = mf.compare(measured, predicted)

@@ -13,6 +13,8 @@ from meanfield.theory.transformers.inner_maps import inner_map
 from meanfield.theory.transformers.mean_field import stream_moments
 from tests.statistics import consistent
 
+pytestmark = pytest.mark.usefixtures("no_overlap_energies")
+
 # Averages by quasi-Monte Carlo over gates and heads, those of gated units being the worst.
 RTOL = 5e-3
 BLOCK = {"depth": 1, "tokens": 3, "ffn": 1}

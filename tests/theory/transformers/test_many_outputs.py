@@ -9,6 +9,8 @@ import meanfield as mf
 from meanfield.theory.transformers.every_pair import pair_terms
 from tests.statistics import consistent
 
+pytestmark = pytest.mark.usefixtures("no_overlap_energies")
+
 # Output terms of so many draws have errors of 1 to 3 %; without the part along the features they are 20 % off and more.
 DRAWS, WIDTHS, BIAS = 600, (16, 64, 128), 9.0
 NETS = {
