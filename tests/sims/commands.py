@@ -11,9 +11,14 @@ import xarray as xr
 from sims.common.experiment import Experiment
 
 
+def figures_left_out():
+    """Commands of this process write empty ones: figures are drawn and looked at in tests of their own."""
+    return patch.object(Experiment, "_figure_here", lambda *_: bytes)
+
+
 def without_figure(simulation, arguments, path):
-    """The status of a command that writes to a path, but for its figure: those are looked at in tests of their own."""
-    with patch.object(Experiment, "_figure_here", lambda *_: bytes):
+    """The status of a command that writes to a path, its figure left out."""
+    with figures_left_out():
         return simulation.main([*arguments, "--out", str(path)])
 
 

@@ -34,7 +34,7 @@ def folder(smoke):
 
 @pytest.fixture
 def runs(smoke_runs):
-    return smoke_runs
+    return dict(smoke_runs)
 
 
 def _verdict(claim, runs):
