@@ -1,6 +1,6 @@
 """Zheng et al. 2026: every cell in which a table differs from the standard parameterization is needed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -166,28 +166,38 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
     )
     comparisons = len(of_cells) * candidates(dataset)
+    names = f"{names} at k = {dataset.attrs['block_depth']}"
     return Contest(claim, rival, comparisons=comparisons, apart=MOVED).saying(words, names=names)
 
 
 # What the default preset runs.
-RUN = "linear blocks of k = 2 layers, six steps, eight samples and four outputs, widths 32 .. 256 and 2 .. 16 blocks"
+RUN = "linear blocks, six steps, eight samples and four outputs, widths 32 .. 256 and 2 .. 16 blocks"
+# The tables for k >= 2, and those for k = 1, with the draws that their decays take.
+OF_BOTH = ((), ("--block-depth", "1", "--times", "2"))
+
+
+def of_both(judge: Callable[..., Finding]) -> tuple[Check, ...]:
+    """All optimizers at once, under either condition's tables."""
+    return tuple(Check("table_cells", partial(judge, optimizers=OPTIMIZERS), arguments) for arguments in OF_BOTH)
+
 
 CLAIMS = (
     Claim(
         id="S5e",
-        source="Zheng et al. 2026, tables 3-7",
+        source="Zheng et al. 2026, tables 3-7 and 9-13",
         statement="no multiplier, variance, learning rate or epsilon in which tables differ from the standard "
         "parameterization can stay at its standard value",
-        hypotheses=f"all nine optimizers, one cell at a time, epsilons as large as gradients of the base model; {RUN}",
-        checks=(Check("table_cells", partial(judge_cells, optimizers=OPTIMIZERS)),),
+        hypotheses="all nine optimizers at k = 2 and k = 1, weights alone, one cell at a time, epsilons as large as "
+        f"gradients of the base model; {RUN}",
+        checks=of_both(judge_cells),
     ),
     Claim(
         id="S5g",
-        source="Zheng et al. 2026, tables 3-7, appendix C.1",
+        source="Zheng et al. 2026, tables 3-7 and 9-13, appendix C.1",
         statement="no weight decay in which tables differ from the standard parameterization can stay at its standard "
         "value",
-        hypotheses="all nine optimizers, one cell at a time, decay of 2 % of a weight in a step of the base model; "
-        f"{RUN}",
-        checks=(Check("table_cells", partial(judge_decays, optimizers=OPTIMIZERS)),),
+        hypotheses="all nine optimizers at k = 2 and k = 1, weights alone, one cell at a time, decay of 2 % of a "
+        f"weight in a step of the base model; {RUN}",
+        checks=of_both(judge_decays),
     ),
 )

@@ -114,7 +114,7 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 2",
         statement="epsilons need no rule for depth either",
         hypotheses="a reading: 'just width-scaling muP plus a hidden residual multiplier', epsilons included. AdamW "
-        f"and Shampoo, epsilons as large as gradients of the base model; {table_cells.RUN}",
+        f"and Shampoo, epsilons as large as gradients of the base model; k = 2, {table_cells.RUN}",
         checks=(Check("table_cells", judge_epsilons_in_depth),),
         replaced_by="the paper's own tables 4 and 6: AdamW's epsilon falls as 1/L, Shampoo's as 1/L^2",
         premise="optimizers have no epsilon, or one that gradients never come near",
