@@ -194,8 +194,8 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 3-7, appendix C.1",
         statement="no weight decay in which tables differ from the standard parameterization can stay at its standard "
         "value",
-        hypotheses="all nine optimizers at k = 2, weights alone, one cell at a time, decay of 2 % of a weight in a step "
-        f"of the base model; {RUN}",
+        hypotheses="all nine optimizers at k = 2, weights alone, one cell at a time, decay of 2 % of a weight in a "
+        f"step of the base model; {RUN}",
         checks=(of_all(judge_decays),),
     ),
 )
