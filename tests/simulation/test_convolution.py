@@ -70,29 +70,20 @@ def test_sums_are_the_naive_ones(lattice, padding, precision):
     same(DIRECT.weight_gradient(errors, values, table), moved, precision)
 
 
-# Bytes of a vector register and how many there are, with a precision: vectors of 16, 8, 4 and 2 numbers.
-MACHINES = {
-    "AVX-512, single": (64, 32, "float32"),
-    "AVX-512": (64, 32, "float64"),
-    "AVX2": (32, 16, "float64"),
-    "SSE": (16, 16, "float64"),
-}
-
-
-@pytest.fixture(params=MACHINES.values(), ids=MACHINES)
-def precision_of_machine(request, monkeypatch):
-    """Tiles for the vector registers of another machine."""
-    *registers, precision = request.param
-    for name, value in zip(("VECTOR", "REGISTERS"), registers, strict=True):
+@pytest.fixture(params=[(64, 32), (32, 16), (16, 16)], ids=["AVX-512", "AVX2", "SSE"])
+def registers(request, monkeypatch):
+    """Tiles for the vector registers of another machine: bytes of one, and how many there are."""
+    for name, value in zip(("VECTOR", "REGISTERS"), request.param, strict=True):
         monkeypatch.setattr(kernels, name, value)
     kernels._loops_for.cache_clear()
-    yield precision
+    yield
     kernels._loops_for.cache_clear()
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_every_tile_gives_what_patches_give(sizes, precision_of_machine):
-    precision = precision_of_machine
+@pytest.mark.parametrize("precision", ROUNDING)
+@pytest.mark.usefixtures("registers")
+def test_every_tile_gives_what_patches_give(sizes, precision):
     weights, values, errors, table, back = given(((5, 7), (3, 3), 1), "zero", sizes, precision)
     patches, arrays = on_numpy(precision).gather(values, table), on_numpy(precision)
     flat = errors.reshape(*errors.shape[:2], -1)
@@ -102,7 +93,7 @@ def test_every_tile_gives_what_patches_give(sizes, precision_of_machine):
     same(DIRECT.weight_gradient(errors, values, table), flat @ patches.swapaxes(1, 2), precision)
 
 
-@pytest.mark.parametrize("sizes", SIZES[1::2])
+@pytest.mark.parametrize("sizes", SIZES)
 def test_rectified_inputs_and_gates(sizes):
     weights, values, errors, table, back = given(LATTICES[3], "circular", sizes, "float64")
     features = np.maximum(values, 0.0)
