@@ -75,9 +75,6 @@ def registers(request, monkeypatch):
     """Tiles for the vector registers of another machine: bytes of one, and how many there are."""
     for name, value in zip(("VECTOR", "REGISTERS"), request.param, strict=True):
         monkeypatch.setattr(kernels, name, value)
-    kernels._loops_for.cache_clear()
-    yield
-    kernels._loops_for.cache_clear()
 
 
 @pytest.mark.parametrize("sizes", SIZES)

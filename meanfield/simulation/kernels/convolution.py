@@ -24,6 +24,8 @@ from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from meanfield.common.arrays import Array
@@ -84,9 +86,10 @@ def convolve(weights: Array, values: Array, table: Table, rectified: bool = Fals
     _, above, draws = weights.shape
     sites, rows = values.shape[:2]
     out = np.empty((sites, rows, above, draws), values.dtype)
-    run, _ = _loops_for(rows, above * draws, draws, values.itemsize, rectified)
+    tile = _tile(tile_shape(rows, above * draws, draws, values.itemsize), values.itemsize, rectified, adds=False)
     gated, gate = gate is not None, out if gate is None else gate
-    run(weights.ravel(), values.ravel(), gated, gate.ravel(), out.ravel(), table, rows, above)
+    sizes = tile.width, rows, above
+    _over_sites(tile.address, weights.ravel(), values.ravel(), gated, gate.ravel(), out.ravel(), table, *sizes)
     return out
 
 
@@ -95,69 +98,45 @@ def weight_gradient(errors: Array, values: Array, table: Table, rectified: bool 
     _, rows, above, draws = errors.shape
     below = values.shape[2]
     out = np.zeros((below * len(table), above, draws), values.dtype)
-    _, run = _loops_for(below, above * draws, draws, values.itemsize, rectified)
-    run(errors.ravel(), values.ravel(), out.ravel(), table, rows, above)
+    tile = _tile(tile_shape(below, above * draws, draws, values.itemsize), values.itemsize, rectified, adds=True)
+    _over_taps(tile.address, errors.ravel(), values.ravel(), out.ravel(), table, tile.width, rows, above)
     return out
 
 
-@lru_cache(maxsize=256)
-def _loops_for(rows: int, columns: int, draws: int, itemsize: int, rectified: bool) -> Any:
-    return _loops(tile_shape(rows, columns, draws, itemsize), rectified)
+@compiled()
+def _over_sites(tile, weights, values, gated, gate, out, table, width, rows, above):
+    """The loop of `convolve`: ``tile`` is the address of one, ``width`` the numbers in its rows."""
+    taps, sites = table.shape
+    x, z = len(values) // sites // rows, len(out) // sites // rows
+    draws = z // above
+    sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
+    lead = 2 * max(table[taps - 1, 0], 1)  # sites ahead of the farthest that any tap reaches
+    _fetch(values, 0, min(lead, sites) * rows * x)
+    for p in range(sites):
+        if p + lead < sites:
+            _fetch(values, (p + lead) * rows * x, rows * x)
+        if p + 1 < sites:
+            _fetch(out, (p + 1) * rows * z, rows * z)
+            if gated:
+                _fetch(gate, (p + 1) * rows * z, rows * z)
+        for column in range(0, z, width):
+            starts = (p, 0, column, p * rows * z + column)
+            _call(tile, (table.ravel(), values, weights, out, gate), gated, starts, sums, (rows, x, z))
 
 
-@lru_cache(maxsize=64)
-def _loops(shape, rectified):
-    """Compiled for tiles of this shape: the loop of `convolve` and that of `weight_gradient`.
-
-    Gates are asked for in every run, at no cost: a tile meets them once. A compilation takes half a second.
-    """
-    height, vectors, lanes, draws = shape
-    rectifies = int(rectified)
-
-    @compiled()
-    def over_sites(weights, values, gated, gate, out, table, rows, above):
-        taps, sites = table.shape
-        x, z = len(values) // sites // rows, draws * above
-        sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
-        lead = 2 * max(table[taps - 1, 0], 1)  # sites ahead of the farthest that any tap reaches
-        _fetch(values, 0, min(lead, sites) * rows * x)
-        for p in range(sites):
-            if p + lead < sites:
-                _fetch(values, (p + lead) * rows * x, rows * x)
-            if p + 1 < sites:
-                _fetch(out, (p + 1) * rows * z, rows * z)
-                if gated:
-                    _fetch(gate, (p + 1) * rows * z, rows * z)
-            for column in range(0, z, vectors * lanes):
-                starts = (p, 0, column, p * rows * z + column)
-                tile = (height, vectors, lanes, draws, rectifies, 0)
-                _tiles(tile, (table.ravel(), values, weights, out, gate), gated, starts, sums, (rows, x, z))
-
-    @compiled()
-    def over_taps(errors, values, out, table, rows, above):
-        taps, sites = table.shape
-        x, z = len(values) // sites // rows, draws * above
-        for p in range(0, sites, BLOCK):
-            sums = (1, min(BLOCK, sites - p), rows * x, x, rows * z, z, rows)
-            for t in range(taps):
-                for column in range(0, z, vectors * lanes):
-                    starts = (t * sites + p, 0, p * rows * z + column, t * z + column)
-                    tile = (height, vectors, lanes, draws, rectifies, 1)
-                    extent = (x // draws, draws, taps * z)
-                    _tiles(tile, (table.ravel(), values, errors, out, out), False, starts, sums, extent)
-
-    return over_sites, over_taps
-
-
-class _Tile(NamedTuple):
-    """A compiled tile: its shape; whether a is rectified, and sums are added to what c holds."""
-
-    rows: int
-    vectors: int
-    lanes: int
-    draws: int
-    rectifies: int
-    adds: int
+@compiled()
+def _over_taps(tile, errors, values, out, table, width, rows, above):
+    """The loop of `weight_gradient`, as `_over_sites` is that of `convolve`."""
+    taps, sites = table.shape
+    x, z = len(values) // sites // rows, len(errors) // sites // rows
+    draws = z // above
+    for p in range(0, sites, BLOCK):
+        sums = (1, min(BLOCK, sites - p), rows * x, x, rows * z, z, rows)
+        for t in range(taps):
+            for column in range(0, z, width):
+                starts = (t * sites + p, 0, p * rows * z + column, t * z + column)
+                extent = (x // draws, draws, taps * z)
+                _call(tile, (table.ravel(), values, errors, out, out), False, starts, sums, extent)
 
 
 @intrinsic
@@ -181,43 +160,74 @@ def _fetch(typing, array, start, count):
     return types.void(array, types.int64, types.int64), generate
 
 
-@intrinsic(prefer_literal=True)
-def _tiles(typing, tile, arrays, gated, starts, sums, extent):
-    """All tiles below each other.
-
-    tile: `_Tile`, literal.
-    arrays: flat: the table, a, b, c, and the gate, which lies as c does.
-    gated: whether sums are 0 where the gate is not positive.
-    starts: where the list begins in the table, and the first number in a, b and c.
-    sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
-    extent: rows; steps of a and of c from row to row.
-    """
-    tile_ = _Tile(*(number.literal_value for number in tile))
+@intrinsic
+def _call(typing, tile, arrays, gated, starts, sums, extent):
+    """The tile at this address, on flat arrays: the table, a, b, c and the gate; the other arguments as for `_tile`."""
 
     def generate(context, builder, signature, arguments):
         given = zip(signature.args[1], cgutils.unpack_tuple(builder, arguments[1]), strict=True)
         bases = [context.make_array(kind)(context, builder, array).data for kind, array in given]
-        starts, sums, extent = (cgutils.unpack_tuple(builder, argument) for argument in arguments[3:])
-        with cgutils.for_range_slice(builder, LONG(0), extent[0], LONG(tile_.rows), LONG) as (row, _):
-            a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
-            places = (starts[0], a, starts[2], c, c)
-            pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
-            _emit(builder, tile_, pointers, arguments[2], sums, extent)
+        numbers = [number for group in arguments[3:] for number in cgutils.unpack_tuple(builder, group)]
+        function = builder.inttoptr(arguments[0], _signature(bases[1].type).as_pointer())
+        builder.call(function, [*bases, arguments[2], *numbers])
         return context.get_dummy_value()
 
     numbers = [types.UniTuple(types.int64, len(group)) for group in (starts, sums, extent)]
-    return types.void(tile, arrays, types.boolean, *numbers), generate
+    return types.void(types.int64, arrays, types.boolean, *numbers), generate
 
 
-def _emit(builder, tile, pointers, gated, sums, extent):
+def _signature(base):
+    """Of a tile: the bases of five arrays, whether it is gated, and fourteen numbers."""
+    return ir.FunctionType(ir.VoidType(), [LONG.as_pointer(), *[base] * 4, ir.IntType(1), *[LONG] * 14])
+
+
+class _Tile(NamedTuple):
+    """A compiled tile: its address, which holds as long as the library does, and the numbers in one of its rows."""
+
+    address: int
+    width: int
+    library: Any
+
+
+@lru_cache(maxsize=256)
+def _tile(shape, itemsize, rectifies, adds):
+    """All tiles of a shape below each other, compiled in some 30 ms; a rectified or not, sums added to c or not.
+
+    The function takes its arrays, and then:
+
+    gated: whether sums are 0 where the gate, which lies as c does, is not positive.
+    starts: where the list begins in the table, and the first number in a, b and c.
+    sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
+    extent: rows; steps of a and of c from row to row.
+    """
+    with global_compiler_lock:
+        library = cpu_target.target_context.codegen().create_library("tile")
+        module = library.create_ir_module("tile")
+        base = (ir.FloatType() if itemsize == 4 else ir.DoubleType()).as_pointer()
+        function = ir.Function(module, _signature(base), "tile")
+        builder = ir.IRBuilder(function.append_basic_block())
+        bases, gated, numbers = function.args[:5], function.args[5], function.args[6:]
+        starts, sums, extent = numbers[:4], numbers[4:11], numbers[11:]
+        with cgutils.for_range_slice(builder, LONG(0), extent[0], LONG(shape.rows), LONG) as (row, _):
+            a, c = (_along(builder, starts[at], row, extent[step]) for at, step in ((1, 1), (3, 2)))
+            places = (starts[0], a, starts[2], c, c)
+            pointers = [builder.gep(base, [at]) for base, at in zip(bases, places, strict=True)]
+            _emit(builder, shape, (rectifies, adds), pointers, gated, sums, extent)
+        builder.ret_void()
+        library.add_ir_module(module)
+        library.finalize()
+        return _Tile(library.get_pointer_to_function("tile"), shape.vectors * shape.lanes, library)
+
+
+def _emit(builder, shape, kinds, pointers, gated, sums, extent):
     """One tile: its sums are variables, which the compiler keeps in registers."""
-    table, a, b, c, gate = pointers
-    kind = ir.VectorType(c.type.pointee, tile.lanes)
-    places = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
-    targets, gates = ([_at(builder, base, extent[2], m, v * tile.lanes) for m, v in places] for base in (c, gate))
+    (rectifies, adds), (table, a, b, c, gate) = kinds, pointers
+    kind = ir.VectorType(c.type.pointee, shape.lanes)
+    places = [(m, v) for m in range(shape.rows) for v in range(shape.vectors)]
+    targets, gates = ([_at(builder, base, extent[2], m, v * shape.lanes) for m, v in places] for base in (c, gate))
     totals = [cgutils.alloca_once(builder, kind) for _ in places]
     for total, target in zip(totals, targets, strict=True):
-        builder.store(_load(builder, target, kind) if tile.adds else kind(None), total)
+        builder.store(_load(builder, target, kind) if adds else kind(None), total)
     list_step, length, a_site, a_k, b_entry, b_k, count = sums
     with cgutils.for_range(builder, length) as entry:
         site = builder.load(_moved(builder, table, entry.index, list_step))
@@ -225,7 +235,7 @@ def _emit(builder, tile, pointers, gated, sums, extent):
             x, y = _moved(builder, a, site, a_site), _moved(builder, b, entry.index, b_entry)
             with cgutils.for_range(builder, count) as k:
                 step = _moved(builder, x, k.index, a_k), _moved(builder, y, k.index, b_k), extent[1]
-                _add_products(builder, tile, kind, step, totals)
+                _add_products(builder, shape, rectifies, kind, step, totals)
     with builder.if_then(gated):
         for total, open_ in zip(totals, gates, strict=True):
             builder.store(_where_positive(builder, _load(builder, open_, kind), builder.load(total)), total)
@@ -233,16 +243,16 @@ def _emit(builder, tile, pointers, gated, sums, extent):
         builder.store(builder.load(total), builder.bitcast(target, kind.as_pointer())).align = _bytes(kind)
 
 
-def _add_products(builder, tile, kind, step, totals):
+def _add_products(builder, shape, rectifies, kind, step, totals):
     """One k of all sums of a tile."""
     left, right, a_row = step
-    columns = [_load(builder, _at(builder, right, LONG(0), 0, v * tile.lanes), kind) for v in range(tile.vectors)]
-    for m in range(tile.rows):
-        number = _repeated(builder, _at(builder, left, a_row, m, 0), kind, tile.draws)
-        if tile.rectifies:
+    columns = [_load(builder, _at(builder, right, LONG(0), 0, v * shape.lanes), kind) for v in range(shape.vectors)]
+    for m in range(shape.rows):
+        number = _repeated(builder, _at(builder, left, a_row, m, 0), kind, shape.draws)
+        if rectifies:
             negative = builder.fcmp_ordered(">", kind(None), number)
             number = builder.select(negative, kind(None), number)
-        for column, total in zip(columns, totals[m * tile.vectors :], strict=False):
+        for column, total in zip(columns, totals[m * shape.vectors :], strict=False):
             builder.store(_fused(builder, number, column, builder.load(total)), total)
 
 
