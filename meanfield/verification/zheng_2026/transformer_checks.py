@@ -97,8 +97,13 @@ def _words(dataset: xr.Dataset, normalisation: str, directions: Sequence[str]) -
 
 # The paper's main example without arguments, on nets with LayerNorm and without; and AdamW for all weights.
 ADAMW = ("--optimizers", "adamw", "--normalisations", "layer")
+# The examples of its appendix; those with Sophia are figure 8, which this does not run: the curvature of its steps is
+# summed over all outputs of all characters, hundreds of passes back for one of gradients.
+APPENDIX = tuple(
+    ("--optimizers", name, "--normalisations", "layer", "--tables", "many", "standard")
+    for name in ("muon-adamw", "shampoo-adamw")
+)
 HYPOTHESES = "nets of characters, 32 to 128 channels wide and 2 to 16 blocks deep, ten steps on one batch"
-# The figures of the paper with other optimizers are 5 (Muon), 6 (Shampoo) and 8 (Sophia).
 OPTIMIZERS = "figure 1 is of Muon-Kimi with AdamW; AdamW for all weights (table 6) is ours"
 UNNORMALISED = "Zheng et al. 2026, section 5.4, figure 3, read as the check of figure 1 without LayerNorm"
 
@@ -154,5 +159,21 @@ CLAIMS = (
         checks=_checks(_not_flat, (), ADAMW, normalisation="layer", table="one", directions=("depth",)),
         replaced_by="|h_L| is flat in depth under conditions 3.1 and B.1 alike: the check does not tell them apart",
         premise="what condition B.1 loses, the second order of updates (S5c), is seen in the size of features",
+    ),
+    Claim(
+        id="S11f",
+        source="Zheng et al. 2026, appendix E, figures 5 and 6 (a, b)",
+        statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW: under condition 3.1 ten steps keep "
+        "|h_L| flat in width and depth",
+        hypotheses=f"the hybrids of figures 5 and 6; Sophia (figure 8) is not run; {HYPOTHESES}",
+        checks=_checks(judge_flat, *APPENDIX, normalisation="layer", table="many"),
+    ),
+    Claim(
+        id="S11g",
+        source="Zheng et al. 2026, appendix E, figures 5 and 6 (a, b)",
+        statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW: in the standard parameterization "
+        "|h_L| grows with width and depth",
+        hypotheses=f"the hybrids of figures 5 and 6; Sophia (figure 8) is not run; {HYPOTHESES}",
+        checks=_checks(judge_growth, *APPENDIX, normalisation="layer"),
     ),
 )

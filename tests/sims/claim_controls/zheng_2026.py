@@ -168,6 +168,6 @@ CONTROLS = {
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
     **dict.fromkeys(("S10j", "S10k", "S10l"), rates_move_but_under_condition),
     "S8": _runs_off("S8", "stable_rank"),
-    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e")},
-    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d")},
+    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e", "S11f")},
+    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d", "S11g")},
 }
