@@ -17,7 +17,7 @@ import numpy as np
 from meanfield.common.compiled import compiled
 from meanfield.common.seeds import stream
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
-from meanfield.simulation.kernels.normals import _next, fill_normal
+from meanfield.simulation.kernels.normals import _next, fill, state_of
 
 # Seconds of the processor in this process.
 clock = process_time
@@ -78,8 +78,8 @@ def demanded(limit: Callable[..., Limit]) -> Callable[..., Demand]:
 @demanded
 def random_numbers() -> Limit:
     """Normals, by the fastest way that the library has to make them."""
-    generator, block = stream(0, "limit", 0), np.empty(BLOCK)
-    return Limit("random numbers", lambda: fill_normal(generator, block, 1.0), block.size)
+    state, block = state_of(stream(0, "limit", 0)), np.empty(BLOCK)
+    return Limit("random numbers", lambda: fill(state, block, 1.0), block.size)
 
 
 @demanded

@@ -11,11 +11,12 @@ from benchmarks.race import Race, Sizes
 from meanfield.common.seeds import stream
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.kernels.convolution import convolve, weight_gradient
-from meanfield.simulation.kernels.normals import fill_normal, state_of
+from meanfield.simulation.kernels.normals import fill, state_of
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
 from meanfield.simulation.kernels.reveal import reveal
 
 GENERATOR = stream(0, "benchmark", 0)
+STATE = state_of(GENERATOR)
 DRAWS = 16
 
 # What a query to a lazily revealed matrix meets: known columns of its own and of the other side, and new ones.
@@ -23,7 +24,7 @@ QUERIES = {"forward": (0, 0, 1), "backward": (0, 1, 2), "tangent": (1, 2, 2)}
 
 
 FILLS: dict[str, tuple[str, Callable[[np.ndarray], object]]] = {
-    "normals": ("meanfield", lambda out: fill_normal(GENERATOR, out, 1.0)),
+    "normals": ("meanfield", lambda out: fill(STATE, out, 1.0)),
     "normals, as NumPy makes them": ("NumPy", lambda out: GENERATOR.standard_normal(out=out)),
     "words, as NumPy hands them out": ("NumPy", lambda out: GENERATOR.bit_generator.random_raw(out.size)),
 }
@@ -31,11 +32,11 @@ FILLS: dict[str, tuple[str, Callable[[np.ndarray], object]]] = {
 
 @pytest.mark.parametrize("what", FILLS)
 def test_normals(race: Race, what: str) -> None:
-    by, fill = FILLS[what]
+    by, made = FILLS[what]
     out = np.empty(BLOCK)
     size = f"{out.size:,} at once"
     named = {"group": "Kernels of the simulation", "what": what, "size": size, "by": by}
-    race(lambda: fill(out), [random_words(out.size)], amount=out.size, unit="numbers", **named)
+    race(lambda: made(out), [random_words(out.size)], amount=out.size, unit="numbers", **named)
 
 
 @pytest.mark.parametrize("query", QUERIES)

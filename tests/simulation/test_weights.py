@@ -16,7 +16,7 @@ from meanfield.nets.maps import Weight
 from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
-from meanfield.simulation.kernels.normals import fill_normal, state_of
+from meanfield.simulation.kernels.normals import fill, state_of
 from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import matrices as weights
@@ -190,18 +190,18 @@ def test_normals_are_those_of_each_generator_in_order():
 
 def test_only_the_stream_that_is_made_here_is_taken():
     with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.common\.seeds"):
-        fill_normal(np.random.default_rng(0), np.empty(3), 1.0)
+        state_of(np.random.default_rng(0))
 
 
 def test_rare_normals_are_numpys():
     """So many that the tail beyond 3.65 and the edges of all layers are met, after an odd count and with a scale."""
     ours, theirs = stream(2, "weights", 0), stream(2, "weights", 0)
     assert ours.standard_normal() == theirs.standard_normal()
-    normals = np.empty(300_000)
-    fill_normal(ours, normals, 3.0)
+    normals, state = np.empty(300_000), state_of(ours)
+    fill(state, normals, 3.0)
     np.testing.assert_array_equal(normals, 3.0 * theirs.standard_normal(normals.size))
     assert (np.abs(normals) > 3 * 3.7).sum() > 30
-    assert ours.integers(1 << 60) == theirs.integers(1 << 60)
+    np.testing.assert_array_equal(state, state_of(theirs))
 
 
 def test_slabs_hand_out_separate_arrays():

@@ -82,6 +82,7 @@ def test_pooled_nets_measure_the_predicted_overlap_energy(padding):
     assert _agrees(_measure(net), mf.predict(net, level="mean_field"), net, "overlap_energy")
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 @pytest.mark.parametrize(("padding", "activation"), [("circular", "relu"), ("zero", "relu"), ("zero", "tanh")])
 def test_given_images(padding, activation):
     """A smooth image and a dark corner, in two samples of one channel: no input fluctuation is left to allow for."""
@@ -140,6 +141,7 @@ class _Miscalibrated(mf.ConvNet):
         return [replace(weight, variance=1.05 * weight.variance) for weight in super().hidden_weights]
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_a_weight_variance_off_by_five_percent_is_seen():
     """Wide and shallow enough that the allowance (5 %) is far below the 1.05^(2 l - 1) that the error causes."""
     options = {"depth": 4, "channels": 256, "grid": (4,), "kernel": (3,), "readout": "convolution"}
@@ -156,6 +158,7 @@ def test_a_weight_variance_off_by_five_percent_is_seen():
     assert not agrees(off)
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_another_input_law_is_seen(monkeypatch):
     """Normalised tanh inputs have variance 1.47 and not 1, which layer 1 shows."""
     net = mf.MLP(depth=2, width=64, activation="tanh")
@@ -165,6 +168,7 @@ def test_another_input_law_is_seen(monkeypatch):
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_a_dropped_kernel_offset_is_seen(monkeypatch):
     net = mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution")
     for name in ("neighbours", "reversed_neighbours"):
@@ -180,6 +184,7 @@ def test_a_dropped_kernel_offset_is_seen(monkeypatch):
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_swapped_padding_is_seen():
     options = {"depth": 5, "channels": 32, "grid": (4,), "kernel": (3,), "readout": "convolution"}
     circular, zero = (mf.ConvNet(padding=padding, **options) for padding in ("circular", "zero"))
@@ -196,6 +201,7 @@ def test_the_sum_of_minima_is_told_from_the_exact_law():
     assert _agrees(_measure(linear), laws["linear"], linear, "overlap_energy")
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 def test_the_cubic_exponent():
     """Over layers 4 .. 8 the mean field's own finite-range slope is met; slope 2 (no cross overlaps) is excluded."""
     from meanfield.verification.zhang_2026.plain_nets.depth_growth import exponent_of, growth_exponent

@@ -48,6 +48,7 @@ def test_findings_tell_the_laws_apart(ladder):
     assert _verdicts(_ladder(activation="linear")) == [Verdict.CONFIRMED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED]
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 @pytest.mark.parametrize(
     ("changes", "why"),
     [({"padding": "zero", "grid": (2,)}, "as layers lose signals"), ({"activation": "tanh"}, "as smooth gates")],

@@ -4,9 +4,6 @@ The words come from SFC64 and become normals by the ziggurat of 256 layers (Mars
 NumPy. What is gained, almost half of the time, is a call through a pointer for every word.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 from numpy.random import Generator
@@ -24,22 +21,12 @@ ONE, SIGN_AT, POSITION_AT, DOUBLE_AT = np.uint64(1), np.uint64(8), np.uint64(9),
 UNIT = 2.0**-53
 
 
-def fill_normal(generator: Generator, out: NDArray[np.float64], scale: float) -> None:
-    """Write scale * N(0, 1) into the flat array ``out``: the very numbers that NumPy's own fill would give.
+def state_of(generator: Generator) -> NDArray[np.uint64]:
+    """Its state as `fill` takes it and moves it on, (4,), a copy: the generator itself stays behind.
 
-    Raises TypeError for a ``generator`` whose words do not come from SFC64.
+    Raises TypeError for a generator whose words do not come from SFC64.
     """
     state = generator.bit_generator.state
-    fill(_numbers_of(state), out, scale)
-    generator.bit_generator.state = state
-
-
-def state_of(generator: Generator) -> NDArray[np.uint64]:
-    """Its state as `fill` takes it and moves it on, (4,), a copy: the generator itself stays behind."""
-    return _numbers_of(generator.bit_generator.state)
-
-
-def _numbers_of(state: Mapping[str, Any]) -> NDArray[np.uint64]:
     if state["bit_generator"] != "SFC64":
         raise TypeError(
             f"generator has words of {state['bit_generator']}, not SFC64; give one from meanfield.common.seeds"
@@ -50,7 +37,10 @@ def _numbers_of(state: Mapping[str, Any]) -> NDArray[np.uint64]:
 
 @compiled()
 def fill(state, out, scale):
-    """`fill_normal` from the state of a generator, (4,), which is moved on."""
+    """Write scale * N(0, 1) into the flat array ``out``, from the state of a generator, (4,), which is moved on.
+
+    They are the very numbers that NumPy's own fill would give; in single precision, rounded.
+    """
     a, b, c, counter = state
     i = 0
     while i < out.size:
@@ -70,6 +60,13 @@ def fill(state, out, scale):
             out[i] = scale * value
             i += 1
     state[0], state[1], state[2], state[3] = a, b, c, counter
+
+
+@compiled()
+def fill_each(states, out, scale):
+    """`fill` of every row of ``out`` (D, size) from the state of its own draw, states (D, 4), in one call for all."""
+    for d in range(len(states)):
+        fill(states[d], out[d], scale)
 
 
 @compiled(inline="always")

@@ -11,12 +11,12 @@ from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Loss
-from meanfield.simulation.weights.matrices import draw_dense
+from meanfield.simulation.weights.matrices import NormalSource, draw_dense
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
     """All weights by name, (draws, out, in taps), biases (draws, out, 1) from a stream of their own."""
-    matrices, biases = (streams_of_draws(seed, purpose, draws) for purpose in ("weights", "biases"))
+    matrices, biases = (NormalSource(streams_of_draws(seed, purpose, draws)) for purpose in ("weights", "biases"))
     drawn = {}
     for name, weight in net.weights.items():
         sources = biases if len(weight.shape) == 1 else matrices

@@ -17,7 +17,7 @@ class DrawnInTurn(dict[str, WeightMatrix]):
 
     def __init__(self, net: Net, generators: list[Generator], kind: str, right: int, left: int) -> None:
         super().__init__()
-        self._generators, self._kind = generators, kind
+        self._kind = kind
         places = net.places
         self._asked = {name: (uses * right * places, uses * left * places) for name, uses in net.use_counts.items()}
         self._left_to_draw = {name: net.weights[name] for name in self._asked}
@@ -29,7 +29,7 @@ class DrawnInTurn(dict[str, WeightMatrix]):
 
     def _group(self, weight: Weight, _: slice) -> WeightMatrix:
         if self._kind == "dense":
-            return draw_dense(weight, self._generators)
+            return draw_dense(weight, self._normals)
         return Lazy(weight, self._normals, self._slabs, self._asked[weight.name])
 
 

@@ -18,7 +18,7 @@ from meanfield.common.validation import require_array
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import joined, uses
-from meanfield.simulation.kernels.normals import fill_normal, state_of
+from meanfield.simulation.kernels.normals import fill_each, state_of
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.weights.slabs import Slabs
 
@@ -194,9 +194,9 @@ def revealed(
 
 def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
     """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
-    if kind == "dense":
-        return named(net, lambda weight, _: draw_dense(weight, generators, precision))
     normals, slabs = NormalSource(generators, precision), Slabs(precision)
+    if kind == "dense":
+        return named(net, lambda weight, _: draw_dense(weight, normals))
     return revealed(net, lambda weight: Lazy(weight, normals, slabs, _room(net, weight)))
 
 
@@ -230,9 +230,8 @@ def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:
     return {name: array.reshape(1, len(array), -1) for name, array in zip(wanted, given, strict=True)}
 
 
-def draw_dense(weight: Weight, generators: list[Generator], precision: str = "float64") -> Dense:
-    """One group of a weight, one draw per generator; in single precision the same numbers, rounded."""
-    matrices = np.empty((len(generators), weight.group_rows, weight.fan_in), precision)
-    for generator, matrix in zip(generators, matrices, strict=True):
-        fill_normal(generator, matrix.reshape(-1), np.sqrt(weight.variance))
+def draw_dense(weight: Weight, normals: NormalSource) -> Dense:
+    """One group of a weight in every draw."""
+    matrices = normals.empty((normals.draws, weight.group_rows, weight.fan_in))
+    fill_each(normals.states, matrices.reshape(normals.draws, -1), np.sqrt(weight.variance))
     return Dense(matrices)

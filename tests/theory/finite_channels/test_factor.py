@@ -173,6 +173,7 @@ UNLIKE = {
 }
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 @pytest.mark.parametrize(("net", "inputs"), UNLIKE.values(), ids=UNLIKE.keys())
 def test_draws_of_points_that_differ(net, inputs):
     measured = mf.simulate(net, draws=DRAWS, seed=2, inputs=inputs)

@@ -68,6 +68,7 @@ DRAWN = {
 }
 
 
+@pytest.mark.usefixtures("no_overlap_energies")
 @pytest.mark.parametrize(("net", "inputs", "draws"), DRAWN.values(), ids=DRAWN.keys())
 def test_draws(net, inputs, draws):
     """At L/C = 1/4 and more; leading order is refused."""
