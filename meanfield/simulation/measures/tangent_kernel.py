@@ -1,4 +1,8 @@
-"""The tangent kernel Theta of every value, and the overlap energy F = |Theta|_F^2 / n^2 from it."""
+"""The tangent kernel Theta of every value, and the overlap energy F = |Theta|_F^2 / n^2 from it.
+
+Between two values, u and v, it is held as columns at u: (D, C_u, n_v B, S_u), a column for every unit of v by channel,
+sample and site, as the passes take columns. Kernels are symmetric: between v and u it is the same, turned.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,6 +12,9 @@ from meanfield.nets.maps import Bias, Gain
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.passes import Forward, Passage
 from meanfield.simulation.weights.moves import site_gram
+
+# Channels and sites of a value.
+Shape = tuple[int, int]
 
 
 def tangent_kernels(state: Forward) -> Iterator[Any]:
@@ -21,6 +28,13 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
     Raises:
         ValueError: a weight is used in several places, so that the kernel is no sum over them.
     """
+    for columns in _by_columns(state):
+        by_sample = state.setting.by_sample(columns)
+        units = by_sample.shape[2]
+        yield state.arrays.xp.moveaxis(by_sample, 2, 4).reshape(len(columns), units, units)
+
+
+def _by_columns(state: Forward) -> Iterator[Any]:
     if state.net.is_tied:
         raise ValueError("a weight is used in several places of this net; its tangent kernel is no sum over layers")
     units = state.net.units
@@ -28,28 +42,37 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
     own: Any = None  # Theta of the current value
     crossed: dict[int, Any] = {}  # between it and the values that a skip still asks for
     between: dict[tuple[int, int], Any] = {}  # between those
+    shapes: dict[int, Shape] = {}  # of those
     for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
         if number in last_use:
-            crossed[number] = own
+            crossed[number], shapes[number] = own, _shape(own)
             between |= {(number, other): kernel for other, kernel in crossed.items()}
         own, crossed = _along(range(len(unit.branch)), passage, own, crossed, state)
         own *= unit.multiplier**2
         if unit.skip:
             cross = crossed[unit.skip]
-            own += between[unit.skip, unit.skip] + unit.multiplier * (cross + cross.swapaxes(1, 2))
-        crossed = {
-            other: unit.multiplier * kernel + (_between(between, unit.skip, other) if unit.skip else 0.0)
-            for other, kernel in crossed.items()
-            if last_use[other] > number
-        }
+            own += between[unit.skip, unit.skip] + unit.multiplier * (cross + _turned(cross, _shape(own), state))
+        for other, kernel in crossed.items():
+            crossed[other] = unit.multiplier * kernel
+            if unit.skip:
+                low, high = sorted((unit.skip, other))
+                known = between[high, low]
+                crossed[other] = crossed[other] + (known if other == low else _turned(known, shapes[low], state))
+        crossed = {other: kernel for other, kernel in crossed.items() if last_use[other] > number}
         if unit.after:
             own, crossed = _along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
         yield own
 
 
-def _between(kernels: dict[tuple[int, int], Any], rows: int, columns: int) -> Any:
-    """Theta between two values, (n_one, n_other)."""
-    return kernels[rows, columns] if rows >= columns else kernels[columns, rows].swapaxes(1, 2)
+def _shape(columns: Any) -> Shape:
+    return columns.shape[1], columns.shape[3]
+
+
+def _turned(columns: Any, other: Shape, state: Forward) -> Any:
+    """Columns at u, one for every unit of a value v of this shape, as columns at v."""
+    draws, channels, _, sites = columns.shape
+    pairs = columns.reshape(draws, channels, other[0], -1, other[1], state.setting.samples, sites)
+    return pairs.transpose(0, 2, 1, 5, 6, 3, 4).reshape(draws, other[0], -1, other[1])
 
 
 def _along(
@@ -64,7 +87,8 @@ def _along(
         run = places[start:end]
         start = end
         if own is not None:
-            own = _carried(run, passage, _carried(run, passage, own, state).swapaxes(1, 2), state)
+            below = _shape(own)
+            own = _carried(run, passage, _turned(_carried(run, passage, own, state), below, state), state)
         if holds:
             kernel = _own_kernel(place, passage, state)
             if own is not None:
@@ -75,47 +99,45 @@ def _along(
 
 
 def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
-    """What a map's own weights give, (D, n, n): X^T X x identity over channels, X what a channel's group sees.
+    """What a map's own weights give: X^T X x identity over channels, X what a channel's group sees.
 
     Of a gain, x x^T over all channels and places.
     """
     spec: Any = passage.unit.maps[place]
-    xp = state.arrays.xp
     features = passage.input_of(place, state.setting)
-    draws, channels = len(features), sum(weight.shape[0] for weight in spec.weights)
-    pairs = features.shape[2] * features.shape[3]
+    draws, channels, samples, sites = features.shape
+    pairs = samples * sites
     if isinstance(spec, Gain):
-        flat = features.reshape(draws, -1)
-        return flat[:, :, None] * flat[:, None]
-    kernel = xp.zeros((draws, channels, pairs, channels, pairs), dtype=state.arrays.precision)
-    first = 0
-    for weight in spec.weights:
-        rows, size = weight.group_rows, features.shape[1] // weight.groups
-        for group in range(weight.groups):
-            group_features = features[:, group * size : (group + 1) * size]
-            gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, group_features, state.setting)
-            for channel in range(first, first + rows):
-                kernel[:, channel, :, channel] = gram
-            first += rows
-    return kernel.reshape(draws, channels * pairs, channels * pairs)
+        flat = features.reshape(draws, channels, pairs)
+        kernel = flat[:, :, None, None] * flat[:, None, :, :, None]
+    else:
+        channels = sum(weight.shape[0] for weight in spec.weights)
+        kernel = state.arrays.xp.zeros((draws, channels, channels, pairs, pairs), dtype=state.arrays.precision)
+        first = 0
+        for weight in spec.weights:
+            rows, size = weight.group_rows, features.shape[1] // weight.groups
+            for group in range(weight.groups):
+                group_features = features[:, group * size : (group + 1) * size]
+                gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, group_features, state.setting)
+                for channel in range(first, first + rows):
+                    kernel[:, channel, channel] = gram
+                first += rows
+    return kernel.reshape(draws, channels, -1, sites)
 
 
-def _carried(run: Sequence[int], passage: Passage, kernel: Any, state: Forward) -> Any:
-    """Every column of a kernel through maps: (D, n below, m) -> (D, n above, m)."""
-    moveaxis, setting = state.arrays.xp.moveaxis, state.setting
-    draws, channels, samples, sites = passage.input_of(run[0], setting).shape
-    columns = moveaxis(kernel.reshape(draws, channels, samples, sites, -1), 4, 2).reshape(draws, channels, -1, sites)
+def _carried(run: Sequence[int], passage: Passage, columns: Any, state: Forward) -> Any:
+    """Every column through maps."""
     for place in run:
         spec, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
-        values = passage.input_of(place, setting) if operation.reads else None
-        columns = operation.tangent(spec, values, passage.kept[place], columns, setting)
-    above, sites = columns.shape[1], columns.shape[3]  # pooled ones are fewer
-    carried = moveaxis(columns.reshape(draws, above, -1, samples, sites), 2, 4)
-    return carried.reshape(draws, above * samples * sites, -1)
+        values = passage.input_of(place, state.setting) if operation.reads else None
+        columns = operation.tangent(spec, values, passage.kept[place], columns, state.setting)
+    return columns
 
 
 def dense_overlap_energy(state: Forward) -> Array:
     """F_1 .. F_D of every draw, exactly: (D, values)."""
-    arrays, kernels = state.arrays, tangent_kernels(state)
-    squares = [arrays.squared_norms(kernel.reshape(len(kernel), -1)) / kernel.shape[1] ** 2 for kernel in kernels]
-    return arrays.xp.stack(squares, axis=1)
+    squares = []
+    for columns in _by_columns(state):
+        flat = columns.reshape(len(columns), -1)
+        squares.append(state.arrays.squared_norms(flat) / flat.shape[1])
+    return state.arrays.xp.stack(squares, axis=1)
