@@ -1,4 +1,4 @@
-"""Zheng et al. 2026, figures 1, 3, 5, 6 and 8: the size of features of GPT-like nets after ten steps, by table."""
+"""Zheng et al. 2026, figures 1, 3, 5 and 6: the size of features of GPT-like nets after ten steps, by table."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
