@@ -7,6 +7,7 @@ and says after a failure with which ``--hypothesis-seed`` they come again.
 import fcntl
 import gc
 import os
+import signal
 from collections.abc import Mapping
 from contextlib import contextmanager
 
@@ -18,6 +19,10 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llv
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
+
+# Shells let what runs in the background ignore Ctrl-C, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SHARED = {"deadline": None, "max_examples": 40, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("suite", derandomize=True, **_SHARED)

@@ -17,7 +17,7 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import OPTIMIZERS
 from meanfield.optimizers.elementwise import SGD
-from meanfield.simulation.training.trained_losses import TrainedLosses
+from meanfield.simulation.training.trained_losses import TrainedLosses, checked_rates, checked_seeds
 
 # By name; "sgd" is plain gradient descent, of which the theory speaks.
 NAMED: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0)}
@@ -114,20 +114,21 @@ def training_run(
     if isinstance(optimizer, str):
         require_choice("optimizer", optimizer, NAMED)
     size = len(inputs) if batch_size is None else require_count("batch_size", batch_size, maximum=len(inputs))
+    each_rate, each_seed = checked_rates(rates), checked_seeds(_seeds(seeds))
     measure = TrainedLosses(
         inputs=inputs,
         targets=targets,
         loss=loss,
         optimizer=NAMED[optimizer] if isinstance(optimizer, str) else optimizer,
-        rates=rates,  # type: ignore[arg-type]  # settled by the measure
-        seeds=_seeds(seeds),
+        rates=each_rate,
+        seeds=each_seed,
         steps=_steps(steps, epochs, len(inputs) // size),
         batch_size=size,
         start=weights,
         weight_decay=weight_decay,
         epsilon=epsilon,
         precision=precision,
-    ).settled(net)
+    )
     return Run(net, measure, measure.runs, 0)
 
 

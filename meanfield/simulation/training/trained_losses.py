@@ -96,8 +96,8 @@ class TrainedLosses(Measure):
             self,
             inputs=np.asarray(self.inputs, dtype=float),
             targets=np.asarray(self.targets),
-            rates=_rates(self.rates),
-            seeds=_seeds(self.seeds),
+            rates=checked_rates(self.rates),
+            seeds=checked_seeds(self.seeds),
             steps=require_count("steps", self.steps, why="steps of training"),
             start=None if self.start is None else _settled_start(net, self.start),
             weight_decay=_not_negative("weight_decay", self.weight_decay),
@@ -185,14 +185,16 @@ def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:
         )
 
 
-def _rates(given: Any) -> tuple[float, ...]:
+def checked_rates(given: Any) -> tuple[float, ...]:
+    """Learning rates, one by one, or ValueError."""
     rates = tuple(np.atleast_1d(np.asarray(given, dtype=object)).ravel())
     if not rates:
         raise ValueError("rates is empty; give one learning rate or more")
     return tuple(require_positive("a rate", rate, why="it is a learning rate") for rate in rates)
 
 
-def _seeds(given: Any) -> tuple[int, ...]:
+def checked_seeds(given: Any) -> tuple[int, ...]:
+    """Seeds that files can hold, one or more, or TypeError, ValueError."""
     seeds = require_counts("seeds", given, minimum=0, maximum=LARGEST_SEED, why="seeds are whole numbers from 0")
     if not seeds:
         raise ValueError("seeds is empty; give one or more")
