@@ -72,7 +72,7 @@ def energies_of_transformers(dataset, share, model, scaling):
 
 
 def explosions(dataset, share):
-    grown = 10 ** (2 - share) * (dataset["state"] == "after") + (dataset["state"] == "before")
+    grown = 10 ** (1.2 - 0.2 * share) * (dataset["state"] == "after") + (dataset["state"] == "before")
     return _exactly(dataset, "energy_by_rate", grown.values, scaling="sqrt")
 
 
