@@ -1,14 +1,21 @@
-"""One schema for what is measured and what is predicted: xarray datasets whose variables the registry defines."""
+"""One schema for what is measured and what is predicted: xarray datasets whose variables the registry defines.
+
+xarray is loaded where the first of them is made: processes that draw make none, and start in half of the time.
+"""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import xarray as xr
 
 from meanfield.common.estimates import DrawStatistic, Estimate, Means
 from meanfield.quantities.registry import QUANTITIES, SHARES
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Coordinates = Mapping[str, Sequence[Any]]
 
@@ -30,7 +37,7 @@ def predicted_dataset(
 ) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
     variables = {name: _variable(name, value).assign_attrs(attrs) for name, value in values.items()}
-    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)), architecture.first_layer)
+    return _dataset(architecture, variables, attrs, coords)
 
 
 def plain_dataset(
@@ -38,7 +45,7 @@ def plain_dataset(
 ) -> xr.Dataset:
     """Quantities by registry name as they are, without errors."""
     variables = {name: _variable(name, value) for name, value in values.items()}
-    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)), architecture.first_layer)
+    return _dataset(architecture, variables, attrs, coords)
 
 
 def measured_dataset(
@@ -59,24 +66,33 @@ def measured_dataset(
             companions["largest_share"] = ("share of the largest draw in the mean", estimate.largest_share)
         for end, (what, numbers) in companions.items():
             label = {"long_name": f"{words}: {what}", "units": "1"}
-            variables[f"{name}_{end}"] = xr.DataArray(numbers.reshape(shape), dims=dims, attrs=label)
+            variables[f"{name}_{end}"] = _array(numbers.reshape(shape), dims, label)
         if isinstance(estimate, Estimate) and dims == ("layer",):
             label = {"long_name": f"{words}: covariance of the means over draws"}
-            variables[f"{name}_covariance"] = xr.DataArray(
-                estimate.covariance, dims=(*dims, "layer_other"), attrs=label
-            )
-    return _counted(xr.Dataset(variables, coords, attrs=_spec(architecture) | dict(attrs)), architecture.first_layer)
-
-
-def _spec(architecture: Spec) -> dict[str, str]:
-    return {"architecture": json.dumps(architecture.describe())}
+            variables[f"{name}_covariance"] = _array(estimate.covariance, (*dims, "layer_other"), label)
+    return _dataset(architecture, variables, attrs, coords)
 
 
 def _variable(name: str, value: Any) -> xr.DataArray:
     quantity = QUANTITIES[name]
     said = ("long_name", "symbol", "definition", "scaling", "source")
     attrs = {field: getattr(quantity, field) for field in said} | {"units": "1"}
-    return xr.DataArray(np.asarray(value, dtype=float), dims=quantity.dims, attrs=attrs)
+    return _array(np.asarray(value, dtype=float), quantity.dims, attrs)
+
+
+def _array(values: Any, dims: Sequence[str], attrs: Mapping[str, str]) -> xr.DataArray:
+    import xarray as xr
+
+    return xr.DataArray(values, dims=dims, attrs=dict(attrs))
+
+
+def _dataset(
+    architecture: Spec, variables: Mapping[str, xr.DataArray], attrs: Mapping[str, Any], coords: Coordinates | None
+) -> xr.Dataset:
+    import xarray as xr
+
+    spec = {"architecture": json.dumps(architecture.describe())}
+    return _counted(xr.Dataset(variables, coords, attrs=spec | dict(attrs)), architecture.first_layer)
 
 
 def _counted(dataset: xr.Dataset, first_layer: int) -> xr.Dataset:

@@ -1,15 +1,18 @@
 """What a measure is: what is read off the draws of a net, what that costs, and the dataset of it."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, Self
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from meanfield.common.arrays import Array
 from meanfield.common.machine_memory import require_bytes
 from meanfield.nets.net import Net
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Numbers of every draw by name, each (draws, ...).
 Pieces = dict[str, Array]

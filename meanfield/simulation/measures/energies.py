@@ -1,12 +1,12 @@
 """The update energy of every layer and its parts, by site if asked for: what `meanfield.simulate` measures on a net."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Self, cast
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.validation import require_choice, require_flag
@@ -31,6 +31,9 @@ from meanfield.simulation.measures.estimates.energy_estimates import energy_esti
 from meanfield.simulation.measures.update_energy import Conditions
 from meanfield.simulation.weights.gram_process import require_gram_process
 from meanfield.simulation.weights.matrices import ENERGY_KINDS
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, kw_only=True)

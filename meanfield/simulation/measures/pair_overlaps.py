@@ -6,14 +6,15 @@ u <- [u_skip +] m W patches(sigma'(z) u). Overlaps T_h = <u, v> / n_h are read o
 n_h = channels x samples x sites.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
@@ -31,6 +32,9 @@ from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.weights.matrices import KINDS, draw_weights
 from meanfield.simulation.weights.moves import site_gram
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Columns that a lazily revealed matrix may be asked for before filling it is the cheaper way.
 LAZY_SHARE = 1 / 8

@@ -9,12 +9,13 @@ Both are read off R_l, never off a difference of energies, so that the split is 
 stream is served (`meanfield.simulation.walk`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
@@ -29,6 +30,9 @@ from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure
 from meanfield.simulation.walk import Step, stream_start, units_below, walk
 from meanfield.simulation.weights.in_turn import DrawnInTurn
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # The powers of 2^k in which a draw's numbers are given, k being its ``binary_exponent`` at that step.
 POWERS = {"residual_energy": 2, "cross_term": 1, "correlation_term": 2}

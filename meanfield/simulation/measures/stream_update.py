@@ -11,13 +11,14 @@ residual stream is served (`meanfield.simulation.walk`).
 Source: Wang et al. 2026, Theorem 2.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
 from numpy.random import Generator
 
 from meanfield.common.arrays import Array
@@ -35,6 +36,9 @@ from meanfield.simulation.passes import Forward, Moves, Place, backward, forward
 from meanfield.simulation.walk import LARGEST_EXPONENT, require_stream_alone
 from meanfield.simulation.weights.in_turn import DrawnInTurn
 from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # How the weights move at learning rate 1, given a pass that gives the errors of minus the loss and a generator of signs
 # for every draw.

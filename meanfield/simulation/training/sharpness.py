@@ -6,13 +6,14 @@ but 0 are those of J J^T H, which acts on changes of the outputs: H takes a chan
 errors to gradients of the weights, and the tangent takes a step along these to the change of the outputs that it makes.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 from numpy.random import Generator
 from scipy.linalg import eigh_tridiagonal
 
@@ -34,6 +35,9 @@ from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import LOSSES, Loss
 from meanfield.simulation.weights.matrices import given_weights
 from meanfield.simulation.weights.moves import gradient_changes
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # An eigenvalue is known once its residual is below this share of it; its error is then far smaller.
 TOLERANCE = 1e-6

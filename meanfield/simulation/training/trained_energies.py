@@ -8,12 +8,13 @@ and N the numbers of a stream,
 Post-norm streams, with maps behind their joins, are no sum of h_0 and what units add. They have H_l without the split.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
@@ -35,6 +36,9 @@ from meanfield.simulation.training.losses import CrossEntropy
 from meanfield.simulation.training.trained_losses import WEIGHT_ARRAYS
 from meanfield.simulation.training.training import Training
 from meanfield.simulation.walk import require_residual_stream, units_below
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Draws side by side share what a step costs besides arithmetic: at most so many, of so many operations a step in all.
 MOST_TOGETHER, OPERATIONS_TOGETHER = 4, 8e9

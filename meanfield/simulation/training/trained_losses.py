@@ -1,12 +1,13 @@
 """Losses of one net in training, under several learning rates and from several seeds side by side."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 
 from meanfield.common.arrays import Array, fingerprint, inputs_described
 from meanfield.common.validation import require_choice, require_count, require_counts, require_positive
@@ -22,6 +23,9 @@ from meanfield.simulation.training.draws import drawn_weights
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.training import Training
 from meanfield.simulation.weights.matrices import checked_weights
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Nets side by side share what a step costs besides arithmetic: at most so many, of so many operations a step in all.
 MOST_TOGETHER, OPERATIONS_TOGETHER = 8, 1e9

@@ -1,16 +1,19 @@
 """What measures of nets of blocks in training share: what they cost, and a dataset of every draw."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Mapping
 from math import prod
-from typing import Any, ClassVar
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from meanfield.common.machine_memory import NUMBER_BYTES
 from meanfield.nets.net import Net
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # Dims of every variable, behind the draw.
 Dims = Mapping[str, tuple[str, ...]]
@@ -57,6 +60,8 @@ class BlockMeasure(Measure):
         return self.together(net)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        import xarray as xr
+
         variables = {}
         for name, value in values.items():
             quantity = QUANTITIES[name]

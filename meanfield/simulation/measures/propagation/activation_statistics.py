@@ -4,12 +4,13 @@ The update energies are those of `meanfield.simulation.measures.update_energy`, 
 is left out: without homogeneous activations no single column measures it, and one for every layer costs far more.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.known import require_net
@@ -22,6 +23,9 @@ from meanfield.simulation.measures.estimates.energy_estimates import energy_esti
 from meanfield.simulation.measures.overlap_methods import column_energies
 from meanfield.simulation.measures.update_energy import Conditions, drawn_passes, terms
 from meanfield.simulation.passes import through_readout
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """How the length of a tangent changes from layer to layer: rho_{l:h} (Zhang et al. 2026, assumption 1)."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
 from numpy.random import Generator
 
 from meanfield.common.arrays import Array, inputs_described
@@ -21,6 +22,9 @@ from meanfield.simulation.measures.propagation.token_statistics import require_t
 from meanfield.simulation.measures.update_energy import Conditions, drawn_passes
 from meanfield.simulation.passes import carried
 from meanfield.simulation.weights.matrices import KINDS
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # The kinds of directions, in the order of their columns.
 DIRECTIONS = ("shared", "difference")

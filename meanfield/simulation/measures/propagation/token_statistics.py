@@ -1,11 +1,12 @@
 """How large a stream of tokens is, how alike its tokens are, and how far one step moves it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
 
 from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.validation import require_choice
@@ -20,6 +21,9 @@ from meanfield.simulation.measures.overlap_methods import column_energies
 from meanfield.simulation.measures.update_energy import Conditions, drawn_passes, terms
 from meanfield.simulation.passes import through_readout
 from meanfield.simulation.weights.matrices import KINDS
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, kw_only=True)
