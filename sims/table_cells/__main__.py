@@ -1,7 +1,7 @@
 """Which cells of the hyperparameter tables does a coordinate check need?
 
 Nets of L blocks of k matrices are trained under the table of Zheng et al. 2026 for their k, and again with one cell of
-it (a hyperparameter of input, hidden or output weights) kept as in the base model, which is the standard
+it (a hyperparameter of input, hidden or output weights, or of biases) kept as in the base model, which is the standard
 parameterization of that cell. Draws are the same, so that the difference of two slopes is that of one cell. A cell
 along whose ladder no slope moves is one that the coordinate check does not see.
 """
@@ -22,6 +22,8 @@ PRESETS: Presets = {
 def add_options(parser: CommandParser) -> None:
     add_block_options(parser)
     add_net_options(parser)
+    words = "nets with biases, whose cells are tried instead of the weights'"
+    parser.add_argument("--biases", action="store_true", help=words)
     parser.add_argument("--steps", type=int, help="steps of training (default: 6; smoke: 2)")
 
 

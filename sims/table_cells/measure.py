@@ -24,8 +24,12 @@ from sims.common.results import Results
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
-    """The ladders, steps and batches."""
-    return {"described": planned_ladders(options, "steps", *NETS)}
+    """The ladders, steps and batches; some cell has to scale."""
+    described = planned_ladders(options, "steps", *NETS)
+    if not any(cell for along in DIRECTIONS for _, cell in _cells(options, along)):
+        names, of = " ".join(options.optimizers), "biases" if options.biases else "weights"
+        raise ValueError(f"no cell of {of} scales in the tables for {names} at these blocks; give sgd or adamw")
+    return {"described": described | {"biases": int(options.biases)}}
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
@@ -34,11 +38,12 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     table = "one" if options.block_depth == 1 else "many"
 
     def run_of(optimizer: str, cell: Cell | None, width: int, depth: int) -> Run:
-        given = hyperparameters(optimizer, table, width, depth, rate=options.rate, acting=True, standard_cell=cell)
+        how: dict[str, Any] = {"rate": options.rate, "acting": True, "biases": options.biases}
+        given = hyperparameters(optimizer, table, width, depth, **how, standard_cell=cell)
         training = {"momentum": True, "steps": options.steps}
         return run_under(options, TrainedStreams, optimizer, given, width, depth, **training)
 
-    cells = {along: _cells(options.optimizers, options.block_depth, along) for along in DIRECTIONS}
+    cells = {along: _cells(options, along) for along in DIRECTIONS}
     runs = {
         along: [run_of(*at, *size) for at in cells[along] for size in rungs(options, along)] for along in DIRECTIONS
     }
@@ -51,9 +56,10 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     return xr.merge(ladders, combine_attrs="drop").assign_coords(steps).assign_attrs(worded(described))
 
 
-def _cells(optimizers: Sequence[str], block_depth: int, along: str) -> list[tuple[str, Cell | None]]:
+def _cells(options: argparse.Namespace, along: str) -> list[tuple[str, Cell | None]]:
     """Every optimizer's table as a whole, and its cells that scale along a ladder."""
-    return [(name, cell) for name in optimizers for cell in (None, *table_cells.cells(name, block_depth, along))]
+    own = {name: table_cells.cells(name, options.block_depth, along, options.biases) for name in options.optimizers}
+    return [(name, cell) for name in options.optimizers for cell in (None, *own[name])]
 
 
 def _by_cell(

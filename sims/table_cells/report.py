@@ -20,7 +20,7 @@ REASONS = {
 HEADING = """\
 L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width {width}
 {samples} samples, {outputs} outputs; {steps} steps, {draws} draws, seed {seed}
-Nets are trained under the whole table of an optimizer, and again with one of its cells kept at the
+Nets train under the whole table of an optimizer, and again with one cell of {of} kept at the
 value of the base model at all sizes: a line for every cell, by the ladder along which it scales."""
 WORDS = {
     "move": "the slope of log y in log x along the ladder with the cell kept, less that with the whole table, draw by "
@@ -39,7 +39,10 @@ def text(dataset: xr.Dataset) -> str:
     seen = sum(move.distance > 0 for move in moves)
     tables = [_table(dataset, moves, direction) for direction in coordinate_checks.DIRECTIONS]
     head = answer(findings, f"{seen} of {len(moves)} cells move one by {number(claims.MOVED)} or more")
-    return report(QUESTION, head, [HEADING.format_map(dataset.attrs), *tables, *_reasons(moves)], findings, WORDS)
+    of = "biases" if dataset.attrs["biases"] else "weights"
+    return report(
+        QUESTION, head, [HEADING.format_map({**dataset.attrs, "of": of}), *tables, *_reasons(moves)], findings, WORDS
+    )
 
 
 def _table(dataset: xr.Dataset, moves: Sequence[claims.Move], direction: str) -> str:

@@ -59,6 +59,26 @@ def test_a_standard_cell_is_the_only_one_that_changes():
     assert cut == whole
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "block_depth", "names"),
+    [
+        ("sgd", 2, [f"{name} of {role}" for name in ("learning rate", "weight decay") for role in ("input", "hidden")]),
+        ("adamw", 2, ["adamw epsilon of input", "adamw epsilon of hidden"]),
+        ("muon", 2, ["adamw epsilon of input", "adamw epsilon of hidden"]),
+        ("lion", 1, ["learning rate of hidden"]),
+    ],
+)
+def test_biases_have_cells_of_their_own(optimizer, block_depth, names):
+    """Without multipliers, which are those of their weights; optimizers of matrices leave biases to AdamW."""
+    cells = {cell for along in ("width", "depth") for cell in claims.cells(optimizer, block_depth, along, biases=True)}
+    assert {claims.named(optimizer, cell) for cell in cells} == {f"{optimizer}: {name} biases" for name in names}
+
+
+def test_biases_without_a_cell_are_refused(tmp_path, capsys):
+    given = ["--preset", "smoke", "--biases", "--optimizers", "lion"]
+    assert_refused(simulation, given, "no cell of biases scales in the tables for lion", tmp_path, capsys)
+
+
 def test_a_cell_of_no_use_is_not_taken_for_one(finished):
     """Negative control, of every claim that reads this run."""
     for judge, names in (

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.optimizers import optimizer_of_role
-from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
+from meanfield.parameterizations import BIASES, HYPERPARAMETERS, OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation, Finding
@@ -27,16 +27,19 @@ def named(optimizer: str, cell: tuple[str, str] | None = None) -> str:
     if cell is None:
         return f"{optimizer}: {WHOLE}"
     role, hyperparameter = cell
-    return f"{optimizer}: {hyperparameter.replace('_', ' ')} of {role} weights"
+    of = f"{role.removesuffix('_bias')} biases" if role in BIASES else f"{role} weights"
+    return f"{optimizer}: {hyperparameter.replace('_', ' ')} of {of}"
 
 
-def cells(optimizer: str, block_depth: int, along: str) -> list[tuple[str, str]]:
-    """(role, hyperparameter) of the cells of weights that scale with the width, or with the depth.
+def cells(optimizer: str, block_depth: int, along: str, biases: bool = False) -> list[tuple[str, str]]:
+    """(role, hyperparameter) of the cells of weights, or of biases, that scale with the width, or with the depth.
 
-    Of hybrids, every role has the cells of the optimizer that steps it.
+    Of hybrids, every role has the cells of the optimizer that steps it. Multipliers of biases are those of their
+    weights, and no cells of their own.
     """
     scaling = []
-    for name, role in product(HYPERPARAMETERS, WEIGHTS):
+    names = [name for name in HYPERPARAMETERS if not (biases and name == "block_multiplier")]
+    for name, role in product(names, BIASES if biases else WEIGHTS):
         by = optimizer_of_role(optimizer, role)
         table = hyperparameter_table(by, block_depth)
         if name in table.hyperparameters(by) and _power(table.rows[name][role], along):
@@ -133,8 +136,14 @@ def run_optimizers(dataset: xr.Dataset) -> list[str]:
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """Two for every optimizer that was run."""
-    return [judge(dataset, (name,)) for name in run_optimizers(dataset) for judge in (judge_cells, judge_decays)]
+    """For every optimizer that was run, one on its decays and one on all else, as far as it has such cells."""
+    judged = []
+    for name in run_optimizers(dataset):
+        kinds = {move.is_decay for move in moves(dataset, name)}
+        judged += [
+            judge(dataset, (name,)) for judge, kind in ((judge_cells, False), (judge_decays, True)) if kind in kinds
+        ]
+    return judged
 
 
 @JUDGES.decide
@@ -166,7 +175,7 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
     )
     comparisons = len(of_cells) * candidates(dataset)
-    names = f"{names} at k = {dataset.attrs['block_depth']}"
+    names = f"{names} at k = {dataset.attrs['block_depth']}{' (biases)' if dataset.attrs['biases'] else ''}"
     return Contest(claim, rival, comparisons=comparisons, apart=MOVED).saying(words, names=names)
 
 
@@ -177,6 +186,13 @@ RUN = "linear blocks, six steps, eight samples and four outputs, widths 32 .. 25
 def of_all(judge: Callable[..., Finding], *arguments: str) -> Check:
     """All optimizers at once."""
     return Check("table_cells", partial(judge, optimizers=OPTIMIZERS), arguments)
+
+
+def of_biases(judge: Callable[..., Finding], optimizers: Sequence[str]) -> tuple[Check, ...]:
+    """At k = 2 and k = 1; the optimizers of matrices leave biases to AdamW."""
+    run = ("--biases", "--optimizers", "sgd", "adamw", "lion", "sophia", "--times", "3")
+    judged = partial(judge, optimizers=optimizers)
+    return tuple(Check("table_cells", judged, (*run, *more)) for more in ((), ("--block-depth", "1")))
 
 
 CLAIMS = (
@@ -197,5 +213,23 @@ CLAIMS = (
         hypotheses="all nine optimizers at k = 2, weights alone, one cell at a time, decay of 2 % of a weight in a "
         f"step of the base model; {RUN}",
         checks=(of_all(judge_decays),),
+    ),
+    Claim(
+        id="S5j",
+        source="Zheng et al. 2026, tables 5, 6, 11 and 12",
+        statement="no learning rate or epsilon of biases in which tables differ from the standard parameterization can "
+        "stay at its standard value",
+        hypotheses="SGD, AdamW, Lion and Sophia at k = 2 and k = 1, one cell at a time, biases of the hidden weights' "
+        f"variance; {RUN}",
+        checks=of_biases(judge_cells, ("sgd", "adamw", "lion", "sophia")),
+    ),
+    Claim(
+        id="S5k",
+        source="Zheng et al. 2026, tables 5 and 11",
+        statement="no weight decay of biases in which tables differ from the standard parameterization can stay at its "
+        "standard value",
+        hypotheses="SGD, of which alone they scale, at k = 2 and k = 1, one cell at a time, biases of the hidden "
+        f"weights' variance; {RUN}",
+        checks=of_biases(judge_decays, ("sgd",)),
     ),
 )

@@ -45,8 +45,9 @@ SOAP_EPSILON = 0.002
 EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
 # What makes every cell of a table act in the base model: epsilons as large as those elements and squared singular
 # values are with eight samples and four outputs; decay that takes this share of a weight in a step; and an output
-# learning rate that is so many times the others', as output weights are eight times as large as hidden ones.
-ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT = 0.006, 0.02, 32.0
+# learning rate that is so many times the others', as output weights are eight times as large as hidden ones. And biases
+# of the hidden weights' variance: their decay would hide all else of those of variance 1.
+ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT, ACTING_BIAS = 0.006, 0.02, 32.0, 1 / BASE_WIDTH
 
 # Role -> hyperparameter -> number, and (role, hyperparameter). Every role has those of the optimizer that steps it.
 Values = dict[str, dict[str, float]]
@@ -73,8 +74,8 @@ def hyperparameters(
     Args:
         optimizer: one for all roles or a hybrid, as `optimizer_of_role` takes it.
         rate: base learning rate of all roles; if left out, by optimizer from ``rates``.
-        acting: whether weights decay, epsilons are as large as gradients of the base model, and output weights alone
-            move the outputs; otherwise there is no decay and epsilons are negligible.
+        acting: whether weights decay, epsilons are as large as gradients of the base model, output weights alone move
+            the outputs, and biases are small; otherwise there is no decay and epsilons are negligible.
         own: base values of single roles in place of these. Decays keep their share of a step unless given as well.
         standard_cell: one that stays at its value in the base model, as in the standard parameterization.
     """
@@ -107,7 +108,9 @@ def _base_values(role: str, optimizer: str, rate: float, acting: bool, given: Ma
     """Hyperparameters of one role of the base model, those given in place of the usual ones."""
     multiplier, variance = BASE_SCALES[BIAS_OF.get(role, role)]
     rate = given.get("learning_rate", rate * (ACTING_OUTPUT if acting and role == "output" else 1.0))
-    base = {"block_multiplier": multiplier, "initial_variance": 1.0 if role in BIAS_OF else variance}
+    if role in BIAS_OF:
+        variance = ACTING_BIAS if acting else 1.0
+    base = {"block_multiplier": multiplier, "initial_variance": variance}
     epsilons = EPSILONS.get(optimizer, {})
     base |= {"learning_rate": rate} | epsilons
     if acting:

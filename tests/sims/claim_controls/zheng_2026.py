@@ -141,6 +141,16 @@ def _features_of_transformers(claim, power):
     return control
 
 
+def biases_of_no_use(claim):
+    """The same in every run of this claim, which tries cells of biases."""
+
+    def control(runs):
+        alike = cells_of_no_use("")
+        return {run: alike({"table_cells": runs[run]})["table_cells"] for run in CLAIMS[claim].runs}
+
+    return control
+
+
 CONTROLS = {
     "S1": _runs_off("S1", "weight_product"),
     "S2a": _runs_off("S2a", "weight_product"),
@@ -157,6 +167,7 @@ CONTROLS = {
     "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
     "S5g": cells_of_no_use(""),
     "S5h": _runs_off("S5h", "feature_norm", "feature_update_norm"),
+    **{claim: biases_of_no_use(claim) for claim in ("S5j", "S5k")},
     "S5i": _runs_off("S5i", "feature_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     **{claim: _activations_collapse(claim) for claim in ("S7a", "S7b")},
