@@ -5,6 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
+from figures.legends import legend_below
 from figures.style import styled
 from meanfield.verification import coordinate_checks
 from meanfield.verification import table_cells as claims
@@ -16,7 +17,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     moves = claims.moves(dataset, *claims.run_optimizers(dataset))
     by_ladder = {name: [move for move in moves if move.direction == name] for name in coordinate_checks.DIRECTIONS}
     tallest = max(map(len, by_ladder.values()))
-    figure = Figure(figsize=(11, 1.2 + 0.17 * tallest))
+    figure = Figure(figsize=(11, 1.5 + 0.17 * tallest))
     for axes, (direction, moves) in zip(figure.subplots(1, 2), by_ladder.items(), strict=True):
         places = -np.arange(len(moves))
         shown = [abs(move.change) for move in moves]
@@ -28,7 +29,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_yticks(places, [move.cell for move in moves], fontsize=6)
         axes.set_title(f"cells that scale with the {direction}", fontsize=9)
         axes.set_xlabel(f"change of a slope in {direction}, absolute", fontsize=8)
-    figure.axes[0].legend(fontsize=7, loc="lower right")
+    legend_below(figure, figure.axes[0], fontsize=7)
     return figure
 
 
