@@ -8,7 +8,7 @@ differ by as much.
 DURATIONS: dict[str, dict[str, str]] = {
     "activation_drift": {"smoke": "4 s", "default": "25 s", "paper": "20 min"},
     "batch_size": {"smoke": "5 s", "default": "20 s", "paper": "30 min"},
-    "claims": {"smoke": "80 s", "default": "15 min", "paper": "80 h"},
+    "claims": {"smoke": "80 s", "default": "19 min", "paper": "80 h"},
     "cnn_finite_channels": {"smoke": "8 s", "default": "35 s", "paper": "30 min"},
     "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
     "cnn_padding": {"smoke": "4 s", "default": "25 s", "paper": "8 h"},
