@@ -1,6 +1,6 @@
 """One schema for what is measured and what is predicted: xarray datasets whose variables the registry defines.
 
-xarray is loaded where the first of them is made: processes that draw make none, and start in half of the time.
+xarray is loaded where the first of them is made: processes that draw make none, and save a quarter of their start.
 """
 
 from __future__ import annotations

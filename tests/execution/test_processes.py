@@ -125,7 +125,7 @@ def _here():
 
 
 def test_a_process_that_draws_loads_no_xarray():
-    """Which would be half of its start."""
+    """Which would be a quarter of its start."""
     net = mf.MLP(depth=2, width=4)
     data = np.ones((4, 4)), np.zeros(4, int)
     runs = Run(net, mf.Energies(), 2, 0), training_run(net.replace(outputs=2), data, rates=0.1, steps=1)

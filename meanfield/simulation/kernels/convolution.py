@@ -200,11 +200,13 @@ def _tile(shape, itemsize, rectifies, adds):
     sums: step along the list and its length; steps of a per site and per k, of b per entry of the list and per k; k's.
     extent: rows; steps of a and of c from row to row.
     """
+    # One engine holds all of them, and looks them up by their names.
+    name = "_".join(map(str, ("meanfield_tile", *shape, itemsize, int(rectifies), int(adds))))
     with global_compiler_lock:
-        library = cpu_target.target_context.codegen().create_library("tile")
-        module = library.create_ir_module("tile")
+        library = cpu_target.target_context.codegen().create_library(name)
+        module = library.create_ir_module(name)
         base = (ir.FloatType() if itemsize == 4 else ir.DoubleType()).as_pointer()
-        function = ir.Function(module, _signature(base), "tile")
+        function = ir.Function(module, _signature(base), name)
         builder = ir.IRBuilder(function.append_basic_block())
         bases, gated, numbers = function.args[:5], function.args[5], function.args[6:]
         starts, sums, extent = numbers[:4], numbers[4:11], numbers[11:]
@@ -216,7 +218,7 @@ def _tile(shape, itemsize, rectifies, adds):
         builder.ret_void()
         library.add_ir_module(module)
         library.finalize()
-        return _Tile(library.get_pointer_to_function("tile"), shape.vectors * shape.lanes, library)
+        return _Tile(library.get_pointer_to_function(name), shape.vectors * shape.lanes, library)
 
 
 def _emit(builder, shape, kinds, pointers, gated, sums, extent):

@@ -41,7 +41,7 @@ def _by_columns(state: Forward) -> Iterator[Any]:
     last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
     own: Any = None  # Theta of the current value
     crossed: dict[int, Any] = {}  # between it and the values that a skip still asks for
-    between: dict[tuple[int, int], Any] = {}  # between those
+    between: dict[tuple[int, int], Any] = {}  # between those, the later one first
     shapes: dict[int, Shape] = {}  # of those
     for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
         if number in last_use:
@@ -52,13 +52,12 @@ def _by_columns(state: Forward) -> Iterator[Any]:
         if unit.skip:
             cross = crossed[unit.skip]
             own += between[unit.skip, unit.skip] + unit.multiplier * (cross + _turned(cross, _shape(own), state))
-        for other, kernel in crossed.items():
-            crossed[other] = unit.multiplier * kernel
-            if unit.skip:
-                low, high = sorted((unit.skip, other))
-                known = between[high, low]
-                crossed[other] = crossed[other] + (known if other == low else _turned(known, shapes[low], state))
-        crossed = {other: kernel for other, kernel in crossed.items() if last_use[other] > number}
+        crossed = {other: unit.multiplier * kernel for other, kernel in crossed.items() if last_use[other] > number}
+        if unit.skip:
+            for other in crossed:
+                earlier, later = sorted((unit.skip, other))
+                known = between[later, earlier]
+                crossed[other] += known if other == earlier else _turned(known, shapes[earlier], state)
         if unit.after:
             own, crossed = _along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
         yield own

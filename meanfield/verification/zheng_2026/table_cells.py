@@ -68,12 +68,16 @@ class Move:
 
     @property
     def is_decay(self) -> bool:
-        return ": weight decay of " in self.cell
+        return _is_decay(self.cell)
 
     @property
     def distance(self) -> float:
         """Standard errors by which the change is larger than `MOVED`."""
         return (abs(self.change) - MOVED) / self.stderr
+
+
+def _is_decay(cell: str) -> bool:
+    return ": weight decay of " in cell
 
 
 def moves(dataset: xr.Dataset, *optimizers: str) -> list[Move]:
@@ -137,13 +141,11 @@ def run_optimizers(dataset: xr.Dataset) -> list[str]:
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """For every optimizer that was run, one on its decays and one on all else, as far as it has such cells."""
-    judged = []
-    for name in run_optimizers(dataset):
-        kinds = {move.is_decay for move in moves(dataset, name)}
-        judged += [
-            judge(dataset, (name,)) for judge, kind in ((judge_cells, False), (judge_decays, True)) if kind in kinds
-        ]
-    return judged
+    run = {str(cell) for direction in DIRECTIONS for cell in dataset[f"{direction}_cell"].values}
+    kinds = {(cell.split(":")[0], _is_decay(cell)) for cell in run if not cell.endswith(WHOLE)}
+    judges = {False: judge_cells, True: judge_decays}
+    names = run_optimizers(dataset)
+    return [judge(dataset, (name,)) for name in names for kind, judge in judges.items() if (name, kind) in kinds]
 
 
 @JUDGES.decide
