@@ -22,7 +22,7 @@ PRESETS: Presets = {
 def add_options(parser: CommandParser) -> None:
     add_block_options(parser)
     add_net_options(parser)
-    words = "nets with biases, whose cells are tried instead of the weights'"
+    words = "give the nets biases, and try the cells of biases instead of those of weights"
     parser.add_argument("--biases", action="store_true", help=words)
     parser.add_argument("--steps", type=int, help="steps of training (default: 6; smoke: 2)")
 

@@ -177,7 +177,8 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
     )
     comparisons = len(of_cells) * candidates(dataset)
-    names = f"{names} at k = {dataset.attrs['block_depth']}{' (biases)' if dataset.attrs['biases'] else ''}"
+    rows = ", in their rows of biases," if dataset.attrs["biases"] else ""
+    names = f"{names} at k = {dataset.attrs['block_depth']}{rows}"
     return Contest(claim, rival, comparisons=comparisons, apart=MOVED).saying(words, names=names)
 
 
