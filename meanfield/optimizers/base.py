@@ -50,6 +50,7 @@ class Optimizer(ABC):
         elementwise: whether it steps every element by itself, and so serves biases too.
         takes_stacks: whether it steps stacks of matrices at once; elementwise ones do.
         curved: whether it needs the curvature of the loss.
+        draws_labels: whether it takes that at labels drawn for the outputs, not summed over all outputs.
     """
 
     elementwise: ClassVar[bool] = False
@@ -58,6 +59,10 @@ class Optimizer(ABC):
     @property
     def takes_stacks(self) -> bool:
         return self.elementwise
+
+    @property
+    def draws_labels(self) -> bool:
+        return False
 
     @abstractmethod
     def step(self, state: Any, gradient: Gradient, place: Place) -> tuple[Direction, Any]:

@@ -87,13 +87,21 @@ class Sophia(Optimizer):
     """A = clip(m / max(rho h, epsilon), 1), h the running diagonal of the curvature, taken anew at every step (C.8).
 
     An epsilon of zero means its limit: where there is no curvature, the sign of m.
+
+    ``sampled``: the curvature is that of one label drawn for every output, as it is run in practice (Liu et al. 2024,
+    Gauss-Newton-Bartlett), in the time of a second gradient; if not, it is summed over all outputs.
     """
 
     beta1: float = 0.965
     beta2: float = 0.99
     rho: float = 0.05
+    sampled: bool = False
     elementwise = True
     curved = True
+
+    @property
+    def draws_labels(self) -> bool:
+        return self.sampled
 
     def step(
         self, state: tuple[Array, Array] | None, gradient: Gradient, place: Place

@@ -23,7 +23,10 @@ PRESETS: Presets = {
         **{"tokens": 16, "samples": 4, "draws": 24, "steps": 10},
     },
     "paper": {
-        **{"optimizers": [HYBRID, "muon-adamw", "shampoo-adamw", "adamw"], "widths": [64, 128, 256, 512, 1024]},
+        **{
+            "optimizers": [HYBRID, "muon-adamw", "shampoo-adamw", "sophia", "adamw"],
+            "widths": [64, 128, 256, 512, 1024],
+        },
         **{"depths": [2, 4, 8, 16, 32, 64], "width": 64, "depth": 4},
         **{"tokens": 64, "samples": 8, "draws": 24, "steps": 10},
     },
@@ -38,6 +41,8 @@ def add_options(parser: CommandParser) -> None:
     add("--tokens", type=int, metavar="T", help="characters of a window")
     add("--samples", type=int, metavar="B", help="windows of a batch, of which every draw has one of its own")
     add("--steps", type=int, help="steps of training on that batch")
+    curvatures = "of Sophia: at a label drawn for every output (sampled, default), as in practice, or summed (exact)"
+    add("--curvature", choices=("sampled", "exact"), default="sampled", help=curvatures)
     precisions = "of weights and passes: float32 (default), as in practice, or float64"
     add("--precision", choices=("float32", "float64"), default="float32", help=precisions)
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")

@@ -25,7 +25,7 @@ from sims.transformer_coordinate_check.nets import HEAD_SIZE, net_under, text_ne
 # Windows of text, from which every draw takes its batch.
 WINDOWS = 64
 # What all numbers of a run depend on besides the ladders.
-OWN = ("tokens", "samples", "steps", "tables", "normalisations", "precision")
+OWN = ("tokens", "samples", "steps", "tables", "normalisations", "precision", "curvature")
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     sizes = _batch(options)
     net = text_net(options.width, options.depth, options.normalisations[0], **sizes)
     inputs, targets = training_data(TEXT, net, samples=WINDOWS * options.samples, seed=options.seed)
-    how = {"steps": options.steps, "precision": options.precision}
+    how = {"steps": options.steps, "precision": options.precision, "sampled_curvature": options.curvature == "sampled"}
     training = partial(TrainedFeatures, momentum=True, inputs=inputs, targets=targets, **how)
 
     def run_of(normalisation: str, optimizer: str, table: str, width: int, depth: int) -> Run:

@@ -9,6 +9,7 @@ from meanfield.optimizers import FIRST_STEPS, OPTIMIZERS, SSO
 from meanfield.optimizers.base import Gradient, Place
 from meanfield.optimizers.linear_algebra.factored import Factored, dense
 from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
+from meanfield.optimizers.shampoo import second_moments
 
 SHAPES = [(12, 12), (12, 5), (5, 12), (1, 9), (9, 1)]
 
@@ -180,3 +181,15 @@ def test_sso_meets_both_constraints_in_wide_matrices(shape):
         assert np.linalg.norm(dense(direction), 2) == pytest.approx(radius, rel=1e-8)
         weights = weights - 0.05 * dense(direction)
         assert np.linalg.norm(weights, 2) == pytest.approx(before, rel=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(30, 50), (50, 30)])
+def test_shampoo_keeps_small_directions_in_single_precision(shape):
+    """Of a ten-thousandth of the largest: squares in single precision would lose them."""
+    rng, size = np.random.default_rng(0), min(shape)
+    left, right = (np.linalg.qr(rng.normal(size=(side, size)))[0] for side in shape)
+    lengths = np.geomspace(1.0, 1e-4, size)
+    root, _ = second_moments(None, None, (left * lengths @ right.T).astype(np.float32), 0.0)
+    assert root.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(root, axis=0), lengths, rtol=1e-2)
+    np.testing.assert_allclose(np.abs(np.sum(left * root, axis=0)), lengths, rtol=1e-2)

@@ -1,13 +1,19 @@
-"""Losses on the outputs of a net: their value, their slope, and columns that make up their curvature.
+"""Losses on the outputs of a net: their value, their slope, and their curvature, in columns or in mean.
+
+Each is the mean over its terms, samples or samples and sites, of the negative logarithm of a law of targets, which the
+outputs have: the square of its slope at targets drawn from it, times the terms, is the curvature in mean (Bartlett's
+identity).
 
 Outputs are (D, M, B, T): D nets, M channels, B samples, T sites. So are targets, with D = 1 where all nets share them,
 and one channel where they are classes or signs.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from meanfield.simulation.arrays.arrays import Arrays
@@ -35,6 +41,12 @@ class Loss(Protocol):
     def curvature_times(self, output: Any, change: Any, arrays: Arrays) -> Any:
         """d^2 L / dout^2 times a change of the outputs, in the shape of the outputs."""
 
+    def terms(self, output: Any) -> int:
+        """How many terms the loss is the mean of."""
+
+    def drawn_targets(self, output: Any, sources: Sequence[Generator], arrays: Arrays) -> Any:
+        """Targets of every net from the law that its outputs give them, each net's from a generator of its own."""
+
 
 @dataclass(frozen=True)
 class Squared:
@@ -61,6 +73,14 @@ class Squared:
 
     def curvature_times(self, output: Any, change: Any, arrays: Arrays) -> Any:
         return change / _numbers(output)
+
+    def terms(self, output: Any) -> int:
+        return int(output.shape[2])
+
+    def drawn_targets(self, output: Any, sources: Sequence[Generator], arrays: Arrays) -> Any:
+        """Normal around the outputs, of variance M T."""
+        deviation = (_numbers(output) / self.terms(output)) ** 0.5
+        return output + deviation * _of_each(sources, Generator.standard_normal, output.shape[1:], arrays)
 
 
 @dataclass(frozen=True)
@@ -98,6 +118,15 @@ class CrossEntropy:
         weighted = shares * change
         return (weighted - shares * weighted.sum(axis=1)[:, None]) / _places(output)
 
+    def terms(self, output: Any) -> int:
+        return _places(output)
+
+    def drawn_targets(self, output: Any, sources: Sequence[Generator], arrays: Arrays) -> Any:
+        """Classes with probabilities p."""
+        below = arrays.softmax(arrays.xp.ascontiguousarray(output), axis=1).cumsum(axis=1)
+        uniform = _of_each(sources, Generator.random, (1, *output.shape[2:]), arrays)
+        return (below[:, :-1] < uniform).sum(axis=1)[:, None]
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -124,9 +153,22 @@ class Logistic:
         pull = arrays.pointwise.logistic(output)  # the same for either label
         return pull * (1 - pull) * change / _places(output)
 
+    def terms(self, output: Any) -> int:
+        return _places(output)
+
+    def drawn_targets(self, output: Any, sources: Sequence[Generator], arrays: Arrays) -> Any:
+        """+1 with probability 1 / (1 + exp(-f))."""
+        uniform = _of_each(sources, Generator.random, output.shape[1:], arrays)
+        return arrays.xp.where(uniform < arrays.pointwise.logistic(output), 1, -1).astype(output.dtype)
+
 
 # The losses that a user asks for.
 LOSSES: dict[str, Loss] = {"cross_entropy": CrossEntropy(), "squared": Squared()}
+
+
+def _of_each(sources: Sequence[Generator], draw: Callable[..., Any], shape: Sequence[int], arrays: Arrays) -> Any:
+    """(D, *shape), from one generator for every net."""
+    return arrays.moved(np.stack([draw(source, shape) for source in sources]))
 
 
 def _places(output: Any) -> int:

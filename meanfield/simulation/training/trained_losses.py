@@ -153,7 +153,7 @@ class TrainedLosses(Measure):
             self.optimizer,
             lambda _: settings,
             batches=batches,
-            mask_seeds=seeds,
+            seeds=seeds,
             arrays=arrays,
         )
 
@@ -182,10 +182,10 @@ def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:
             f"batch normalisation over {values} value(s) of a channel, batch_size {batch_size} times {net.sites} "
             f"site(s), leaves signs at most, which no step moves; give {FEWEST_NORMALISED} or more"
         )
-    if optimizer.curved:
+    if optimizer.curved and not optimizer.draws_labels:
         raise ValueError(
             f"{optimizer!r} adds up curvatures sample by sample, and under batch normalisation samples depend on each "
-            "other; take an optimizer that needs none, such as AdamW"
+            "other; take an optimizer that needs none, such as AdamW, or Sophia(sampled=True)"
         )
 
 

@@ -1,15 +1,16 @@
 """Training of several nets side by side, by one optimizer or by one for every role of a net's weights."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from meanfield.common.seeds import stream
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.elementwise import AdamW
-from meanfield.optimizers.linear_algebra.factored import Direction, Factored
+from meanfield.optimizers.linear_algebra.factored import Direction, Factored, dense
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.data import Batches, Data
@@ -40,12 +41,14 @@ class Training:
         optimizer: of all weights, where one of matrices leaves biases and gains to AdamW; or by role, as `Net.role_of`
             names the roles: {"input": AdamW(), "hidden": Muon(), "output": AdamW()}.
         batches: the samples that a step takes; all of them if left out.
-        mask_seeds: of the masks of dropout, one for every net; if left out, nothing is dropped.
+        seeds: one for every net, of the masks of dropout and of labels that an optimizer draws; if left out, nothing is
+            dropped.
         gone: which nets have left the range of floats, or had no step to make, (D,); their weights are nan from the
             next step on.
 
     Raises:
-        ValueError: a role of the net without an optimizer, or with one of matrices for its biases or gains.
+        ValueError: a role of the net without an optimizer, or with one of matrices for its biases or gains; no seeds
+            for an optimizer that draws labels.
     """
 
     net: Net
@@ -55,7 +58,7 @@ class Training:
     optimizer: Optimizer | Mapping[str, Optimizer]
     hyperparameters: Hyperparameters
     batches: Batches | None = None
-    mask_seeds: Sequence[int] | None = None
+    seeds: Sequence[int] | None = None
     arrays: Arrays = NUMPY
     taken: int = 0
     states: dict[str, Any] = field(default_factory=dict)
@@ -69,7 +72,10 @@ class Training:
         self._matrices = given_weights(self.net, self.weights, self.arrays.xp.concatenate)
         self._pieces = Pieces(self.net, self.nets, self.arrays) if Pieces.serve(self.net, self.arrays) else None
         self._methods = {name: self._method_of(name) for name in self.weights}
-        self._curved = any(method.curved for method in self._methods.values())
+        self._sampled = [name for name, method in self._methods.items() if method.draws_labels]
+        self._curved = any(method.curved and not method.draws_labels for method in self._methods.values())
+        if self._sampled and self.seeds is None:
+            raise ValueError(f"{self._methods[self._sampled[0]]!r} draws labels; give seeds, one for every net")
         defaults = {"weight_decay": 0.0, "epsilon": TINY}
         self._settings = {name: defaults | dict(self.hyperparameters(name)) for name in self.weights}
 
@@ -102,8 +108,7 @@ class Training:
 
     def losses(self) -> Any:
         """The loss of every net on the samples of the next step, (D,), before it; infinite for nets that are gone."""
-        output = self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
-        losses = self.arrays.fetched(self.loss.value(output, self.batch.targets, self.arrays))
+        losses = self.arrays.fetched(self.loss.value(self._output(), self.batch.targets, self.arrays))
         return np.where(np.isfinite(losses) & ~self.gone, losses, np.inf)
 
     def losses_on_all(self, most: int) -> Any:
@@ -135,10 +140,7 @@ class Training:
 
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight; returns the A by name, net by net."""
-        if self._pieces is None:
-            gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self._curved)
-        else:
-            gradients = self._sweep(self._pieces)[1]
+        gradients = self._gradients()
         self._leave_out(gradients)
         self._seen, self._batch, self._swept, self.taken = None, None, None, self.taken + 1
         return {name: self._stepped(name, gradient) for name, gradient in gradients.items()}
@@ -151,6 +153,35 @@ class Training:
                 "a smaller learning rate, width or depth"
             )
 
+    def _output(self) -> Any:
+        """Of the nets as they are on the samples of the next step, (D, M, B, T)."""
+        return self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
+
+    def _gradients(self) -> dict[str, Gradient]:
+        """Of the samples of the next step."""
+        if self._pieces is None:
+            gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self._curved)
+        else:
+            gradients = self._sweep(self._pieces)[1]
+        for name, curvature in self._sampled_curvatures().items() if self._sampled else ():
+            gradients[name] = replace(gradients[name], curvature=curvature)
+        return gradients
+
+    def _sampled_curvatures(self) -> dict[str, Any]:
+        """By name, of optimizers that draw labels: the squared gradient at these, times the terms of the loss.
+
+        Its mean is the diagonal of the Gauss-Newton matrix (Liu et al. 2024).
+        """
+        assert self.seeds is not None
+        output, sources = self._output(), [stream(seed, "labels", self.taken) for seed in self.seeds]
+        targets = self.loss.drawn_targets(output, sources, self.arrays)
+        if self._pieces is None:
+            gradients = loss_gradients(self.look(), self.loss, targets)
+        else:
+            drawn = replace(self.batch, targets=targets)
+            gradients = self._pieces.sweep(self.weights, drawn, self.loss, False, self._masks())[1]
+        return {name: self.loss.terms(output) * dense(gradients[name].slope) ** 2 for name in self._sampled}
+
     def _sweep(self, pieces: Pieces) -> tuple[Any, dict[str, Gradient]]:
         """Outputs on the samples of the next step, and its gradients, made at once."""
         if self._swept is None:
@@ -158,7 +189,7 @@ class Training:
         return self._swept
 
     def _masks(self) -> Masks | None:
-        return None if self.mask_seeds is None else Masks(self.mask_seeds, self.taken)
+        return None if self.seeds is None else Masks(self.seeds, self.taken)
 
     def _leave_out(self, gradients: Mapping[str, Gradient]) -> None:
         """Mark the nets whose gradients, or their squares, are not finite."""

@@ -37,7 +37,8 @@ def made(net, optimizer, arrays, nets, loss, size=None):
     settings = {"learning_rate": np.geomspace(0.01, 0.1, nets), "epsilon": 1e-4, "weight_decay": 0.1}
     batches = None if size is None else Batches(SAMPLES, size, range(nets))
     weights = drawn_weights(net, 0, range(nets), arrays)
-    return Training(net, weights, data, loss, optimizer, lambda _: settings, batches=batches, arrays=arrays)
+    how = {"batches": batches, "seeds": range(nets) if optimizer.draws_labels else None, "arrays": arrays}
+    return Training(net, weights, data, loss, optimizer, lambda _: settings, **how)
 
 
 def same_steps(net, optimizer, nets, loss, size=None, precision="float64"):
@@ -64,7 +65,7 @@ def small(monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("optimizer", [SGD(0.9), AdamW(), Sophia(), Muon()])
+@pytest.mark.parametrize("optimizer", [SGD(0.9), AdamW(), Sophia(), Sophia(sampled=True), Muon()])
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
 def test_steps_by_pieces_are_those_of_the_whole(name, optimizer):
     net = CONVOLUTIONAL[name]

@@ -1,16 +1,17 @@
 """Nets that train under hyperparameter tables: how far their streams go, and by which orders of the updates."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.seeds import streams_of_draws
+from meanfield.common.seeds import derived_seed, streams_of_draws
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
+from meanfield.optimizers.elementwise import Sophia
 from meanfield.optimizers.linear_algebra.spectrum import stable_rank
 from meanfield.simulation.arrays.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.measures.base import Pieces
@@ -37,11 +38,13 @@ def tabled(
     hyperparameters: Hyperparameters,
     momentum: bool,
     arrays: Arrays = NUMPY,
+    label_seeds: Sequence[int] | None = None,
 ) -> Training:
     """Training of given weights, full batch, by an optimizer's name and the hyperparameters of every role.
 
     With ``momentum`` the optimizer is as it is run in practice; without, as Zheng et al. 2026 analyse it, without
-    momentum or epsilon. The name may be that of a hybrid (`optimizer_of_role`).
+    momentum or epsilon. The name may be that of a hybrid (`optimizer_of_role`). With ``label_seeds``, one for every
+    net, curvatures are those at drawn labels.
     """
     methods = OPTIMIZERS if momentum else FIRST_STEPS
     by_role = {role: optimizer_of_role(optimizer, role) for role in weight_roles(net)}
@@ -53,7 +56,9 @@ def tabled(
         return {name: given[name] for name in ("learning_rate", "weight_decay") if name in given} | {"epsilon": epsilon}
 
     steppers = {role: methods[by] for role, by in by_role.items()}
-    return Training(net, weights, data, own_loss(net), steppers, settings, arrays=arrays)
+    if label_seeds is not None:
+        steppers = {role: replace(by, sampled=True) if isinstance(by, Sophia) else by for role, by in steppers.items()}
+    return Training(net, weights, data, own_loss(net), steppers, settings, seeds=label_seeds, arrays=arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +74,8 @@ class OneOptimizer(BlockMeasure):
     targets: Any = None
     # Of weights and passes, "float64" or "float32", of which draw i is the same net, rounded.
     precision: str = "float64"
+    # Whether an optimizer takes the curvature of the loss at labels drawn for the outputs; summed over them if not.
+    sampled_curvature: bool = False
 
     def settled(self, net: Net) -> Self:
         require_optimizer("optimizer", self.optimizer)
@@ -82,7 +89,8 @@ class OneOptimizer(BlockMeasure):
         """Nets of these draws before their first step."""
         arrays = on_numpy(self.precision)
         weights, data = drawn_weights(net, seed, draws, arrays), self._batches(net, seed, draws, arrays)
-        return tabled(net, weights, data, self.optimizer, self.hyperparameters, self.momentum, arrays)
+        seeds = [derived_seed(seed, f"labels of draw {draw}") for draw in draws] if self.sampled_curvature else None
+        return tabled(net, weights, data, self.optimizer, self.hyperparameters, self.momentum, arrays, seeds)
 
     def _batches(self, net: Net, seed: int, draws: range, arrays: Arrays) -> Data:
         if self.inputs is None:
