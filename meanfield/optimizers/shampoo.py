@@ -56,9 +56,9 @@ def second_moments(left: Array | None, right: Array | None, slope: Direction, be
 
 
 def _running(root: Array | None, fresh: Array, beta: float) -> Array:
-    columns = np.sqrt(1 - beta) * fresh
+    columns = (1 - beta) ** 0.5 * fresh  # a number of Python's own leaves the precision as it is
     if root is not None and beta > 0:
-        columns = np.hstack([np.sqrt(beta) * root, columns])
+        columns = np.hstack([beta**0.5 * root, columns])
     axes, lengths = _principal_axes(columns)
     return axes[:, lengths > rounding(columns) * lengths[0]]
 
