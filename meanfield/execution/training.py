@@ -59,7 +59,8 @@ def train(
         batch_size: samples of a mini-batch; all of them if left out.
         optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
             "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
-            settings of its own, such as `meanfield.optimizers.SGD(0.9)`.
+            settings of its own, such as `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs;
+            `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
         loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
             samples and output sites.
         seeds: whole numbers; or how many there are, for 0 .. seeds - 1.
