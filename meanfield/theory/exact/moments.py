@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 from typing import TypeVar
 
@@ -60,15 +61,19 @@ def canonical(edges: Sequence[tuple[Index, Index]], marks: Sequence[tuple[Index,
 
     Graphs here have at most four or five vertices (every index meets two legs or more), so all orders can be tried.
     """
-    names = list(dict.fromkeys([v for edge in edges for v in edge] + [v for v, _ in marks]))
-    return min(
-        _renamed(dict(zip(names, order, strict=True)), edges, marks) for order in permutations(range(len(names)))
-    )
+    names = dict.fromkeys([v for edge in edges for v in edge] + [v for v, _ in marks])
+    number = {name: place for place, name in enumerate(names)}
+    numbered = tuple((number[a], number[b]) for a, b in edges)
+    return _smallest(len(number), numbered, tuple((number[v], name) for v, name in marks))
 
 
-def _renamed(
-    position: dict[Index, int], edges: Sequence[tuple[Index, Index]], marks: Sequence[tuple[Index, str]]
-) -> Moment:
+# Thousands of products that a derivation meets are hundreds once their indices are numbered as they come.
+@lru_cache(maxsize=1 << 14)
+def _smallest(vertices: int, edges: tuple[tuple[int, int], ...], marks: tuple[tuple[int, str], ...]) -> Moment:
+    return min(_renamed(order, edges, marks) for order in permutations(range(vertices)))
+
+
+def _renamed(position: Sequence[int], edges: Sequence[tuple[int, int]], marks: Sequence[tuple[int, str]]) -> Moment:
     ends = [(position[a], position[b]) for a, b in edges]
     at: list[list[str]] = [[] for _ in position]
     for vertex, name in marks:
