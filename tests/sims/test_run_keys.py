@@ -23,6 +23,7 @@ OTHER_WORDS = {
     "backend": ["cupy"],
     "base": ["hidden.learning_rate=0.5"],
     "biases": [],
+    "curvature": ["exact"],
     "data": ["mnist"],
     "families": ["cnn gelu"],
     "head": ["mup"],
