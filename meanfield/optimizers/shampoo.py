@@ -70,9 +70,10 @@ def _principal_axes(columns: Array) -> tuple[Array, Array]:
         return vectors * lengths, lengths
     # Squares in double precision keep the lengths that single precision tells from rounding, in a third of the time.
     wide = columns.astype(np.float64)
-    squares, vectors = np.linalg.eigh(wide @ wide.T if len(wide) <= wide.shape[1] else wide.T @ wide)
+    is_tall = len(wide) > wide.shape[1]
+    squares, vectors = np.linalg.eigh(wide.T @ wide if is_tall else wide @ wide.T)
     lengths = np.sqrt(np.maximum(squares, 0.0))
-    axes = vectors * lengths if len(wide) <= wide.shape[1] else wide @ vectors
+    axes = wide @ vectors if is_tall else vectors * lengths
     return axes[:, ::-1].astype(columns.dtype), lengths[::-1]
 
 

@@ -41,7 +41,7 @@ def add_options(parser: CommandParser) -> None:
     add("--tokens", type=int, metavar="T", help="characters of a window")
     add("--samples", type=int, metavar="B", help="windows of a batch, of which every draw has one of its own")
     add("--steps", type=int, help="steps of training on that batch")
-    curvatures = "of Sophia: at a label drawn for every output (sampled, default), as in practice, or summed (exact)"
+    curvatures = "of Sophia: from one character drawn at every place (sampled, default), as in practice, or exact"
     add("--curvature", choices=("sampled", "exact"), default="sampled", help=curvatures)
     precisions = "of weights and passes: float32 (default), as in practice, or float64"
     add("--precision", choices=("float32", "float64"), default="float32", help=precisions)

@@ -36,8 +36,8 @@ def standard_scores(name, terms_off=0):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_squared_slopes_at_drawn_targets_are_the_hessian_in_mean(name):
-    """Bartlett's identity, also between samples, which do not meet. A share of a fortieth would be seen, at the least:
-    20,000 draws leave 0.5 to 1 % of an element on the diagonal, and five of these are asked for."""
+    """Bartlett's identity, also between samples, which do not meet. A factor off by 5 % would be seen for the squared
+    loss, by 2.4 % for cross-entropy and by 0.7 % for the logistic one: five errors of its best known square."""
     assert np.abs(standard_scores(name)).max() < 5
 
 
