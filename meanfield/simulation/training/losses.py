@@ -1,8 +1,8 @@
 """Losses on the outputs of a net: their value, their slope, and their curvature, in columns or in mean.
 
 A loss is the mean over its terms: samples, or samples and sites. Each term is, up to a constant, minus the logarithm of
-the probability that the outputs give to their target. At targets drawn with these probabilities, the squared slope times
-the number of terms has the curvature as its mean (Bartlett's identity).
+the probability that the outputs give to their target. At targets drawn with these probabilities, the squared slope
+times the number of terms has the curvature as its mean (Bartlett's identity).
 
 Outputs are (D, M, B, T): D nets, M channels, B samples, T sites. So are targets, with D = 1 where all nets share them,
 and one channel where they are classes or signs.
