@@ -89,7 +89,8 @@ class Sophia(Optimizer):
     An epsilon of zero means its limit: where there is no curvature, the sign of m.
 
     ``sampled``: the curvature is estimated from one target drawn for every sample and site, as Sophia is run in
-    practice (Liu et al. 2024, Gauss-Newton-Bartlett), in the time of a second gradient; if not, it is summed over all outputs.
+    practice (Liu et al. 2024, Gauss-Newton-Bartlett), in the time of a second gradient; if not, it is summed
+    over all outputs.
     """
 
     beta1: float = 0.965
