@@ -49,7 +49,7 @@ from meanfield.verification.verdicts import (
 P = ParamSpec("P")
 
 SENTENCES = re.compile(
-    r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?(; measured: (?P<measured>.+?))?\."
+    r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?; measured: (?P<measured>.+?)\."
 )
 
 # Powers in words: of what could not be refuted, and of what is refuted only by luck.
@@ -228,9 +228,11 @@ class Judge(Generic[P]):
         paragraph = " ".join((inspect.getdoc(decide) or "").split("\n\n")[0].split())
         said = SENTENCES.fullmatch(paragraph)
         if said is None:
-            raise TypeError(f"{decide.__name__} says {paragraph!r}; a judge says 'claim; rival: its rival.' first")
+            raise TypeError(
+                f"{decide.__name__} says {paragraph!r}; a judge says 'claim; rival: its rival; measured: what.' first"
+            )
         source = f" ({', '.join(filter(None, (judges.paper, said['source'])))})" if said["source"] else ""
-        self.claim, self.rival, self.measured = said["claim"] + source, said["rival"], said["measured"] or ""
+        self.claim, self.rival, self.measured = said["claim"] + source, said["rival"], said["measured"]
         update_wrapper(self, decide)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:

@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from meanfield.verification import Verdict, power_in_words
+from meanfield.verification import Finding, Verdict, power_in_words
 from sims.claims.runs import Evidence, Result
 
 # Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
@@ -50,14 +50,17 @@ def _row(result: Result) -> str:
     )
 
 
+def shown_by(finding: Finding) -> str:
+    """What was measured, the numbers behind a verdict, and how far off the claim would have been refuted."""
+    return f"measured: {finding.measured}; {finding.evidence}; power: {power_in_words(finding.power)}"
+
+
 def _section(result: Result) -> str:
     claim = result.claim
     entries = [f"<dt>Printed</dt><dd>{escape(claim.printed)}</dd>"] if claim.printed else []
     for finding in result.findings:
         entries.append(f"<dt>{_verdict(finding.verdict)} {escape(finding.claim)}</dt>")
-        measured = f"measured: {finding.measured}; " if finding.measured else ""
-        numbers = f"{measured}{finding.evidence}; power: {power_in_words(finding.power)}"
-        entries.append(f"<dd>rival: {escape(finding.rival)}<br>{escape(numbers)}</dd>")
+        entries.append(f"<dd>rival: {escape(finding.rival)}<br>{escape(shown_by(finding))}</dd>")
     if result.verdict is Verdict.REFUTED:
         entries.append(f"<dt>Instead</dt><dd>{escape(claim.replaced_by)}</dd>")
         entries.append(f"<dt>Premise that fails</dt><dd>{escape(claim.premise)}</dd>")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import Finding, Verdict, power_in_words
-from sims.claims.page import page
+from meanfield.verification import Verdict
+from sims.claims.page import page, shown_by
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report
 
@@ -73,12 +73,6 @@ def markdown(results: Sequence[Result], title: str) -> str:
         cells = (result.claim.id, result.claim.statement, result.claim.source, result.verdict, evidence, replaced)
         lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, "", _counts(results), ""])
-
-
-def shown_by(finding: Finding) -> str:
-    """What was measured, the numbers behind a verdict, and how far off the claim would have been refuted."""
-    measured = f"measured: {finding.measured}; " if finding.measured else ""
-    return f"{measured}{finding.evidence}; power: {power_in_words(finding.power)}"
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:

@@ -18,6 +18,11 @@ WORDS = {
     "Delta": "the change since training began, on the batch of the steps.",
 }
 
+CURVATURES = {
+    "sampled": "from one character drawn at every place (Liu et al. 2024), as in practice",
+    "exact": "from all characters at every place, as an exact sum",
+}
+
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     optimizer, norm = (str(dataset[name].values[0]) for name in ("optimizer", "normalisation"))
@@ -25,6 +30,12 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     slopes = [claims.features_slope(dataset, norm, optimizer, name, "depth").plain for name in run]
     by_table = (f"{TABLES[name]} {value:+.2f}" for name, value in zip(run, slopes, strict=True))
     return answer(findings[:1], f"slopes in L: {', '.join(by_table)}")
+
+
+def _curvature(dataset: xr.Dataset) -> list[str]:
+    """How Sophia was run, where it was."""
+    is_run = any("sophia" in str(name).split("-") for name in dataset["optimizer"].values)
+    return [f"Sophia takes its curvature {CURVATURES[dataset.attrs['curvature']]}."] if is_run else []
 
 
 def _slopes(dataset: xr.Dataset) -> list[str]:
@@ -69,7 +80,7 @@ text = Report(
     heading="Characters of English text: {samples} windows of {tokens}, {steps} steps on them; {draws} draws, seed "
     "{seed}\nwidths {widths} at L = {depth} blocks, L = {depths} at width {width}; no weight decay\n"
     "slope s of log y = a + s log x + c / x, draw by draw; in brackets that of a straight line",
-    parts=[_slopes, _sizes],
+    parts=[_curvature, _slopes, _sizes],
     findings=claims.findings,
     words=WORDS,
 ).text

@@ -188,7 +188,7 @@ def test_verdicts_combine():
     assert combined([neither, refuted, confirmed]) is refuted
 
 
-FOUND = {"claim": "law", "rival": "other", "evidence": "numbers", "power": 0.5}
+FOUND = {"claim": "law", "rival": "other", "measured": "slopes", "evidence": "numbers", "power": 0.5}
 
 
 @pytest.mark.parametrize(("seeds", "alarms"), [({"CONFIRMED": 1, "REFUTED": 3}, 1), ({"INCONCLUSIVE": 4}, 0)])

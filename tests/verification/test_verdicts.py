@@ -191,7 +191,7 @@ def _panel(**options):
 
     @judges.decide_each({"other": 2.0}, {"other": 4.0})
     def judge_pair(dataset, other):
-        """It is not {other:g}; rival: it is."""
+        """It is not {other:g}; rival: it is; measured: x."""
         return contest(dataset["x"].values, 0.1, claimed=1.0, rival=other)
 
     return judges, judge_single, judge_pair, xr.Dataset({"x": ("i", [1.0, 1.1])}, attrs={"draws": 1000})
@@ -229,12 +229,13 @@ def test_python_without_docstrings_is_refused_in_one_line(monkeypatch):
         Judges().decide(test_no_error_and_no_difference_is_no_deviation)
 
 
-def test_a_judge_without_a_rival_is_no_judge():
-    with pytest.raises(TypeError, match="rival"):
+@pytest.mark.parametrize("sentence", ["It is so.", "It is so; measured: x.", "It is so; rival: it is not."])
+def test_a_judge_without_a_rival_or_a_word_of_what_is_measured_is_no_judge(sentence):
+    def judge_nothing(dataset): ...
 
-        @Judges().decide
-        def judge_nothing(dataset):
-            """It is so."""
+    judge_nothing.__doc__ = sentence
+    with pytest.raises(TypeError, match="measured: what"):
+        Judges().decide(judge_nothing)
 
 
 def test_no_error_and_no_difference_is_no_deviation():

@@ -171,7 +171,8 @@ def judge_cross_bound(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_cross_term(dataset: xr.Dataset) -> Contest:
-    """The cross term B_L vanishes with the width, as N^(-1/2); rival: it is eps L times a constant."""
+    """The cross term B_L vanishes with the width, as N^(-1/2); rival: it is eps L times a constant; measured: the slope
+    in N of its standard deviation."""
     law = _cross_law(dataset)
     return slope_contest(law, claimed=-0.5, rival=0.0, shown=f"exponent {shown(law)}")
 

@@ -47,8 +47,8 @@ def width_slope(dataset: xr.Dataset, update: str) -> PowerLaw:
 
 @JUDGES.decide
 def judge_recursion(dataset: xr.Dataset) -> Contest:
-    """Isotropic updates at alpha >= 1 move the stream as the recursion says; rival: no step carries what others
-    moved."""
+    """Isotropic updates at alpha >= 1 move the stream as the recursion says; rival: no step carries what others moved;
+    measured: update energies, whatever the number of loops and alpha."""
     at = dataset.sel(update="isotropic", alpha=dataset["alpha"] >= 1)
     theory, own = (np.exp(at[f"log_{name}_energy_mean_field"].values).ravel() for name in ("update", "own"))
     energy, stderr = at["update_energy"].values.ravel(), at["update_energy_stderr"].values.ravel()
@@ -102,7 +102,8 @@ def _recursion_limit(dataset: xr.Dataset, alpha: float) -> float:
 @JUDGES.decide
 def judge_below_threshold(dataset: xr.Dataset) -> Contest:
     """Isotropic updates scale as (eta eps L)^2 = eta^2 L at alpha = 1/2, outside the premise eps L = O(1), too; rival:
-    exponentially in sqrt(L), as the recursion says; source: the formula of theorem 2."""
+    exponentially in sqrt(L), as the recursion says; source: the formula of theorem 2; measured: the slope in L of drawn
+    update energies."""
     law, theory = drawn_slope(dataset, "isotropic", 0.5), theory_slope(dataset, 0.5)
     words, slack = f"slope {shown(law, digits=2)}, recursion {theory:.2f}", _finite_width(dataset) * theory
     return slope_contest(law, claimed=printed_exponent(0.5), rival=theory, allowance=slack, shown=words)

@@ -73,7 +73,8 @@ def judge_transfer(dataset: xr.Dataset, tables: tuple[int, ...]) -> Ruling:
 @JUDGES.decide_each(*({"other": other, "own": own} for other, own in BY_OPTIMIZER))
 def judge_steadier(dataset: xr.Dataset, other: int, own: int) -> Ruling:
     """{setting}, {of}: over the ladder in {direction} the best base value moves less than under {rule} (table {own}
-    against {other}); rival: it moves further."""
+    against {other}); rival: it moves further; measured: slopes of lines through the best values, times the doublings of
+    the ladder; of both the size alone counts."""
     at, against = (dataset.sel(table=table) for table in (own, other))
     difference = float(abs(at["drift"]) - abs(against["drift"]))
     stderr = float(np.hypot(at["drift_stderr"], against["drift_stderr"]))
@@ -86,14 +87,15 @@ def judge_steadier(dataset: xr.Dataset, other: int, own: int) -> Ruling:
 @JUDGES.decide_each(*({"above": a, "below": b} for a, b in (*LOWER_THAN_STANDARD, SOPHIA_IN_WIDTH)))
 def judge_lower(dataset: xr.Dataset, above: int, below: int) -> Ruling:
     """{setting}, {of}: the least loss at the largest {direction} is below that of {other} (table {below} against
-    {above}); rival: it is above."""
+    {above}); rival: it is above; measured: the difference of the two printed losses, each the least over its grid."""
     return _lower(dataset, above, below, slice(-1, None), "at the largest size")
 
 
 @JUDGES.decide_each(*({"above": a, "below": b} for a, b in (SHAMPOO_BY_CONDITION, *OTHERS_BY_CONDITION)))
 def judge_lower_on_average(dataset: xr.Dataset, above: int, below: int) -> Ruling:
     """{setting}, {of}: the least loss, averaged over sizes above the base model's in {direction}, is below that of
-    {other} (table {below} against {above}); rival: it is above."""
+    {other} (table {below} against {above}); rival: it is above; measured: the mean difference of printed losses, each
+    the least over its grid."""
     return _lower(dataset, above, below, slice(1, None), "averaged over sizes above the base model's")
 
 

@@ -152,7 +152,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     """Every cell of multipliers, variances, learning rates and epsilons in which the tables for {names} differ from the
     standard parameterization moves a slope, where it stays at its standard value; rival: a cell may stay there and no
-    slope moves."""
+    slope moves; measured: of every cell, how it changes the slope of that watched number which it changes most."""
     of_cells = [move for move in moves(dataset, *optimizers) if not move.is_decay]
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 
@@ -160,7 +160,8 @@ def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 @JUDGES.decide
 def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     """Every weight decay in which the tables for {names} differ from the standard parameterization moves a slope, where
-    it stays at its standard value; rival: one may stay there and no slope moves."""
+    it stays at its standard value; rival: one may stay there and no slope moves; measured: of every decay, how it
+    changes the slope of that watched number which it changes most."""
     of_cells = [move for move in moves(dataset, *optimizers) if move.is_decay]
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 

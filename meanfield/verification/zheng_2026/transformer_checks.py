@@ -52,7 +52,7 @@ def judge_flat(
     dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str] = DIRECTIONS
 ) -> Contest | Ruling:
     """{norm} the {title} keeps |h_L| flat in {ways} over {steps} steps; rival: {norm} |h_L| grows or falls under the
-    {title} in {ways} over {steps} steps, by half a power or more."""
+    {title} in {ways} over {steps} steps, by half a power or more; measured: slopes of |h_L| after the last step."""
     rows = _rows(dataset, normalisation, table, directions)
     words = _words(dataset, normalisation, directions) | {"title": TITLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):
@@ -67,7 +67,7 @@ def judge_flat(
 @JUDGES.decide
 def judge_growth(dataset: xr.Dataset, normalisation: str, directions: Sequence[str] = DIRECTIONS) -> Contest | Ruling:
     """{norm} |h_L| grows in {ways} over {steps} steps of the standard parameterization, as a quarter power or faster;
-    rival: it is flat."""
+    rival: it is flat; measured: slopes of |h_L| after the last step."""
     rows = _rows(dataset, normalisation, "standard", directions)
     words = _words(dataset, normalisation, directions)
     slopes = np.array([row.slope.plain for row in rows])

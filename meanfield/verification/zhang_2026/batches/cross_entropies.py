@@ -39,8 +39,9 @@ def scale_ratio(dataset: xr.Dataset, name: str = "update_energy") -> tuple[xr.Da
 
 @JUDGES.decide
 def judge_label_term(dataset: xr.Dataset) -> Contest:
-    """Label term is C - 1 = {ratio} times that under squared loss, for both nets and heads and at every depth;
-    rival: (1 - 1/C)/C = {rival:.2g}, the ratio of |error|^2 without the 1/M of the squared loss."""
+    """Label term is C - 1 = {ratio} times that under squared loss, for both nets and heads and at every depth; rival:
+    (1 - 1/C)/C = {rival:.2g}, the ratio of |error|^2 without the 1/M of the squared loss; measured: logarithms of the
+    ratio of drawn label terms."""
     logs, stderr = (values.values.ravel() for values in scale_ratio(dataset, "label_term"))
     classes = int(dataset.attrs["classes"])
     ratio, rival = classes - 1, (classes - 1) / classes**2
@@ -51,7 +52,8 @@ def judge_label_term(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_prefactor(dataset: xr.Dataset) -> Contest:
-    """Under the muP head eta* is (C - 1)^(-1/2) = {factor:.3g} times that under squared loss; rival: equal."""
+    """Under the muP head eta* is (C - 1)^(-1/2) = {factor:.3g} times that under squared loss; rival: equal; measured:
+    ratios of drawn scales, of both nets at every depth."""
     at, classes = dataset.sel(head="mup"), int(dataset.attrs["classes"])
     logs, stderr = (values.values.ravel() for values in scale_ratio(at))
     made = contest(logs, stderr, claimed=np.log(classes - 1), rival=0.0, allowance=2 * NEAR)
@@ -76,7 +78,8 @@ def _same_exponent(at: xr.Dataset) -> Contest:
 @JUDGES.decide
 def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     """eta* falls with the same exponent in depth where outputs are of order one (MLP, He head), too; rival:
-    {steeper:.3f} less steeply: the squared loss's output term steepens its own, by the exact expectations."""
+    {steeper:.3f} less steeply: the squared loss's output term steepens its own, by the exact expectations; measured:
+    the slope in L less that under squared loss."""
     at = dataset.sel(net=["MLP"], head="he")
     gaps, stderr, words = _exponent_gaps(at)
     squared = at.sel(net="MLP", loss="squared")
@@ -90,15 +93,16 @@ def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide
 def judge_exponent_of_paper_head(dataset: xr.Dataset) -> Contest:
     """With the head of the paper, of variance 1/n behind a pooling, eta* falls with the same exponent in depth under
-    both losses; rival: 1/2 apart, as the exponents of labels and of outputs; source: sections 3.1, G."""
+    both losses; rival: 1/2 apart, as the exponents of labels and of outputs; source: sections 3.1, G; measured: the
+    slope in L less that under squared loss."""
     return _same_exponent(dataset.sel(net=["ConvNet"], head="fan_in"))
 
 
 @JUDGES.decide
 def judge_error_of_paper_head(dataset: xr.Dataset) -> Contest:
     """Logits are near zero, and |p - y|^2 = 1 - 1/C = {uniform:.3g}, with the head of the paper, of variance 1/n behind
-    a pooling; rival: as the mean field of these logits says, {rival:.4g} at the first depth; source: sections 3.1, G.
-    """
+    a pooling; rival: as the mean field of these logits says, {rival:.4g} at the first depth; source: sections 3.1, G;
+    measured: |p - y|^2 of drawn ConvNets at every depth."""
     at = dataset.sel(net="ConvNet", loss="cross_entropy", head="fan_in")
     error, stderr, theory = (at[f"output_error{end}"].values for end in ("", "_stderr", "_mean_field"))
     uniform = 1 - 1 / int(dataset.attrs["classes"])
@@ -124,7 +128,7 @@ def _exponent_gaps(at: xr.Dataset) -> tuple[Array, Array, str]:
 @JUDGES.decide_each({"head": "mup"}, {"head": "he"})
 def judge_error(dataset: xr.Dataset, head: str) -> Contest:
     """|p - y|^2 = 1 - 1/C = {uniform:.3g} under the {head_name} head; rival: {gaussian:.4g}, logits of variance 1;
-    source: section G."""
+    source: section G; measured: |p - y|^2 of drawn MLPs at every depth."""
     both = dataset.sel(net="MLP", loss="cross_entropy")
     at, uniform = both.sel(head=head), 1 - 1 / int(dataset.attrs["classes"])
     error, stderr = at["output_error"].values, at["output_error_stderr"].values
@@ -138,7 +142,7 @@ def judge_error(dataset: xr.Dataset, head: str) -> Contest:
 @JUDGES.decide
 def judge_output_term(dataset: xr.Dataset) -> Contest:
     """Output term under the He head is the mean field's, near the label term times (E|p|^2 - 1/C) / (1 - 1/C), but for
-    corrections in L/n; rival: that under squared loss."""
+    corrections in L/n; rival: that under squared loss; measured: ln(A / B) of drawn MLPs at every depth."""
     at, squared = (dataset.sel(net="MLP", head="he", loss=loss) for loss in ("cross_entropy", "squared"))
     terms = ("output_term", "label_term")
     logs = np.log((at["output_term"] / at["label_term"]).values)

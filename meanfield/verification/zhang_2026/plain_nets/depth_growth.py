@@ -140,7 +140,8 @@ def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
 
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset, name: str) -> Contest:
-    """{title} follows the mean field, no constant fitted; rival: sum of minima, prefactor free."""
+    """{title} follows the mean field, no constant fitted; rival: sum of minima, prefactor free; measured: means over
+    draws at every layer of the deepest net, at infinitely many channels."""
     deepest = dataset.isel(depth=-1)
     claim = against_values(deepest, name, deepest[f"{name}_mean_field"].values)
     return _by_layer(deepest, name, claim, against_growth(deepest, name, deepest[f"{name}_law"].values))
@@ -245,7 +246,7 @@ def _label_slope(dataset: xr.Dataset) -> float:
 @JUDGES.decide
 def judge_label_scale(dataset: xr.Dataset) -> Contest:
     """eta* of the label term alone, at infinitely many channels, falls with the mean field's slope {claimed:.3f};
-    rival: slope -3/2."""
+    rival: slope -3/2; measured: the slope in L of drawn scales."""
     law, claimed = scale_slope(dataset, f"{LABEL_SCALE}_limit"), _label_slope(dataset)
     depths = dataset["depth"].values
     left = np.log1p([float(_allowance(dataset.sel(depth=depth))[depth - 1]) for depth in depths])

@@ -109,7 +109,7 @@ def judge_table_1(scales: xr.Dataset) -> Finding:
 @JUDGES.decide
 def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Ruling:
     """{measured.source}: the slope is that of plain nets' finite-depth law over depths {depths}, {expected:.3f}; rival:
-    -3/2.
+    -3/2; measured: what the paper printed, a mean of slopes or a fit through its rates; their scatter says the error.
 
     A slope that a paper measured, no constant fitted.
 

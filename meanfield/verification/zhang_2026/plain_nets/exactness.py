@@ -59,7 +59,8 @@ def layer_ranges(layers: ArrayLike) -> str:
 
 @JUDGES.decide
 def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
-    """{title} is the exact finite-width expectation; rival: infinite width{few}.
+    """{title} is the exact finite-width expectation; rival: infinite width{few}; measured: means over draws, at the
+    layers that the draws suffice for.
 
     The rival is the mean field of the overlap energy or of the label term. At leading order in 1/n and few outputs the
     output term equals the label term, so both have the same rival. Layers that the draws do not suffice for, by an

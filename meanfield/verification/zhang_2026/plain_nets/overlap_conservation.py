@@ -49,7 +49,8 @@ def judge_conditional_mean(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_square(dataset: xr.Dataset) -> Contest:
-    """Mean squared overlap follows the exact recursion; rival: it stays as it begins."""
+    """Mean squared overlap follows the exact recursion; rival: it stays as it begins; measured: means over draws of
+    every pair at every layer."""
     exact = dataset["squared_overlap_exact"]
     return between(*(deviation(dataset, "squared_overlap", expected) for expected in (exact, _as_it_begins(exact))))
 
