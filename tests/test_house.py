@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -32,8 +33,19 @@ FORBIDDEN = {
 }
 
 
+@cache
+def _nodes(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+def _by_place(faults_of, paths=MODULES):
+    """Path of a module, from the root -> what is wrong there, of modules where something is."""
+    faults = {path.relative_to(ROOT).as_posix(): faults_of(path) for path in paths}
+    return {place: wrong for place, wrong in faults.items() if wrong}
+
+
 def _imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -45,47 +57,61 @@ def _is_within(module, package):
     return module == package or module.startswith(f"{package}.")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_run_one_way(path):
-    place = path.relative_to(ROOT).as_posix()
-    for folder, forbidden in FORBIDDEN.items():
-        if place.startswith(f"{folder}/"):
-            assert not [name for name in _imports(path) if any(_is_within(name, f) for f in forbidden)]
+def test_imports_run_one_way():
+    def against(path):
+        above = [names for folder, names in FORBIDDEN.items() if path.is_relative_to(ROOT / folder)]
+        return [name for name in _imports(path) if any(_is_within(name, other) for names in above for other in names)]
+
+    assert _by_place(against) == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_rooms_are_small(path):
-    tree = ast.parse(path.read_text())
-    assert len(path.read_text().splitlines()) <= 300
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            start = node.body[1].lineno if ast.get_docstring(node) and len(node.body) > 1 else node.lineno
-            assert node.end_lineno - start <= 45, f"{node.name} is long"
+def test_rooms_are_small():
+    assert _by_place(lambda path: len(path.read_text().splitlines()) > 300) == {}
+
+
+def test_functions_are_short():
+    def long(path):
+        functions = [node for node in _nodes(path) if isinstance(node, ast.FunctionDef)]
+        return [function.name for function in functions if function.end_lineno - _first_line(function) > 45]
+
+    assert _by_place(long) == {}
+
+
+def _first_line(function):
+    """Below the docstring, if there is one."""
+    has_docstring = ast.get_docstring(function) and len(function.body) > 1
+    return function.body[1].lineno if has_docstring else function.lineno
 
 
 # Words that say of a local that it is something, not what it is.
 VAGUE = {"one", "found", "beside"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_locals_say_what_they_hold(path):
-    nodes = list(ast.walk(ast.parse(path.read_text())))
-    bound = {node.id for node in nodes if isinstance(node, ast.Name)}
-    assert not (bound | {node.arg for node in nodes if isinstance(node, ast.arg)}) & VAGUE
+def test_locals_say_what_they_hold():
+    def vague(path):
+        bound = {node.id for node in _nodes(path) if isinstance(node, ast.Name)}
+        return (bound | {node.arg for node in _nodes(path) if isinstance(node, ast.arg)}) & VAGUE
+
+    assert _by_place(vague) == {}
 
 
 OUTSIDE = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("sims", "figures")]
 
 
-@pytest.mark.parametrize("path", OUTSIDE, ids=lambda p: str(p.relative_to(ROOT)))
-def test_simulations_and_figures_live_on_tables_of_contents(path):
+def test_simulations_and_figures_live_on_tables_of_contents():
     """They import rooms of the library, or names that a room lists, and no module inside a room."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and _is_within(node.module, "meanfield"):
-            listed = import_module(node.module).__all__
-            rooms = {room.name for room in (ROOT / "meanfield").iterdir() if room.is_dir()}
-            assert node.module.count(".") <= 1
-            assert {alias.name for alias in node.names} <= {*listed, *(rooms if node.module == "meanfield" else ())}
+    rooms = {room.name for room in (ROOT / "meanfield").iterdir() if room.is_dir()}
+
+    def unlisted(path):
+        imports = [node for node in _nodes(path) if isinstance(node, ast.ImportFrom) and node.module]
+        for node in (node for node in imports if _is_within(node.module, "meanfield")):
+            if node.module.count(".") > 1:
+                yield node.module
+                continue
+            listed = {*import_module(node.module).__all__, *(rooms if node.module == "meanfield" else ())}
+            yield from ({alias.name for alias in node.names} - listed)
+
+    assert _by_place(lambda path: list(unlisted(path)), OUTSIDE) == {}
 
 
 STUDIES = [path for path in MODULES if path.relative_to(ROOT).parts[0] == "sims"]
@@ -93,25 +119,32 @@ STUDIES = [path for path in MODULES if path.relative_to(ROOT).parts[0] == "sims"
 GATHERERS = ("claims", "sweep")
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_study_is_one_room(path):
+def test_every_study_is_one_room():
     """Of `sims`, a study knows its own folder and `sims.common`, which knows no study."""
-    folder = path.relative_to(ROOT).parts[1]
-    known = ["sims.common", f"sims.{folder}"]
-    others = {name for name in _imports(path) if _is_within(name, "sims")}
-    others -= {"sims", "sims.simulation"} if folder in GATHERERS else set()
-    assert {name for name in others if not any(_is_within(name, own) for own in known)} == set()
+
+    def strangers(path):
+        folder = path.relative_to(ROOT).parts[1]
+        known = ["sims.common", f"sims.{folder}"]
+        others = {name for name in _imports(path) if _is_within(name, "sims")}
+        others -= {"sims", "sims.simulation"} if folder in GATHERERS else set()
+        return {name for name in others if not any(_is_within(name, own) for own in known)}
+
+    assert _by_place(strangers, STUDIES) == {}
 
 
 FULL = 12
 FOLDERS = sorted({path.parent for path in MODULES} - {ROOT / "sims", ROOT / "figures"})
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_folder_is_crowded(folder):
+def test_no_folder_is_crowded():
     """But `sims/` and `figures/`, which have an entry for every simulation."""
-    entries = [path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
-    assert len([path for path in entries if path.name != "__init__.py"]) <= FULL
+
+    def crowd(folder):
+        entries = [path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+        names = [path.name for path in entries if path.name != "__init__.py"]
+        return names if len(names) > FULL else []
+
+    assert _by_place(crowd, FOLDERS) == {}
 
 
 def test_public_names_are_documented():
@@ -183,13 +216,15 @@ FAMILIES = {"MLP", "ConvNet", "ResidualMLP", "ResidualConvNet", "TiedLoop", "Blo
 ROADS = [path for path in MODULES if path.relative_to(ROOT).parts[1] in ("simulation", "theory")]
 
 
-@pytest.mark.parametrize("path", ROADS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_neither_road_names_a_family(path):
+def test_neither_road_names_a_family():
     """A new family is a new list of units, not a new engine: who draws or predicts reads the list, or a form of it."""
-    tree = ast.parse(path.read_text())
-    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert not named & FAMILIES
+
+    def families(path):
+        named = {node.id for node in _nodes(path) if isinstance(node, ast.Name)}
+        imports = (node for node in _nodes(path) if isinstance(node, ast.ImportFrom))
+        return (named | {alias.name for node in imports for alias in node.names}) & FAMILIES
+
+    assert _by_place(families, ROADS) == {}
 
 
 def test_no_module_imports_itself_by_way_of_others():

@@ -62,8 +62,8 @@ def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path, number, s
 
 @posix
 def test_workers_of_a_killed_command_end_within_seconds(tmp_path):
-    """Its tasks would take them minutes."""
-    _, running, workers = _started(tmp_path, draws=2000)
+    """Its tasks would take them longer."""
+    _, running, workers = _started(tmp_path, draws=1000)
     running.kill()
     assert_gone(workers, seconds=5)
     running.communicate(timeout=60)

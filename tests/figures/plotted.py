@@ -12,6 +12,9 @@ from tests.sims.printed import named
 MOST_NUMBERS = 200
 NUMBERS = r"[-+]?\d[\d.,]*(e[-+]?\d+)?"
 DRAWN = r"\+-|\\pm"
+# Along what figures average, and how far sums in another order are off.
+DRAWS = ("draw", "seed")
+ROUNDING = 1e-9
 
 
 def plotted(figure, dataset):
@@ -20,7 +23,7 @@ def plotted(figure, dataset):
     "named" stands for a value that the words of the panel name; "computed" for numbers that the dataset does not hold;
     "zeros" for what many variables hold. Numbers are # in words that say what was drawn.
     """
-    known = _places(dataset)
+    known, dataset = _places(dataset), dataset.assign(_averages(dataset))
     lines = {}
     for panel, words, values in _artists(figure):
         title, legend = (re.sub(NUMBERS, "#", text) if re.search(DRAWN, text) else text for text in (panel, words))
@@ -43,6 +46,16 @@ def _artists(figure):
                 yield panel, "" if words.startswith("_") else words, values
 
 
+def _averages(dataset):
+    """Means and root mean squares over draws, of all variables that have some."""
+    averages = {}
+    for name, variable in dataset.data_vars.items():
+        for dim in set(DRAWS) & set(variable.dims):
+            averages[f"mean of {name}"] = variable.mean(dim, skipna=False)
+            averages[f"root mean square of {name}"] = (variable**2).mean(dim, skipna=False) ** 0.5
+    return averages
+
+
 def _places(dataset):
     """value -> variable -> the places where it stands, as indices."""
     places = defaultdict(lambda: defaultdict(list))
@@ -57,7 +70,8 @@ def _source(values, known, dataset, context):
     """The variable that holds all of the values, or is proportional to them, and where along named coordinates."""
     if not values.any():
         return "zeros"
-    holders = [known.get(float(value), {}) for value in values]
+    averages = {name: variable.values for name, variable in dataset.data_vars.items() if " of " in name}
+    holders = [known.get(float(value), {}) | _close(value, averages) for value in values]
     names = [name for name in holders[0] if all(name in holder for holder in holders)]
     found = [_described(dataset[name], [holder[name] for holder in holders], context) for name in names]
     if not any(found):
@@ -65,9 +79,15 @@ def _source(values, known, dataset, context):
     return " or ".join(filter(None, found)) or "computed"
 
 
+def _close(value, averages):
+    """average -> the places where it has this value."""
+    places = {name: np.argwhere(np.isclose(among, value, ROUNDING, 0)) for name, among in averages.items()}
+    return {name: list(map(tuple, found)) for name, found in places.items() if len(found)}
+
+
 def _proportional(values, dataset, context):
     """Of every variable with rows, along unnamed coordinates, of which one is these values times a factor."""
-    if not values.all() or np.ptp(values) <= 1e-9 * np.abs(values).max():
+    if not values.all() or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return
     for variable in dataset.data_vars.values():
         along = [dim for dim in variable.dims if variable.sizes[dim] == len(values) and not _is_named(variable, dim)]
@@ -77,7 +97,7 @@ def _proportional(values, dataset, context):
         for index in np.ndindex(rows.shape[:-1]):
             for own in (rows.values[index], np.exp(np.clip(rows.values[index], -700, 700))):
                 ratio = own / values
-                if np.isfinite(ratio).all() and np.ptp(ratio) <= 1e-9 * np.abs(ratio).max():
+                if np.isfinite(ratio).all() and ratio.any() and np.ptp(ratio) <= ROUNDING * np.abs(ratio).max():
                     yield _described(rows, [[(*index, place)] for place in range(len(values))], context)
 
 

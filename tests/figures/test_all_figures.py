@@ -13,28 +13,36 @@ from tests.shown import first_runs, kept
 # Of nets without branch scaling eta* falls by powers of ten, as losses of large rates rise: both would press all else
 # together.
 LEAVING = {"residual_depth", "looped_rates"}
+# Updates whose size is known before the step are alike under several optimizers.
+MOST_SOURCES = 4
 
 
 @pytest.fixture(scope="module")
 def drawn(smoke_runs):
-    """The figure of a smoke run by its name, laid out when it is first asked for."""
+    """The figure of a smoke run by its name, made when it is first asked for."""
 
     @cache
     def figure_of(run):
         name = smoke_runs[run].attrs["command"].split()[2].removeprefix("sims.")
-        figure = import_module(f"figures.{name}").draw(smoke_runs[run])
-        figure.draw_without_rendering()
-        return figure
+        return import_module(f"figures.{name}").draw(smoke_runs[run])
 
     return figure_of
 
 
 @pytest.fixture(scope="module", params=figure_names())
 def figures(request, drawn, smoke_runs):
-    """Those of one simulation."""
-    figures_of_run = [drawn(run) for run in smoke_runs if run.split("-")[0] == request.param]
-    assert figures_of_run
-    return figures_of_run
+    """Those of one simulation, laid out: of runs whose datasets have one shape, the first."""
+    runs = [run for run in smoke_runs if run.split("-")[0] == request.param]
+    figures_of_shapes = [drawn(run) for run in {_shape(smoke_runs[run]): run for run in reversed(runs)}.values()]
+    assert figures_of_shapes
+    for figure in figures_of_shapes:
+        figure.draw_without_rendering()
+    return figures_of_shapes
+
+
+def _shape(dataset):
+    """What decides how many panels, lines and words there are: not how many draws."""
+    return frozenset((name, size) for name, size in dataset.sizes.items() if name != "draw")
 
 
 def _paths(axes):
@@ -150,6 +158,21 @@ def test_exchanged_panels_are_seen(smoke_runs, monkeypatch):
     monkeypatch.setattr(loops, "SCALINGS", loops.SCALINGS | exchanged)
     dataset = smoke_runs["looped_energy"]
     assert plotted(loops.draw(dataset), dataset) != kept("plotted")["looped_energy"]
+
+
+def test_exchanged_legends_of_averages_are_seen(smoke_runs, monkeypatch):
+    """Of lines whose numbers no dataset holds: means over draws."""
+    checks = import_module("figures.transformer_coordinate_check")
+    exchanged = {"standard": checks.TITLES["many"], "many": checks.TITLES["standard"]}
+    monkeypatch.setattr(checks, "TITLES", checks.TITLES | exchanged)
+    dataset = smoke_runs["transformer_coordinate_check"]
+    assert plotted(checks.draw(dataset), dataset) != kept("plotted")["transformer_coordinate_check"]
+
+
+@pytest.mark.parametrize("name", kept("plotted"))
+def test_no_line_is_said_to_show_nearly_everything(name):
+    """As numbers that are in proportion to zeros would be."""
+    assert max(line.count(" or ") for line in kept("plotted")[name]) <= MOST_SOURCES
 
 
 def test_products_are_written_as_formulas(drawn, smoke_runs):

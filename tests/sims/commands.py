@@ -6,8 +6,6 @@ import sys
 import time
 from unittest.mock import patch
 
-import xarray as xr
-
 from sims.common.experiment import Experiment
 
 
@@ -24,6 +22,8 @@ def without_figure(simulation, arguments, path):
 
 def finished_run(simulation, arguments, path):
     """The dataset that a run of these arguments writes to a path."""
+    import xarray as xr  # not by the processes that tests start, which load this module
+
     assert without_figure(simulation, arguments, path) == 0
     with xr.open_dataset(path, engine="h5netcdf") as stored:
         return stored.load()

@@ -113,6 +113,10 @@ def test_nets_that_leave_the_floats_have_moved(finished):
     run = finished.assign({name: lost})
     assert _moves(run, "sgd")[cell, "width"].change == np.inf
     assert "leaves the floats" in text(run)
+    arrows = [
+        line for axes in figure.draw(run).axes for line in axes.lines if line.get_label().startswith("nets leave")
+    ]
+    assert [len(line.get_ydata()) for line in arrows] == [1, 0]
 
 
 def test_report_and_figure_show_every_cell(finished):
