@@ -1,10 +1,8 @@
 """Every claim of the papers that a simulation here decides, from the modules of the judges that decide it."""
 
 import re
-from dataclasses import replace
 
 from meanfield.verification.claims import Claim
-from meanfield.verification.published import SENTENCES
 from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updates, looped_transformers
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
@@ -66,6 +64,4 @@ def _place(claim: Claim) -> tuple[str, int, str]:
     return subject, int(number), part
 
 
-CLAIMS: dict[str, Claim] = {
-    claim.id: replace(claim, printed=SENTENCES.get(claim.id, "")) for claim in sorted(_ALL, key=_place)
-}
+CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=_place)}

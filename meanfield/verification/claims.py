@@ -44,7 +44,8 @@ class Claim:
         id: as in docs/papers.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
         statement: what the source says, in our words.
         source: paper by name and year, and equation or section.
-        printed: the sentence as the source prints it, in quotation marks, with its place.
+        printed: the sentence as the source prints it, in quotation marks, with its place; of a reading, what is read.
+            Where no source says it: "no sentence of a paper", and what is asked.
         hypotheses: what the source assumes for it, as far as the verdict turns on that.
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
@@ -56,8 +57,8 @@ class Claim:
     statement: str
     source: str
     checks: tuple[Check, ...]
-    printed: str = ""
-    hypotheses: str = ""
+    printed: str
+    hypotheses: str
     replaced_by: str = ""
     premise: str = ""
     identity: bool = False

@@ -1,4 +1,4 @@
-"""What the papers print: sentences, slopes measured on trained nets, and exponents of eta* by family."""
+"""What the papers print: slopes measured on trained nets, and exponents of eta* by family."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,23 +14,6 @@ PLAIN, SPECTRAL, LOOPED = PAPERS
 
 # Exponent of eta* in depth that Zhang et al. 2026 derive, for every net that they treat.
 PAPERS_EXPONENT = -1.5
-
-
-# The claims that are contested most, word for word; formulas in plain letters.
-SENTENCES = {
-    "A3": '"kappa_0 = O(1) depends on activation/initialization moments (including q) but not on l or L" (eq. 22)',
-    "A4": '"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix B.3)',
-    "A5a": '"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition 3.3)',
-    "A6": '"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
-    "A7": '"only lower-order multiplicative corrections to eta* and does not change the depth exponent" (remark B)',
-    "A13": '"enforcing the AM-muP budget S = O(1) yields eta*(K) = Theta(K^(-3/2))" (appendix C.2)',
-    "A14": '"equivalently, applying standard fan-in initialization and scaling residual-branch weights by K^(-1/2)" '
-    "(section 3.4)",
-    "L1a": '"to keep residual energy bounded as L -> infinity, one needs eps L = O(1), i.e. alpha >= 1" (theorem 1)',
-    "L5a": '"E |Delta h_L|^2 / N = Theta((eta eps L)^2) (up to L-independent constants)" (theorem 2)',
-    "S5a": '"muP aims to realize scale-invariant feature learning while maximizing the feature change induced by '
-    'parameter updates" (principle 2.1)',
-}
 
 
 @dataclass(frozen=True)

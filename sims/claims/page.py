@@ -57,7 +57,8 @@ def shown_by(finding: Finding) -> str:
 
 def _section(result: Result) -> str:
     claim = result.claim
-    entries = [f"<dt>Printed</dt><dd>{escape(claim.printed)}</dd>"] if claim.printed else []
+    said = {"Printed": claim.printed, "Assumed": claim.hypotheses}
+    entries = [f"<dt>{name}</dt><dd>{escape(words)}</dd>" for name, words in said.items()]
     for finding in result.findings:
         entries.append(f"<dt>{_verdict(finding.verdict)} {escape(finding.claim)}</dt>")
         entries.append(f"<dd>rival: {escape(finding.rival)}<br>{escape(shown_by(finding))}</dd>")

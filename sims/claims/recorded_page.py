@@ -56,8 +56,9 @@ All symbols are defined in [theory](theory.md).
 SHOWN_BY = """\
 ## Shown by
 
-For every claim the seed, draws and code of the recorded run, and the comparisons that decide: what is tested, the
-rival that must be excluded, what was measured, and the numbers. The power of a comparison is the least share of the way
+For every claim the seed, draws and code of the recorded run; what its source prints, formulas in plain letters and
+words left out as "...", and assumes; and the comparisons that decide: what is tested, the rival that must be excluded,
+what was measured, and the numbers. The power of a comparison is the least share of the way
 from claim to rival that 99 of 100 such runs would have refuted; above 1 not even what the rival says would have been.
 Of several numbers compared at once it is one share if all of them go so far, which the surest shows, and one if the
 least sure goes alone. Where claim and rival meet in one value the power is a deviation in the unit of the numbers.
@@ -145,10 +146,9 @@ def _shown_by(claim: Claim, entry: Entry, seeds: Entry) -> str:
 
 def _said(claim: Claim, verdict: str) -> list[str]:
     """What the source prints and assumes, and what of that fails."""
-    printed = [f"Printed: {claim.printed}.", ""] if claim.printed else []
-    assumed = [f"Assumed: {claim.hypotheses}.", ""] if claim.hypotheses else []
+    said = [f"Printed: {claim.printed}.", "", f"Assumed: {claim.hypotheses}.", ""]
     fails = [f"Premise that fails: {claim.premise}.", ""] if verdict == Verdict.REFUTED and claim.premise else []
-    return [*printed, *assumed, *fails]
+    return [*said, *fails]
 
 
 def _comparison(finding: Entry, by_seed: Mapping[str, int] | None) -> str:

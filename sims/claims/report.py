@@ -86,10 +86,8 @@ def _times(evidence: Mapping[str, Evidence]) -> str:
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:6}{result.verdict:14}"
     lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
-    if result.claim.printed:
-        lines.append(folded(f"printed: {result.claim.printed}", " " * 6, 20))
-    if result.claim.hypotheses:
-        lines.append(folded(f"assumed: {result.claim.hypotheses}", " " * 6, 20))
+    said = {"printed": result.claim.printed, "assumed": result.claim.hypotheses}
+    lines += [folded(f"{name}: {words}", " " * 6, 20) for name, words in said.items()]
     for finding in result.findings:
         words = f"{finding.claim}; rival: {finding.rival}; {shown_by(finding)}"
         lines.append(folded(words, f"      {finding.verdict:14}", 20))

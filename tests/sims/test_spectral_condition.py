@@ -6,6 +6,7 @@ import xarray as xr
 
 from figures import spectral_condition as figure
 from meanfield.verification.verdicts import Verdict
+from meanfield.verification.zheng_2026 import norm_products
 from meanfield.verification.zheng_2026 import spectral_products as claims
 from sims.spectral_condition.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
@@ -75,8 +76,8 @@ def test_gaussian_norms_are_those_of_drawn_matrices():
     for shape in ((64, 64), (128, 16), (1, 200), (64, 256)):
         drawn = [np.linalg.norm(rng.normal(size=shape), 2) for _ in range(200)]
         scale = np.sqrt(shape[1] / shape[0])
-        assert claims.gaussian_norm(*shape) == pytest.approx(scale * np.mean(drawn), rel=0.01)
-    assert claims.limit_norm(64, 16) == pytest.approx(np.sqrt(16 / 64) * 8)
+        assert norm_products.gaussian_norm(*shape) == pytest.approx(scale * np.mean(drawn), rel=0.01)
+    assert norm_products.limit_norm(64, 16) == pytest.approx(np.sqrt(16 / 64) * 8)
 
 
 def test_figure_shows_the_numbers(finished):

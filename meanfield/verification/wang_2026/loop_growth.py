@@ -142,7 +142,7 @@ def judge_printed_growth(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_correlations(dataset: xr.Dataset) -> Contest:
-    """Increments correlate at all distances in loops, on the diagonal alone in deep stacks; rival: they do not
+    """Increments of far steps stay correlated in loops, and do not correlate in deep stacks; rival: they do not
     correlate in loops either; source: figure 2; measured: correlation coefficients of two steps, none below
     `UNCORRELATED`."""
     apart = ~np.eye(dataset.sizes["increment"], dtype=bool)
@@ -206,22 +206,29 @@ CLAIMS = (
         id="L1a",
         source="Wang et al. 2026, theorem 1",
         statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L - H_0 = Theta(eps^2 L^2)",
+        printed='"to keep residual energy bounded as L -> infinity, one needs eps L = O(1), i.e. alpha >= 1" (theorem '
+        "1)",
         hypotheses="H_l = O(1), W'W = sigma_W^2 I, features that overlap on average by a positive constant",
         checks=checks("looped_energy", judge_tied_bounded, judge_threshold, judge_expansion),
     ),
     Claim(
         id="L1b",
-        source="Wang et al. 2026, the formula of theorem 1 beyond its condition H = O(1)",
+        source="Wang et al. 2026, sections 1 and 4; theorem 1 has the formula under the condition H = O(1)",
         statement="below alpha = 1 energies of tied loops grow as eps^2 L^2 = L^(2 - 2 alpha)",
+        printed='"weight sharing induces strong cross-step correlations that drive a quadratic explosion in residual '
+        'energy" (section 4)',
         hypotheses="those of L1a without H_l = O(1)",
         checks=checks("looped_energy", judge_printed_growth),
         replaced_by="exp(2 tau) up to powers, tau = sigma_W sqrt(q) L^(1 - alpha): growth feeds on itself",
-        premise="the theorem takes H = O(1) as given, which fails below alpha = 1; it does not claim the formula there",
+        premise="the formula takes H = O(1) as given, which fails below alpha = 1: theorem 1 says so, sections 1 and 4 "
+        "do not",
     ),
     Claim(
         id="L2",
         source="Wang et al. 2026, appendix B",
         statement="H_L = (1 + c eps^2)^L H_0 with independent weights, bounded if and only if alpha >= 1/2",
+        printed='"E[H_L] ~= (1 + c eps^2)^L H_0 ... Hence bounded energy for large L requires alpha >= 1/2" '
+        "(appendix B)",
         hypotheses="weights independent over steps",
         checks=checks(
             "looped_energy", judge_independent_growth, judge_independent_bounded, judge_independent_threshold
@@ -230,7 +237,9 @@ CLAIMS = (
     Claim(
         id="L3",
         source="Wang et al. 2026, figure 2, appendix C.1",
-        statement="increments correlate at all distances in loops, and on the diagonal alone in deep stacks",
+        statement="increments of far steps stay correlated in loops, and do not correlate in deep stacks",
+        printed='"(a) Deep (Non-shared): Correlations are concentrated near the diagonal. (b) Looped (Shared): '
+        'Correlations remain positive over off-diagonal pairs" (figure 2)',
         hypotheses="those of L1a",
         checks=checks("looped_energy", judge_correlations, judge_mean_field),
     ),
@@ -239,6 +248,7 @@ CLAIMS = (
         source="Wang et al. 2026, appendix C.2",
         statement="the cross term B_L is at most of order eps L whatever the width (judged: its slope in the width at "
         "eps L = 1, where it even vanishes as N^(-1/2); not its growth with eps L)",
+        printed='"as long as H_l = O(1). Hence |B_L| = O(eps L)" (appendix C.2)',
         hypotheses="H_l = O(1); 16 loops under eps = 1/L",
         checks=checks("looped_energy", judge_cross_bound, judge_cross_term),
     ),

@@ -128,6 +128,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one isotropic update where eps L = O(1), so that "
         "eta ~ L^(alpha - 1) (the introduction prints L^(1 - alpha))",
+        printed='"E |Delta h_L|^2 / N = Theta((eta eps L)^2) (up to L-independent constants)" (theorem 2)',
         hypotheses="signs with |dW| = Theta(eta), |phi(h_l)|^2 / N = Theta(1), eps L = O(1)",
         checks=checks("looped_update", judge_theorem),
     ),
@@ -135,6 +136,7 @@ CLAIMS = (
         id="L5b",
         source="Wang et al. 2026, the formula of theorem 2 beyond its premise eps L = O(1)",
         statement="below alpha = 1 too, |dh_L|^2 / N goes as (eta eps L)^2",
+        printed='"Then (1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) (up to L-independent constants)" (theorem 2)',
         hypotheses="those of L5a without eps L = O(1)",
         checks=checks("looped_update", judge_below_threshold),
         replaced_by="|dh_L|^2 grows exponentially with the stream, as eta^2 L^(1 - alpha) |h_L|^2",
@@ -144,6 +146,8 @@ CLAIMS = (
         id="L5c",
         source="Wang et al. 2026, theorem 2, premise 1",
         statement="sign updates have |dW| = Theta(eta): held against the signs of the true gradient",
+        printed='"Assume: 1. sign-normalized update scale Delta W_ij = (eta / sqrt(N)) S_ij and |Delta W| = '
+        'Theta(eta)" (theorem 2)',
         hypotheses="it is one: theorem 2 assumes it",
         checks=checks("looped_update", judge_width),
         replaced_by="they have |dW| = eta sqrt(N) and move the stream by eta^2 N, which asks for eta ~ N^(-1/2)",
@@ -154,6 +158,8 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2 without its premise on |dW|",
         statement="in L, signs of the true gradient too give (eta eps L)^2 where eps L = O(1), so that "
         "eta ~ L^(alpha - 1) at a fixed width",
+        printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... So depth-invariant one-step output change '
+        'requires eta eps L = Theta(1) <=> eta ~ L^(alpha - 1)" (theorem 2)',
         hypotheses="those of L5a without |dW| = Theta(eta)",
         checks=checks("looped_update", judge_aligned),
     ),

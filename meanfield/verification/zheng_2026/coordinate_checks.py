@@ -250,6 +250,8 @@ CLAIMS = (
         source="Zheng et al. 2026, principle 2.1, tables 3-7 and 9-13",
         statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
         "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons",
+        printed='"muP aims to realize scale-invariant feature learning while maximizing the feature change induced by '
+        'parameter updates" (principle 2.1)',
         hypotheses="one step on one sample, linear blocks, no momentum; checked with all nine optimizers at k = 2 and "
         f"k = 1 over ten steps with momentum, {NETS} (Lion and SOAP at k = 1: 4 .. 64); SSO over five steps, "
         "as after ten the change of its features falls as n^(-0.16 +- 0.04) (docs/findings.md)",
@@ -260,6 +262,9 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.1, figures 1, 5, 6",
         statement="hybrids of Muon-Kimi, Muon or Shampoo on hidden matrices and AdamW on all else, every role by the "
         "table of its own, keep features and their changes flat in width and depth, and without tables they do not",
+        printed='"Across these optimizer settings, ... SP exhibits feature-scale growth under width or depth '
+        "scaling, whereas the muP formulation from Condition 3.1 (k >= 2) keeps the final-block feature norm "
+        'approximately scale-invariant" (appendix E.2)',
         hypotheses="linear blocks of k = 2 and k = 1 layers with weight decay and epsilons in place of the paper's "
         f"Transformers; ten steps with momentum, {NETS}",
         checks=(*OF_HYBRIDS, standard(HYBRIDS, *HYBRIDS)),

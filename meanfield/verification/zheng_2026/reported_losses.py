@@ -151,6 +151,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, tables 15, 26, 31, 36",
         statement="GPT-2, as printed: under standard parameterization the best learning rate moves with the width, by "
         "more than an octave on average over four optimizers",
+        printed='"SP exhibits substantial shifts in the optimal learning rate when width is scaled" (section 5.2)',
         hypotheses=f"{FOUR}; {WIDTHS}; {PRINTED}",
         checks=(_lost(WIDTH_STANDARD),),
     ),
@@ -159,7 +160,9 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, tables 16, 27, 32, 37",
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate stays over widths, within an "
         "octave on average over four optimizers",
-        hypotheses=f"{FOUR}; {WIDTHS}; {PRINTED}",
+        printed='"when width is scaled, whereas muP keeps the optimal base learning rate nearly invariant" (section '
+        "5.2)",
+        hypotheses=f"{FOUR}; {WIDTHS} (the paper: of Sophia above 256); {PRINTED}",
         checks=(_kept(WIDTH_MANY),),
     ),
     Claim(
@@ -167,6 +170,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, tables 18, 29, 34, 39",
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate stays over depths, within an "
         "octave on average over four optimizers",
+        printed='"Under depth scaling, muP also preserves HP transferability" (section 5.2)',
         hypotheses=f"{FOUR}; {DEPTHS}; {PRINTED}",
         checks=(_kept(DEPTH_MANY),),
     ),
@@ -175,6 +179,8 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.3, tables 19, 30, 35, 40",
         statement="GPT-2, as printed: under condition B.1 the best base learning rate moves with the depth, by more "
         "than an octave on average over four optimizers (with Shampoo alone it stays: S10j)",
+        printed='"Condition B.1 shifts the optimal learning rate as depth increases, indicating a failure of HP '
+        'transfer in practical multi-transformation architectures" (section 5.3)',
         hypotheses=f"{FOUR}; {DEPTHS}; {PRINTED}",
         checks=(_lost(DEPTH_ONE),),
     ),
@@ -183,6 +189,8 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 22, 23, 25",
         statement="GPT-2, as printed: the best weight decay stays within an octave under condition 3.1, and not by the "
         "standard in width",
+        printed='"SP fails to transfer the optimal base weight decay across widths. ... muP from Condition 3.1 (k >= '
+        '2) approximately transfers the optimal base weight decay across widths" (tables 22 and 23)',
         hypotheses=f"Muon-Kimi with AdamW; {WIDTHS}, {DEPTHS}; {PRINTED}",
         checks=(_lost(DECAY_WIDTH_STANDARD), _kept(DECAY_WIDTH_MANY), _kept(DECAY_DEPTH_MANY)),
     ),
@@ -190,6 +198,8 @@ CLAIMS = (
         id="S10f",
         source="Zheng et al. 2026, tables 16, 18, 25, 27, 29, 32, 34, 39",
         statement="GPT-2, as printed: the largest nets end lower under condition 3.1 than by the standard",
+        printed='"muP from Condition 3.1 (k >= 2) transfers the optimal base learning rate across depths, and '
+        'achieves lower loss than SP as the depth increases" (table 18)',
         hypotheses=f"every table whose caption says so; each net at its own best value; {PRINTED}",
         checks=_ends_lower(*LOWER_THAN_STANDARD),
     ),
@@ -197,6 +207,8 @@ CLAIMS = (
         id="S10g",
         source="Zheng et al. 2026, tables 34, 35, figure 7",
         statement="GPT-2 with Shampoo, as printed: condition 3.1 reaches lower loss than condition B.1 in depth",
+        printed='"For Shampoo-AdamW, muP from Condition B.1 (k = 1) gives weaker depth scaling and higher validation '
+        'loss than muP from Condition 3.1 (k >= 2)" (table 35)',
         hypotheses=f"each net at its own best rate, averaged over 8 .. 256 blocks at width 256; {PRINTED}",
         checks=_lower_by_condition(SHAMPOO_BY_CONDITION),
     ),
@@ -204,6 +216,7 @@ CLAIMS = (
         id="S10h",
         source="Zheng et al. 2026, section 5.3",
         statement="other optimizers train deep GPT-2 better under condition 3.1 than B.1, if better means lower loss",
+        printed='"our theory predicts that Condition 3.1 should provide a better parameterization" (section 5.3)',
         hypotheses="a reading of 'a better parameterization': the text compares rates, not losses. Muon-Kimi, Muon and "
         f"Sophia, each net at its own best rate, averaged over 8 .. 256 blocks at width 256; {PRINTED}",
         checks=_lower_by_condition(*OTHERS_BY_CONDITION),
@@ -215,6 +228,8 @@ CLAIMS = (
         id="S10i",
         source="Zheng et al. 2026, section 5.2, 'similar advantage' of figure 8 read as figure 1's",
         statement="Sophia in width: as for the other optimizers, condition 3.1 has the lower loss at the largest width",
+        printed='"Muon-AdamW, Shampoo-AdamW, and Sophia, respectively. They show the similar advantage of the muP '
+        'formulation from Condition 3.1 over SP" (section 5.2)',
         hypotheses="a reading: captions claim it of the other optimizers in width, and of Sophia in depth alone. "
         f"Width 4096, each net at its own best rate; {PRINTED}",
         checks=_ends_lower(SOPHIA_IN_WIDTH),
@@ -226,6 +241,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.3 ('similar trends'), figure 7 ('more stable HP transfer')",
         statement="GPT-2 with Shampoo, as printed: under condition B.1 the best rate moves with the depth, and under "
         "condition 3.1 less",
+        printed='"models trained with Shampoo-AdamW: ... Condition 3.1 yields more stable HP transfer" (figure 7)',
         hypotheses=f"tables 34 and 35; {DEPTHS}; {PRINTED}",
         checks=_lost_and_kept_better(*SHAMPOO_BY_CONDITION),
         replaced_by="under B.1 it stays, within 0.5 +- 0.2 octaves (the best of the grid is the same at all depths); "
@@ -237,6 +253,8 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, figure 6",
         statement="GPT-2 with Shampoo, as printed: under standard parameterization the best rate moves with the depth, "
         "and under condition 3.1 less ('substantially more reliable' transfer)",
+        printed='"for Shampoo-AdamW and Sophia, the muP parameterization gives substantially more reliable '
+        'depth-wise HP transfer than SP" (section 5.4)',
         hypotheses=f"reliable means that the best rate stays; tables 33 and 34; {DEPTHS}; {PRINTED}",
         checks=_lost_and_kept_better(*SHAMPOO_BY_STANDARD),
         replaced_by="under standard parameterization it stays, within 0.3 +- 0.1 octaves, while losses rise with the "
@@ -248,6 +266,8 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, figure 8",
         statement="GPT-2 with Sophia, as printed: under standard parameterization the best rate moves with the depth, "
         "and under condition 3.1 less ('substantially more reliable' transfer)",
+        printed='"for Shampoo-AdamW and Sophia, the muP parameterization gives substantially more reliable '
+        'depth-wise HP transfer than SP" (section 5.4)',
         hypotheses=f"reliable means that the best rate stays; tables 38 and 39; {DEPTHS}; {PRINTED}",
         checks=_lost_and_kept_better(*SOPHIA_BY_STANDARD),
     ),

@@ -1,4 +1,4 @@
-"""Zheng et al. 2026, conditions 3.1, B.1, B.2, B.3, against measured norms: products, their slopes, verdicts."""
+"""Zheng et al. 2026, conditions 3.1, B.1, B.2, B.3, against measured norms: slopes of products, verdicts."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,15 +7,13 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
-from meanfield.nets.families.block_net import BlockNet
 from meanfield.parameterizations import OPTIMIZERS
-from meanfield.theory.laws.spectral_conditions import branch_products
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, mean_over_draws
 from meanfield.verification.verdicts import Finding
 from meanfield.verification.zheng_2026 import update_orders
+from meanfield.verification.zheng_2026.norm_products import order_of
 
 DIRECTIONS = ("width", "depth")
 # Slopes of norms that are known exactly must not be told from their value by rounding or by how well SSO's sphere is
@@ -23,83 +21,6 @@ DIRECTIONS = ("width", "depth")
 EXACT = 1e-3
 # What the evidence says of groups that no draw can refute.
 IDENTITY = "; an identity: of these optimizers one step has a norm that no gradient changes"
-
-
-def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
-    """The constrained products, |h_L| and the alignments of one net, by draw; those of blocks averaged over blocks.
-
-    Products of weights are over what finite Gaussian matrices have on average (`gaussian_norm`) instead of their
-    limit, so that slopes are not those of sqrt(n_in) + sqrt(n_out).
-    """
-    blocks = (len(measured["draw"]), net.depth, net.block_depth)
-    typical = np.array([gaussian_norm(*shape) for shape in net.shapes])
-    limit = np.array([limit_norm(*shape) for shape in net.shapes])
-    weights = measured["weight_norm"].values * limit / typical
-    updates = measured["update_norm"].values
-    a_in, a_block, a_out = net.multipliers
-    inside = [weights[:, 1:-1].reshape(blocks)[..., i] for i in range(net.block_depth)]
-    initial = {"a_0 |W_0|": a_in * weights[:, 0], "a_out |W_out|": a_out * weights[:, -1]}
-    if net.biases:
-        initial |= bias_products(net, inside, measured["bias_norm"].values, "b")
-    rows = []
-    for place, update in enumerate(np.moveaxis(updates, 1, 0)):
-        moved = [update[:, 1:-1].reshape(blocks)[..., i] for i in range(net.block_depth)]
-        products = {
-            label(layers, net.block_depth): value.mean(axis=1)
-            for layers, value in branch_products(a_block, inside, moved).items()
-        }
-        if net.biases:
-            products |= bias_products(net, inside, measured["bias_update_norm"].values[:, place], "db")
-        rows.append({"a_0 |dW_0|": a_in * update[:, 0], "a_out |dW_out|": a_out * update[:, -1], **products})
-    unmoved = label((), net.block_depth)
-    initial[unmoved] = rows[0][unmoved]
-    names = [name for name in rows[0] if name != unmoved]
-    updated = [[row[name] for name in names] for row in rows]
-    variables = {
-        "weight_product": (("weight_product_name", "draw"), np.stack(list(initial.values()))),
-        "update_product": (("optimizer", "update_product_name", "draw"), np.stack(updated)),
-        "feature_norm": (("draw",), measured["feature_norm"].values[:, -1]),
-        "weight_alignment": (("draw",), measured["weight_alignment"].values[:, 1:-1].mean(axis=1)),
-        "update_alignment": (("optimizer", "draw"), measured["update_alignment"].values[:, :, 1:-1].mean(axis=2).T),
-    }
-    return xr.Dataset(variables, {"weight_product_name": list(initial), "update_product_name": names})
-
-
-def bias_products(net: BlockNet, inside: list[Array], norms: Array, symbol: str) -> dict[str, Array]:
-    """What condition B.3 constrains of biases or of their updates to first order: each through the layers above it."""
-    products = {f"a_0 |{symbol}_0|": net.multipliers[0] * norms[:, 0]}
-    of_blocks = norms[:, 1:].reshape(len(norms), net.depth, net.block_depth)
-    for layer in range(net.block_depth):
-        above = range(net.block_depth - 1, layer, -1)
-        name = " ".join(["a_l", *(f"|W^({i + 1})|" for i in above), f"|{symbol}^({layer + 1})|"])
-        through = of_blocks[..., layer] * np.prod([inside[i] for i in above], axis=0)
-        products[name] = net.multipliers[1] * through.mean(axis=1)
-    return products
-
-
-def label(updated: tuple[int, ...], block_depth: int) -> str:
-    """a_l |W^(2)| |dW^(1)| and the like, for the layers that are updated."""
-    factors = [f"|{'d' * (i in updated)}W^({i + 1})|" for i in reversed(range(block_depth))]
-    return " ".join(["a_l", *factors])
-
-
-def order_of(name: str) -> int:
-    """How many updates a product has."""
-    return name.count("d")
-
-
-def gaussian_norm(outputs: int, inputs: int) -> float:
-    """Mean RMS operator norm of a matrix of unit variance, up to o(n^(-2/3)) (Johnstone, Tracy-Widom mean -1.2065)."""
-    if min(outputs, inputs) == 1:
-        return float(np.sqrt(inputs / outputs) * np.sqrt(max(outputs, inputs)))
-    edge = (np.sqrt(outputs) + np.sqrt(inputs)) ** 2
-    width = np.sqrt(edge) * (1 / np.sqrt(outputs) + 1 / np.sqrt(inputs)) ** (1 / 3)
-    return float(np.sqrt(inputs / outputs) * np.sqrt(edge - 1.2065 * width))
-
-
-def limit_norm(outputs: int, inputs: int) -> float:
-    """Theta's argument in eq. 6 with the larger root alone: what the norm is proportional to at infinite width."""
-    return float(np.sqrt(inputs / outputs) * np.sqrt(max(outputs, inputs)))
 
 
 def weight_rows(dataset: xr.Dataset) -> list[LadderRow]:
@@ -240,6 +161,8 @@ CLAIMS = (
         source="Zheng et al. 2026, condition 3.1",
         statement="k = 2: weights, updates and their products scale as stated under the parameterizations of tables "
         "3-7 (after one step, when norms of updates are identities for all optimizers but SGD, and after ten)",
+        printed='"the initial weights and their per-step updates should satisfy: ... alpha_l |W_l^(2)|_R |W_l^(1)|_R '
+        '= Theta(1/L) ... alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (condition 3.1)',
         hypotheses=f"linear nets, one step on one sample; checked with all nine optimizers, and in {LATER}, {NETS}",
         checks=(
             *_conditions((*PRODUCTS, "C2.3"), times=6),
@@ -251,6 +174,8 @@ CLAIMS = (
         source="Zheng et al. 2026, condition B.1",
         statement="k = 1, linear: under the multiplier L^(-1/2) weights, updates and features scale as stated (after "
         "one step, when norms of updates are identities for all optimizers but SGD, and after ten)",
+        printed='"Hidden weights: alpha_l |W_l|_R = O(1/sqrt(L)) ... Hidden weights (first-order): alpha_l |Delta '
+        'W_l|_R = Theta(1/L)" (condition B.1)',
         hypotheses=f"one step on one sample; checked with all nine optimizers, and in {LATER}, {NETS}",
         checks=(
             *_conditions((*PRODUCTS, "features"), "--block-depth", "1", times=5),
@@ -261,6 +186,9 @@ CLAIMS = (
         id="S2b",
         source="Zheng et al. 2026, condition B.1, extended to nonlinearities by section 3.2 and appendix G",
         statement="k = 1: the multiplier L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
+        printed='"We assume that the activation function preserves the asymptotic order of the feature norms, '
+        'ensuring that the scaling properties derived for the pre-activations remain valid for the post-activations" '
+        "(appendix G.1)",
         hypotheses="that activations keep the order of norms (assumption G.2), which ReLU does; the paper's own ReLU "
         "nets (eq. 28) have k = 2 and the multiplier 1/L. Features before any step, width 128, 2 .. 32 blocks",
         checks=(_group("features", *RELU, "--times", "2", "--optimizers", "adamw"),),
@@ -272,6 +200,8 @@ CLAIMS = (
         source="Zheng et al. 2026, condition B.2",
         statement="k = 3 obeys the rule of k = 2: weights, updates and their products after one step, and, as at k = "
         "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        printed='"Condition B.2 reveals that extending residual blocks from two layers to a general fixed depth k >= '
+        '2 does not change the algorithmic realization of the muP principle" (appendix B.2.2)',
         hypotheses=f"linear nets; products of all nine optimizers, {NETS}; orders {update_orders.NETS}",
         checks=(
             *_conditions((*PRODUCTS, "C2.3"), "--block-depth", "3", times=10),
@@ -282,6 +212,8 @@ CLAIMS = (
         id="S4",
         source="Zheng et al. 2026, condition B.3",
         statement="biases join with scales of order one",
+        printed='"all bias-related spectral conditions can be satisfied simultaneously by initializing and training '
+        'with biases of order Theta(1)" (condition B.3)',
         hypotheses=f"linear nets of k = 2, biases of variance 1; one step of SGD and of AdamW, Lion and Sophia, of "
         f"which norms are identities, {NETS}",
         checks=_conditions(PRODUCTS, "--biases", times=6, normalised=("adamw", "lion", "sophia")),
@@ -290,6 +222,8 @@ CLAIMS = (
         id="S6",
         source="Zheng et al. 2026, claims F.1, F.2",
         statement="features and updates reach a share of what the norms allow that neither width nor depth changes",
+        printed='"an update Delta W_l^(2) given by gradient descent with batch size 1, we have |Delta W_l^(2) '
+        'W_l^(1) h_(l-1)(x)|_R = Theta(|Delta W_l^(2)|_R |W_l^(1)|_R |h_(l-1)(x)|_R)" (claim F.2)',
         hypotheses="F.2 of gradient descent on one sample, whose update of rank one reads the feature it is made of. "
         "Checked beyond that, where gradients have ranks above one: linear nets of k = 2, one step of all nine "
         f"optimizers, {NETS}",

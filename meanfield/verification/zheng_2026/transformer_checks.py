@@ -124,6 +124,8 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition 3.1 ten steps "
         "keep |h_L| flat in width and depth",
+        printed='"muP maintains stable and scale-invariant feature scales, consistent with Principle 2.1" (section '
+        "5.2)",
         hypotheses=f"{OPTIMIZERS}; {HYPOTHESES}",
         checks=_checks(judge_flat, (), ADAMW, normalisation="layer", table="many"),
     ),
@@ -132,6 +134,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: in the standard "
         "parameterization |h_L| grows with width and depth",
+        printed='"under SP, the feature scale grows rapidly with both width and depth" (section 5.2)',
         hypotheses=f"{OPTIMIZERS}; {HYPOTHESES}",
         checks=_checks(judge_growth, (), ADAMW, normalisation="layer"),
     ),
@@ -140,6 +143,8 @@ CLAIMS = (
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: under condition 3.1 ten steps keep |h_L| "
         "flat in depth",
+        printed='"we remove LayerNorm layers and repeat the depth-scaling experiments ... muP remains stable even at '
+        'large depths (L = 256)" (section 5.4)',
         hypotheses=f"Muon-Kimi with AdamW; {HYPOTHESES}",
         checks=_checks(judge_flat, (), normalisation="none", table="many", directions=("depth",)),
     ),
@@ -148,6 +153,8 @@ CLAIMS = (
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: in the standard parameterization |h_L| grows "
         "with depth",
+        printed='"SP becomes increasingly prone to loss divergence as depth increases in the absence of LayerNorm" '
+        "(figure 3)",
         hypotheses=f"Muon-Kimi with AdamW; {HYPOTHESES}",
         checks=_checks(judge_growth, (), normalisation="none", directions=("depth",)),
     ),
@@ -156,6 +163,9 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the check of figure 1",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition B.1 (k = 1) ten "
         "steps do not keep |h_L| flat in depth",
+        printed='"CompleteP-style scaling from Condition 3.1 (k >= 2) achieves stable feature learning and robust HP '
+        "transfer under width-depth scaling, while SP and Depth-muP-style scaling from Condition B.1 (k = 1) often "
+        'fail to do so" (takeaway 3)',
         hypotheses="a reading: the paper makes this check under condition 3.1 and by the standard alone, and shows "
         f"by rates (figure 2) what condition B.1 loses; {OPTIMIZERS}; {HYPOTHESES}",
         checks=_checks(_not_flat, (), ADAMW, normalisation="layer", table="one", directions=("depth",)),
@@ -167,6 +177,8 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: under condition 3.1 "
         "ten steps keep |h_L| flat in width and depth",
+        printed='"Across these optimizer settings, ... the muP formulation from Condition 3.1 (k >= 2) keeps the '
+        'final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses=f"{OF_APPENDIX}; {HYPOTHESES}",
         checks=_checks(judge_flat, *APPENDIX, normalisation="layer", table="many"),
     ),
@@ -175,6 +187,8 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: in the standard "
         "parameterization |h_L| grows with width and depth",
+        printed='"Across these optimizer settings, ... SP exhibits feature-scale growth under width or depth '
+        'scaling" (appendix E.2)',
         hypotheses=f"{OF_APPENDIX}; {HYPOTHESES}",
         checks=_checks(judge_growth, *APPENDIX, normalisation="layer"),
     ),

@@ -129,6 +129,9 @@ CLAIMS = (
         id="S3b",
         source="Zheng et al. 2026, condition B.2",
         statement="k = 4: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        printed='"Hidden weights (j-order, j >= 2), automatically satisfied by combining the initial condition and '
+        "the first-order update condition: alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = "
+        'Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
         checks=all_orders(4),
     ),
@@ -136,6 +139,9 @@ CLAIMS = (
         id="S3c",
         source="Zheng et al. 2026, condition B.2",
         statement="k = 5: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        printed='"Hidden weights (j-order, j >= 2), automatically satisfied by combining the initial condition and '
+        "the first-order update condition: alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = "
+        'Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
         checks=all_orders(5),
     ),
@@ -144,6 +150,8 @@ CLAIMS = (
         source="Zheng et al. 2026, section 3.3.2, eq. 5",
         statement="k = 2: the second-order term of one step of Muon is of order one, which is why the multiplier is "
         "1/L",
+        printed='"maximizing each summand and ensuring |epsilon_2(L)|_R = Theta(1) in the '
+        'meanwhile, leading to alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (section 3.3.2)',
         hypotheses=f"norms of a product multiply; linear nets, {NETS}",
         checks=(Check("update_orders", of_rival(partial(judge_first_step, optimizer="muon")), FIRST),),
         replaced_by="n^(-1/2) L^(-1/2) after one step; of order one after several",

@@ -164,6 +164,9 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, under its premise: logits near zero",
         statement="where logits vanish (muP head), cross-entropy instead of squared error changes the prefactor of "
         "eta* alone, and |p - y|^2 = 1 - 1/C",
+        printed='"In the one-step initialization regime, this choice does not change the depth exponent ... At '
+        'initialization, logits are near zero ... and thus |g|_2^2 = (1 - 1/C)^2 + (C - 1)(1/C)^2 = 1 - 1/C = O(1)" '
+        "(appendix G)",
         hypotheses="logits near zero",
         checks=checks("cross_entropy", judge_exponent, partial(judge_error, head="mup")),
     ),
@@ -172,6 +175,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, for the head of section 3.1",
         statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C, "
         "and the exponent of eta* is that of squared error",
+        printed='"At initialization, logits are near zero, so p = softmax(z) is close to uniform" (appendix G)',
         hypotheses="a linear head of variance 1/n behind global average pooling",
         checks=checks("cross_entropy", judge_error_of_paper_head, judge_exponent_of_paper_head),
         replaced_by="logits of order one: sites correlate more and more with depth, so that pooling does not remove "

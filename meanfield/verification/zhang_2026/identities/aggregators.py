@@ -155,6 +155,7 @@ CLAIMS = (
         source="Zhang et al. 2026, appendix A, A1-A7",
         statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency and "
         "M(c, .., c) = c (merging all layers into one group forces it; tried: six others)",
+        printed='"Hence the arithmetic mean is the unique aggregator satisfying the above properties" (appendix A, A1)',
         hypotheses="positive energies of any number of layers",
         checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
         identity=True,

@@ -290,6 +290,7 @@ CLAIMS = (
         id="A3",
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor for all l",
+        printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
         hypotheses="lemma 1 (A1) and homogeneous layers, many channels",
         checks=checks("cnn_overlap", partial(judge_sum_of_minima, name="label_term")),
         replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site",

@@ -130,6 +130,8 @@ CLAIMS = (
         id="A1",
         source="Zhang et al. 2026, lemma 1, eq. 14; Zhang et al. 2025",
         statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters",
+        printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
+        'z^(l)] = T_l(mu_1, mu_2)" (lemma 1, eq. 14)',
         hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l",
         checks=(
             *checks("overlap_recursion", of_rival(judge_mean), judge_conditional_mean),
@@ -143,6 +145,8 @@ CLAIMS = (
         id="A11a",
         source="Zhang et al. 2026, lemma 5, eq. 27",
         statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
+        printed='"Var(T_h | F_(h-1)) = (1/C_h) Var(X_1 | F_(h-1)) <= (1/C_h) E[X_1^2 | F_(h-1)] <= C_0/C_h" (lemma '
+        "5, proof)",
         hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
         checks=(
             *checks("overlap_recursion", judge_added_variance),
@@ -155,6 +159,9 @@ CLAIMS = (
         source="Zhang et al. 2026, lemma 5, eq. 26",
         statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
         "depths (judged: its mean over nets, E X^2, of a direction with itself, does not rise in proportion to depth)",
+        printed='"assume the channel-wise second moments are uniformly bounded at initialization: E[X_1^2 | F_(h-1)] '
+        "<= C_0 a.s. for some constant C_0 < infinity ... where the implicit constant depends only on C_0 (and not on "
+        'depth)" (lemma 5, eq. 26)',
         hypotheses="it is one: lemma 5 assumes it",
         checks=checks("overlap_recursion", judge_uniform_bound),
         replaced_by="E X^2 = 3 E T^2 grows by a factor 1 + O(1/n) with every layer, as exp(5 l / n) for ReLU; bounded "

@@ -215,6 +215,8 @@ CLAIMS = (
         id="A7",
         source="Zhang et al. 2026, remark B, section E.2",
         statement="zero padding corrects eta* by O(boundary fraction) and leaves its exponent",
+        printed='"only lower-order multiplicative corrections to eta* and does not change the depth exponent" (remark '
+        "B)",
         hypotheses="a small boundary fraction",
         checks=checks("cnn_padding", judge_uniform_correction, judge_exponent),
         replaced_by="a correction of the boundary fraction times l^0.6 (computed, 64 sites), as the boundary layer "
@@ -226,6 +228,9 @@ CLAIMS = (
         id="A8",
         source="Zhang et al. 2026, lemma 3, eq. 24",
         statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
+        printed='"| (1/|Lambda|) sum_(p in Lambda) sum_(Delta in K) f(p + Delta) - (k/|Lambda|) sum_(u in Lambda) '
+        'f(u) | <= k bdry(Lambda, K) |f|_inf. In particular, under circular padding the left-hand side is 0" (lemma '
+        "3, eq. 24)",
         hypotheses="none: any finite grid and set of offsets",
         checks=checks("cnn_padding", judge_missing_terms),
         identity=True,

@@ -155,6 +155,7 @@ CLAIMS = (
         id="A13",
         source="Zhang et al. 2026, sections 3.4, C.2; Zhang et al. 2025, theorem 3",
         statement="eta* = Theta(K^(-3/2)) for residual nets whose branches are initialised with variance 1/(q K n)",
+        printed='"enforcing the AM-muP budget S = O(1) yields eta*(K) = Theta(K^(-3/2))" (appendix C.2)',
         hypotheses="branches by eq. 5, plain layers by the fan-in rule, branches of a fixed inner structure",
         checks=checks("residual_depth", judge_initialisation),
         replaced_by="K^-1 for branches of one layer, K^(k - 2) for branches of k",
@@ -165,6 +166,8 @@ CLAIMS = (
         source="Zhang et al. 2026, sections 3.1, 3.4",
         statement="ambiguous in the paper, whose 'scaling residual-branch weights by K^(-1/2)' is eq. 5 itself; as a "
         "multiplier on the branch, which section 3.4 can be read to say: eta* = Theta(K^(-3/2)) again",
+        printed='"equivalently, applying standard fan-in initialization and scaling residual-branch weights by '
+        'K^(-1/2)" (section 3.4)',
         hypotheses="those of A13, the factor outside the weights",
         checks=checks("residual_depth", judge_multiplier),
         replaced_by="K^0: the update of a weight is multiplied too, S(initialisation) = K^2 S(multiplier) for k = 1",
@@ -174,6 +177,9 @@ CLAIMS = (
         id="A15",
         source="Zhang et al. 2026, section C.2; Zhang et al. 2025, C.1",
         statement="depth counts as m + K in mixed backbones, and the depth of a branch is absorbed",
+        printed='"If a backbone contains m plain depth units and K residual blocks ... the same argument applies '
+        "with K replaced by the effective depth L_res := m + K ... and residual units contribute only O(1) "
+        'propagation factors across depth" (appendix C.2)',
         hypotheses="those of A13, with m plain layers and branches of k layers",
         checks=checks("residual_depth", judge_block_depth, judge_effective_depth),
         replaced_by="eta* ~ K^(k - 2) in the blocks, while every plain layer counts as in a plain net",
@@ -184,6 +190,8 @@ CLAIMS = (
         source="Zhang et al. 2026, section 4.3",
         statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets (judged: from the "
         "one-step eta*; the paper compares with tuned optima)",
+        printed='"In contrast, PathSum (Chen et al., 2024) shows increasing deviation from empirical optima at '
+        'larger depths" (section 4.3)',
         hypotheses="branches by eq. 5, of one layer",
         checks=checks("residual_depth", judge_path_sum),
     ),

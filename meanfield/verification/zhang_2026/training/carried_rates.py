@@ -156,7 +156,9 @@ CLAIMS = (
         id="T6a",
         source="Zhang et al. 2026, appendix E.4, table 5",
         statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every family",
-        hypotheses=CARRIED,
+        printed='"the scaled rule ... achieves lower unrounded epoch-3 training loss than raw transfer on 6/7 '
+        'targets" (appendix E.4)',
+        hypotheses=f"{CARRIED}; the paper shows ViTs, and three epochs",
         checks=checks("learning_rate_transfer", judge_three_halves),
         replaced_by="each family has a law of its own: where branches are multiplied by K^(-1/2), the tuned rate keeps "
         "its size, and L^(-3/2) adds 0.06 to 0.6 to the loss over 5 to 12 blocks",
@@ -166,6 +168,7 @@ CLAIMS = (
         id="T6b",
         source="docs/theory.md section 15",
         statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average",
+        printed="no sentence of a paper: a rule of our own, the scale at finite depth in place of L^(-3/2)",
         hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_finite_depth),
     ),
@@ -174,6 +177,7 @@ CLAIMS = (
         source="docs/theory.md section 21",
         statement="a rate carried by the ratio of 2 / lambda_max costs less training loss than an unchanged one, on "
         "average, given the rate that was tuned",
+        printed="no sentence of a paper: a rule of our own, by the sharpness at initialisation",
         hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_stable_ratio, judge_wrong_sign),
     ),
