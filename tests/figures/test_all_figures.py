@@ -57,11 +57,11 @@ def _paths(axes):
 
 def _covers(legend, axes):
     extent = legend.get_window_extent()
-    for path, points in _paths(axes):
+    for path, points in _paths(axes) if extent.overlaps(axes.bbox) else ():
         inside = path.vertices[np.all((path.vertices > axes.bbox.min) & (path.vertices < axes.bbox.max), axis=1)]
         if points and extent.count_contains(inside):
             return True
-        if not points and extent.overlaps(axes.bbox) and path.intersects_bbox(extent, filled=False):
+        if not points and path.intersects_bbox(extent, filled=False):
             return True
     return False
 

@@ -17,7 +17,7 @@ from meanfield.verification.verdicts import Finding, Verdict
 
 RULE = re.compile(r"-+(  -+)*")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
-# Tables are not parted, and what judges the numbers is tested elsewhere.
+# Tables are not parted, and what judges the numbers and explains the words is tested elsewhere.
 WIDE = 10_000
 UNJUDGED = Finding("a claim", "a rival", Verdict.INCONCLUSIVE, "no evidence")
 # What goes with a mean under its own name, in cells that one function makes.
@@ -34,9 +34,11 @@ def shown(name, dataset, expected=None):
     ``expected``: lines of before. Variables that they do not name are moved together, each by a size of its own, and
     one by one only where a cell changes then.
     """
-    wide = (patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report))
+    changes = [patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report)]
+    changes.append(patch.object(Judge, "__call__", lambda *_, **__: UNJUDGED))
+    changes.append(patch.object(sims.common.report, "used_words", lambda *_: {}))
     with ExitStack() as stack:
-        for change in (*wide, patch.object(Judge, "__call__", lambda *_, **__: UNJUDGED)):
+        for change in changes:
             stack.enter_context(change)
         return _shown(import_module(f"sims.{name}.report").text, dataset, expected)
 
