@@ -49,10 +49,13 @@ def test_pieces_name_their_files(tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
 @pytest.mark.parametrize(("most", "file"), [(4096, "run.nc"), (30_000, "run.png")])
 def test_a_command_without_room_says_so_in_one_line(tmp_path, most, file):
-    """HDF5 itself would end the program by a fault of the segment."""
+    """HDF5 itself would end the program by a fault of the segment.
+
+    Without bytecode (-B), which would be cut off at that size, too, and then break every import after this test.
+    """
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)\n"
     limited += "from sims import simulation; sys.exit(simulation('identities').main(sys.argv[2:]))"
-    command = [sys.executable, "-c", limited, str(most), "--out", str(tmp_path / "run.nc")]
+    command = [sys.executable, "-B", "-c", limited, str(most), "--out", str(tmp_path / "run.nc")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (

@@ -127,7 +127,8 @@ CLAIMS = (
     Claim(
         id="L7c",
         source="Wang et al. 2026, section 3.2, at small scale",
-        statement="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2)",
+        statement="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2), each at the rate that is best for "
+        "it",
         printed='"At L = 8, linear scaling achieves a significantly lower minimum loss than sqrt scaling (a '
         'non-trivial reduction of 0.025)" (section 3.2)',
         hypotheses=f"{SMALL_SCALE}, losses of 36 other nets",
