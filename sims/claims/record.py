@@ -59,24 +59,20 @@ def keep_counts(counts: Mapping[str, Counts], preset: str) -> Path:
 
 
 def seeds_of(entry: Entry) -> Entry:
-    """Commit, counts of the claim and of its comparisons; older records have those of the claim alone."""
-    seeds = entry.get("seeds", {})
-    return seeds if "claim" in seeds else {"commit": "", "claim": seeds, "comparisons": []}
+    """Commit, counts of the claim and of its comparisons; none of an entry whose seeds have not been counted."""
+    return entry.get("seeds", {"commit": "", "claim": {}, "comparisons": []})
 
 
 def power_of(finding: Entry) -> Power | None:
-    """Of a recorded finding; older records have one share, of all numbers."""
+    """Of a recorded finding."""
     power = finding["power"]
-    if isinstance(power, float):
-        return Shares(power, power)
     return Shares(**power) if isinstance(power, dict) else power
 
 
 def recorded(preset: str) -> dict[str, Entry]:
-    """By claim: verdict, and what it rests on. An entry that is one word has been recorded without evidence."""
+    """By claim: verdict, and what it rests on."""
     path = FOLDER / f"{preset}.json"
-    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {name: entry if isinstance(entry, dict) else {"verdict": entry} for name, entry in entries.items()}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def _write(preset: str, entries: Mapping[str, Entry]) -> Path:

@@ -154,8 +154,8 @@ def _said(claim: Claim, verdict: str) -> list[str]:
 def _comparison(finding: Entry, by_seed: Mapping[str, int] | None) -> str:
     """One comparison with its numbers; ``by_seed``, where its seeds are counted."""
     parts = [f"- {finding['verdict']}: {finding['claim']}", f"Rival: {finding['rival']}"]
-    parts += [f"Measured: {finding['measured']}"] if finding.get("measured") else []
-    parts += [f"Numbers: {finding['evidence']}", f"Power: {power_in_words(power_of(finding))}"]
+    parts += [f"Measured: {finding['measured']}", f"Numbers: {finding['evidence']}"]
+    parts.append(f"Power: {power_in_words(power_of(finding))}")
     if by_seed is not None:
         parts.append(f"Seeds: {_counts(by_seed) or 'the same numbers from all'}")
     return ". ".join([*parts, ""]).rstrip()

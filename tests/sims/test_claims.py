@@ -118,7 +118,7 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     assert (run["draws"], run["code"]) == (128, code_digest())
     reported = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
     assert entry["findings"] == reported["L2"]["findings"]
-    (tmp_path / "smoke.json").write_text('{"L2": "REFUTED"}')
+    (tmp_path / "smoke.json").write_text('{"L2": {"verdict": "REFUTED"}}')
     assert simulation.main(arguments) == 1
     assert "L2: recorded REFUTED, now CONFIRMED" in capsys.readouterr().out
 
@@ -164,7 +164,6 @@ def test_recorded_powers_are_read_back_old_ones_too():
     assert first["power"] == {"together": 0.00123, "alone": 0.8}
     assert first["measured"] == "slopes"
     assert (record.power_of(first), record.power_of(second)) == (Shares(0.00123, 0.8), Shares(0.5, None))
-    assert record.power_of({"power": 0.25}) == Shares(0.25, 0.25)
     assert record.power_of({"power": "none: why"}) == "none: why"
 
 
@@ -188,7 +187,10 @@ def test_verdicts_combine():
     assert combined([neither, refuted, confirmed]) is refuted
 
 
-FOUND = {"claim": "law", "rival": "other", "measured": "slopes", "evidence": "numbers", "power": 0.5}
+FOUND = {
+    **{"claim": "law", "rival": "other", "measured": "slopes", "evidence": "numbers"},
+    **{"power": {"together": 0.5, "alone": 0.5}},
+}
 
 
 @pytest.mark.parametrize(("seeds", "alarms"), [({"CONFIRMED": 1, "REFUTED": 3}, 1), ({"INCONCLUSIVE": 4}, 0)])

@@ -66,8 +66,8 @@ def test_logarithms_stay_finite_at_any_depth(net, names, weight_variance):
     "net",
     [
         mf.MLP(depth=1200, width=8, activation="tanh", weight_variance=4.0),
-        mf.MLP(depth=2000, width=8, activation="gelu"),
-        mf.MLP(depth=2000, width=8, activation="silu", weight_variance=1.0),
+        mf.MLP(depth=1200, width=8, activation="gelu"),
+        mf.MLP(depth=1200, width=8, activation="silu", weight_variance=1.0),
         mf.ResidualMLP(depth=1200, width=8, scaling="none"),
     ],
     ids=["tanh", "gelu", "silu", "residual"],

@@ -67,8 +67,8 @@ def judge_shift(dataset: xr.Dataset) -> Contest | Ruling:
 @JUDGES.decide
 def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
     """Under the factor L^(-1/2) tuned rates fall as L^(-1/2), by L^(alpha-1); rival: they are the same for every
-    number of loops; source: eq. 4 beyond its premise eps L = O(1); measured: the slope of the rates that minimise the
-    training loss."""
+    number of loops; source: section 1, and eq. 4 beyond eps L = O(1); measured: the slope of the rates that minimise
+    the training loss."""
     return tuned_rates.slope_ruling(by_depth(dataset), SQRT, lambda at: CLAIMED[SQRT], CLAIMED[LINEAR], "loops")
 
 
@@ -145,7 +145,7 @@ CLAIMS = (
         replaced_by="in 100 steps of Adam at width 32 the tuned rate is the same for 1 to 8 loops under L^(-1/2), too, "
         "as L^(-0.018 +- 0.023); what loops cost there is loss",
         premise="the size of one update's change of the stream decides which rate trains best; and eps L = O(1), which "
-        "equation 4 asks for, fails at alpha = 1/2; section 3.2 itself sees the rate depart there from the rule of "
-        "stacks",
+        "equation 4 asks for, fails at alpha = 1/2; section 3.2 itself sees the tuned rate leave the "
+        "rule of deep stacks there, which is the same L^(alpha - 1)",
     ),
 )

@@ -48,7 +48,7 @@ def width_slope(dataset: xr.Dataset, update: str) -> PowerLaw:
 @JUDGES.decide
 def judge_recursion(dataset: xr.Dataset) -> Contest:
     """Isotropic updates at alpha >= 1 move the stream as the recursion says; rival: no step carries what others moved;
-    measured: update energies, whatever the number of loops and alpha."""
+    measured: drawn |dh_L|^2 / N at every number of loops, for every alpha of at least 1."""
     at = dataset.sel(update="isotropic", alpha=dataset["alpha"] >= 1)
     theory, own = (np.exp(at[f"log_{name}_energy_mean_field"].values).ravel() for name in ("update", "own"))
     energy, stderr = at["update_energy"].values.ravel(), at["update_energy_stderr"].values.ravel()
@@ -103,7 +103,7 @@ def _recursion_limit(dataset: xr.Dataset, alpha: float) -> float:
 def judge_below_threshold(dataset: xr.Dataset) -> Contest:
     """Isotropic updates scale as (eta eps L)^2 = eta^2 L at alpha = 1/2, outside the premise eps L = O(1), too; rival:
     exponentially in sqrt(L), as the recursion says; source: the formula of theorem 2; measured: the slope in L of drawn
-    update energies."""
+    |dh_L|^2 / N."""
     law, theory = drawn_slope(dataset, "isotropic", 0.5), theory_slope(dataset, 0.5)
     words, slack = f"slope {shown(law, digits=2)}, recursion {theory:.2f}", _finite_width(dataset) * theory
     return slope_contest(law, claimed=printed_exponent(0.5), rival=theory, allowance=slack, shown=words)
@@ -112,7 +112,8 @@ def judge_below_threshold(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide
 def judge_width(dataset: xr.Dataset) -> Contest:
     """Signs of the true gradient have |Delta W| = Theta(eta), and move the stream alike at every width; rival: their
-    norm is eta sqrt(N), and they move it as N; source: theorem 2, premise 1; measured: the slope in N."""
+    norm is eta sqrt(N), and they move it as N; source: theorem 2, premise 1; measured: the slope in N of
+    drawn |dh_L|^2 / N."""
     law, isotropic = width_slope(dataset, "aligned"), width_slope(dataset, "isotropic")
     words = f"slope in N {shown(law)}, of isotropic signs {isotropic.exponent:.3f}"
     return slope_contest(law, claimed=0.0, rival=1.0, allowance=NEAR, shown=words)
@@ -127,7 +128,7 @@ CLAIMS = (
         id="L5a",
         source="Wang et al. 2026, theorem 2",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one isotropic update where eps L = O(1), so that "
-        "eta ~ L^(alpha - 1) (the introduction prints L^(1 - alpha))",
+        "eta ~ L^(alpha - 1) (the list of contributions prints L^(1 - alpha))",
         printed='"E |Delta h_L|^2 / N = Theta((eta eps L)^2) (up to L-independent constants)" (theorem 2)',
         hypotheses="signs with |dW| = Theta(eta), |phi(h_l)|^2 / N = Theta(1), eps L = O(1)",
         checks=checks("looped_update", judge_theorem),

@@ -255,7 +255,7 @@ CLAIMS = (
         "16 .. 64 blocks, and eps = 1/L over-dampens what their blocks add",
         printed='"For non-shared deep stacks, 1/sqrt(L) scaling stabilizes residual energy, while 1/L tends to '
         'over-dampen it" (section 3.1)',
-        hypotheses=f"{SMALL_SCALE}; what is over-damped is read as C, the part that blocks add",
+        hypotheses=f"{SMALL_SCALE}; what is over-damped is read as the part of the energy that blocks add",
         checks=checks("looped_transformer", judge_stacks_bounded, judge_stacks_damped),
     ),
     Claim(

@@ -136,7 +136,8 @@ def _of_each(
 @JUDGES.decide
 def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Ruling:
     """{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and depth;
-    rival: slopes of half a power or more; measured: slopes of all watched numbers in width and in depth."""
+    rival: slopes of half a power or more; measured: slopes in width and in depth of these and of the outputs' change,
+    after the first and the last step."""
     rows = [
         LadderRow(number.symbol, direction, slope(dataset, optimizer, table, direction, number), step=number.step)
         for direction, number in product(DIRECTIONS, watched(dataset))

@@ -73,8 +73,8 @@ def judge_transfer(dataset: xr.Dataset, tables: tuple[int, ...]) -> Ruling:
 @JUDGES.decide_each(*({"other": other, "own": own} for other, own in BY_OPTIMIZER))
 def judge_steadier(dataset: xr.Dataset, other: int, own: int) -> Ruling:
     """{setting}, {of}: over the ladder in {direction} the best base value moves less than under {rule} (table {own}
-    against {other}); rival: it moves further; measured: slopes of lines through the best values, times the doublings of
-    the ladder; of both the size alone counts."""
+    against {other}); rival: it moves further; measured: by how many octaves a line through the best values moves over
+    the ladder, up or down, under either rule."""
     at, against = (dataset.sel(table=table) for table in (own, other))
     difference = float(abs(at["drift"]) - abs(against["drift"]))
     stderr = float(np.hypot(at["drift_stderr"], against["drift_stderr"]))
@@ -162,7 +162,7 @@ CLAIMS = (
         "octave on average over four optimizers",
         printed='"when width is scaled, whereas muP keeps the optimal base learning rate nearly invariant" (section '
         "5.2)",
-        hypotheses=f"{FOUR}; {WIDTHS} (the paper: of Sophia above 256); {PRINTED}",
+        hypotheses=f"{FOUR}; {WIDTHS}, where the paper claims it of Sophia above 256 alone; {PRINTED}",
         checks=(_kept(WIDTH_MANY),),
     ),
     Claim(

@@ -99,8 +99,8 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 
 @JUDGES.decide
 def judge_group(dataset: xr.Dataset, name: str) -> Contest:
-    """{claimed}; rival: half a power of width or depth off; measured: slopes in width and in depth of all that the
-    claim is about, less the exponents that it asks for."""
+    """{claimed}; rival: half a power of width or depth off; measured: slopes in width and in depth of each product,
+    norm or share so named, less the exponents that the condition asks for."""
     by_name = groups(dataset)
     claimed, rows = by_name[name]
     claim, rival = against_conditions(rows)

@@ -152,7 +152,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     """Every cell of multipliers, variances, learning rates and epsilons in which the tables for {names} differ from the
     standard parameterization moves a slope, where it stays at its standard value; rival: a cell may stay there and no
-    slope moves; measured: of every cell, how it changes the slope of that watched number which it changes most."""
+    slope moves; measured: by how much each cell changes one slope, the one that it changes most surely."""
     of_cells = [move for move in moves(dataset, *optimizers) if not move.is_decay]
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 
@@ -160,8 +160,8 @@ def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 @JUDGES.decide
 def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     """Every weight decay in which the tables for {names} differ from the standard parameterization moves a slope, where
-    it stays at its standard value; rival: one may stay there and no slope moves; measured: of every decay, how it
-    changes the slope of that watched number which it changes most."""
+    it stays at its standard value; rival: one may stay there and no slope moves; measured: by how much each decay
+    changes one slope, the one that it changes most surely."""
     of_cells = [move for move in moves(dataset, *optimizers) if move.is_decay]
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 
@@ -185,8 +185,11 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -
 
 # What the default preset runs.
 RUN = "linear blocks, six steps, eight samples and four outputs, widths 32 .. 256 and 2 .. 16 blocks"
-READING = "a reading: the paper calls its conditions sufficient (section 3.1), and asks for each cell, given the others"
-CONVENTION = f"{READING}; the scaling of decays is a convention that keeps them at work (appendix C.1)"
+READING = (
+    "a reading: the paper calls its conditions sufficient (section 3.1); that each cell is needed, given the others, "
+    "is ours"
+)
+CONVENTION = f"{READING}; that decays scale is a convention which keeps decay at work (appendices C.1, D)"
 
 
 def of_all(judge: Callable[..., Finding], *arguments: str) -> Check:

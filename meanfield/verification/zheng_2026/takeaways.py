@@ -26,7 +26,7 @@ ORDERS, CELLS = Judges(), Judges()
 def judge_second_order(dataset: xr.Dataset) -> Contest:
     """After {step} steps of {optimizer} on blocks of k >= 2 layers, terms of second order keep their size in depth
     under the k >= 2 table, and fall as its root or faster under the k = 1 table; rival: they keep it under both;
-    measured: the slopes in L of the second-order part of a block's update."""
+    measured: straight-line slopes in L of the part of h_L's change that takes two weight updates in one block."""
     step = int(dataset["step"].values[-1])
     kept, falling = (update_orders.order_slope(dataset, SETTLED, table, "depth", step, 2) for table in ("many", "one"))
     stderr, granted = [kept.plain_stderr, falling.plain_stderr], [update_orders.FINITE, 0.0]
@@ -48,8 +48,8 @@ def _depth_cells(dataset: xr.Dataset, *names: str) -> list[table_cells.Move]:
 @CELLS.decide
 def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
     """Of all optimizers SGD alone has learning rates and weight decays that scale with the depth, and needs them;
-    rival: no slope moves where they stay; measured: of each of them, how it changes the slope in L of that watched
-    number which it changes most."""
+    rival: no slope moves where they stay; measured: by how much each such rate or decay changes one slope in L, the one
+    that it changes most surely."""
     moves = _depth_cells(dataset, "learning_rate", "weight_decay")
     printed = list(dict.fromkeys(move.cell.split(":")[0] for move in moves))
     if printed != ["sgd"]:
@@ -59,8 +59,9 @@ def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
 
 @CELLS.decide
 def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
-    """No epsilon scales with the depth: no slope moves where hidden weights keep theirs; rival: one does; measured: of
-    each epsilon, how it changes the slope in L of that watched number which it changes most."""
+    """No epsilon scales with the depth: no slope moves where hidden weights keep theirs; rival: one does; measured: by
+    how much each epsilon that tables scale with the depth changes one slope in L, the one that it changes most
+    surely."""
     moves = _depth_cells(dataset, "adamw_epsilon", "shampoo_epsilon")
     change, stderr = (np.array([getattr(move, name) for move in moves]) for name in ("change", "stderr"))
     claim = Deviation(change, stderr, table_cells.MOVED)

@@ -132,7 +132,8 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 @JUDGES.decide_each(*({"name": name} for name in ASSUMPTIONS))
 def judge_assumption(dataset: xr.Dataset, name: str) -> Contest:
     """Under {optimizer}, {claimed}, at any width, depth and step; rival: half a power of width or depth or more;
-    measured: slopes in width and in depth of the ratios that are to be of order one, by place and step."""
+    measured: slopes in width and in depth of the ratios that the assumption bounds, by place, after the first, middle
+    and last step."""
     ratios = rows(dataset, ASSUMPTIONS[name])
     if name == "G.3":
         ratios = [row for row in ratios if row.place in STEADY]
@@ -142,7 +143,7 @@ def judge_assumption(dataset: xr.Dataset, name: str) -> Contest:
 @JUDGES.decide
 def judge_batch(dataset: xr.Dataset) -> Contest:
     """G.3 holds at any batch size, so that it needs no premise; rival: half a power of batch or more; measured: slopes
-    in the batch size of the ratio that is to be of order one, by place and step."""
+    in B of the ratio of a sample's own part, divided by B, to the whole update, by place and step."""
     return _of_order_one(dataset, rows(dataset, ASSUMPTIONS["G.3"], ("batch",)))
 
 

@@ -52,7 +52,8 @@ def judge_flat(
     dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str] = DIRECTIONS
 ) -> Contest | Ruling:
     """{norm} the {title} keeps |h_L| flat in {ways} over {steps} steps; rival: {norm} |h_L| grows or falls under the
-    {title} in {ways} over {steps} steps, by half a power or more; measured: slopes of |h_L| after the last step."""
+    {title} in {ways} over {steps} steps, by half a power or more; measured: slopes of |h_L| after the last step, less
+    what a correction of finite sizes, c / size, makes of them."""
     rows = _rows(dataset, normalisation, table, directions)
     words = _words(dataset, normalisation, directions) | {"title": TITLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):
@@ -67,7 +68,7 @@ def judge_flat(
 @JUDGES.decide
 def judge_growth(dataset: xr.Dataset, normalisation: str, directions: Sequence[str] = DIRECTIONS) -> Contest | Ruling:
     """{norm} |h_L| grows in {ways} over {steps} steps of the standard parameterization, as a quarter power or faster;
-    rival: it is flat; measured: slopes of |h_L| after the last step."""
+    rival: it is flat; measured: straight-line slopes of |h_L| after the last step."""
     rows = _rows(dataset, normalisation, "standard", directions)
     words = _words(dataset, normalisation, directions)
     slopes = np.array([row.slope.plain for row in rows])

@@ -38,8 +38,8 @@ def rank_rows(dataset: xr.Dataset, optimizers: Sequence[str]) -> list[LadderRow]
 @JUDGES.decide
 def judge_ranks(dataset: xr.Dataset) -> Contest:
     """Updates of {optimizers} have a stable rank |A|_F^2 / |A|_2^2 that neither width nor depth changes; rival: it
-    grows or falls as the root of one of them; source: assumption C.1, eq. 15; measured: slopes in width and in depth,
-    by optimizer and role, after the first and the last step."""
+    grows or falls as the root of one of them; source: assumption C.1, eq. 15; measured: slopes of the stable rank in
+    width and in depth, of input, hidden and output weights, after the first and the last step."""
     optimizers = [name for name in map(str, dataset["optimizer"].values) if name in OF_ELEMENTS]
     rows = rank_rows(dataset, optimizers)
     claim, rival = against_conditions(rows)

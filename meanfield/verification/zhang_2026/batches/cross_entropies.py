@@ -39,7 +39,7 @@ def scale_ratio(dataset: xr.Dataset, name: str = "update_energy") -> tuple[xr.Da
 
 @JUDGES.decide
 def judge_label_term(dataset: xr.Dataset) -> Contest:
-    """Label term is C - 1 = {ratio} times that under squared loss, for both nets and heads and at every depth; rival:
+    """Label term is C - 1 = {ratio} times that under squared loss, for both nets, all heads and every depth; rival:
     (1 - 1/C)/C = {rival:.2g}, the ratio of |error|^2 without the 1/M of the squared loss; measured: logarithms of the
     ratio of drawn label terms."""
     logs, stderr = (values.values.ravel() for values in scale_ratio(dataset, "label_term"))
@@ -53,7 +53,7 @@ def judge_label_term(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide
 def judge_prefactor(dataset: xr.Dataset) -> Contest:
     """Under the muP head eta* is (C - 1)^(-1/2) = {factor:.3g} times that under squared loss; rival: equal; measured:
-    ratios of drawn scales, of both nets at every depth."""
+    logarithms of the ratio of drawn update energies, which go as eta*^(-2), of both nets at every depth."""
     at, classes = dataset.sel(head="mup"), int(dataset.attrs["classes"])
     logs, stderr = (values.values.ravel() for values in scale_ratio(at))
     made = contest(logs, stderr, claimed=np.log(classes - 1), rival=0.0, allowance=2 * NEAR)
@@ -79,7 +79,7 @@ def _same_exponent(at: xr.Dataset) -> Contest:
 def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     """eta* falls with the same exponent in depth where outputs are of order one (MLP, He head), too; rival:
     {steeper:.3f} less steeply: the squared loss's output term steepens its own, by the exact expectations; measured:
-    the slope in L less that under squared loss."""
+    the slope in L of drawn eta* less that under squared loss, of the MLP."""
     at = dataset.sel(net=["MLP"], head="he")
     gaps, stderr, words = _exponent_gaps(at)
     squared = at.sel(net="MLP", loss="squared")
@@ -94,7 +94,7 @@ def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
 def judge_exponent_of_paper_head(dataset: xr.Dataset) -> Contest:
     """With the head of the paper, of variance 1/n behind a pooling, eta* falls with the same exponent in depth under
     both losses; rival: 1/2 apart, as the exponents of labels and of outputs; source: sections 3.1, G; measured: the
-    slope in L less that under squared loss."""
+    slope in L of drawn eta* less that under squared loss, of the ConvNet."""
     return _same_exponent(dataset.sel(net=["ConvNet"], head="fan_in"))
 
 
@@ -142,7 +142,8 @@ def judge_error(dataset: xr.Dataset, head: str) -> Contest:
 @JUDGES.decide
 def judge_output_term(dataset: xr.Dataset) -> Contest:
     """Output term under the He head is the mean field's, near the label term times (E|p|^2 - 1/C) / (1 - 1/C), but for
-    corrections in L/n; rival: that under squared loss; measured: ln(A / B) of drawn MLPs at every depth."""
+    corrections in L/n; rival: that under squared loss; measured: the logarithm of output over label term, of drawn MLPs
+    with the He head at every depth."""
     at, squared = (dataset.sel(net="MLP", head="he", loss=loss) for loss in ("cross_entropy", "squared"))
     terms = ("output_term", "label_term")
     logs = np.log((at["output_term"] / at["label_term"]).values)

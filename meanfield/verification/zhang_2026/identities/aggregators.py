@@ -93,8 +93,8 @@ def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> di
 @JUDGES.decide
 def judge_uniqueness(seed: int = 0) -> Ruling:
     """Only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c; rival: another of six
-    aggregators has them too, or it lacks one; source: appendix A1; measured: the largest violation of each property
-    that a search over random energies finds.
+    aggregators has them too, or it lacks one; source: appendix A1; measured: the largest relative violation of any
+    property on random energies, of the mean and of the six others.
 
     Merging all layers into one group forces it.
 
@@ -118,7 +118,8 @@ def judge_uniqueness(seed: int = 0) -> Ruling:
 @JUDGES.decide
 def judge_other_means(seed: int = 0) -> Ruling:
     """The geometric and the harmonic mean are not consistent under merging; rival: no counterexample; source: appendix
-    A4-A6; measured: the largest violation of each property that a search over random energies finds."""
+    A4-A6; measured: the largest relative change by merging that a search over random energies finds, for either
+    mean."""
     means = {name: AGGREGATORS[name] for name in ("geometric", "harmonic")}
     worst = worst_violations(means, seed)
     broken = {name: [kind for kind, value in kinds.items() if value > TOLERANCE] for name, kinds in worst.items()}

@@ -71,7 +71,7 @@ def _energies(net: MLP, weights: list[Array], inputs: Array, error: Array) -> Ar
 @JUDGES.decide
 def judge_split(dataset: xr.Dataset) -> Ruling:
     """Averaged over labels, S = A + B exactly; rival: B alone; source: lemma 2, eq. 18; measured: (A + B) / S at every
-    layer of a net, S over all labels of -1 and 1."""
+    layer of one net, S the mean over all labels of -1 and 1."""
     ratio, alone = (dataset[name] / dataset["enumerated"] for name in ("split", "label_term"))
     off, rival = (abs(values - 1) for values in (ratio, alone))
     return identity(
@@ -86,7 +86,7 @@ def judge_split(dataset: xr.Dataset) -> Ruling:
 @JUDGES.decide
 def judge_prefactor(dataset: xr.Dataset) -> Ruling:
     """B = sigma_y^2 mean sum_t Theta_at^2 / M for the loss |z - y|^2 / (2M); rival: over M^2; source: eq. 19; measured:
-    the ratio of the two sides at every layer of a net."""
+    the ratio of the two sides at every layer of one net."""
     ratio, outputs = dataset["label_term"] / dataset["kernel_term"], int(dataset.attrs["outputs"])
     evidence = f"ratio {float(ratio.min()):.6f} .. {float(ratio.max()):.6f} with M = {outputs}"
     return identity(ratio.values, 1.0, 1.0 / outputs, TOLERANCE, evidence)
@@ -95,8 +95,8 @@ def judge_prefactor(dataset: xr.Dataset) -> Ruling:
 @JUDGES.decide
 def judge_proportional(dataset: xr.Dataset) -> Ruling:
     """B is sigma_y^2 mean sum_t Theta_at^2 times one constant, whatever the layer; rival: the kernels of the layer
-    below in its place; source: eq. 19; measured: the ratio of the two at every layer of a net, over that of the
-    first."""
+    below in its place; source: eq. 19; measured: B over that sum of squared kernels at every layer, divided by the same
+    ratio at layer 1."""
     kernel = dataset["kernel_term"].values
     ratio = dataset["label_term"].values / kernel
     below = dataset["label_term"].values[1:] / kernel[:-1]

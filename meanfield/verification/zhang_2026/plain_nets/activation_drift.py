@@ -158,7 +158,8 @@ def judge_attenuation(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide_each({"rule": "fan_in"}, {"rule": "energy"})
 def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Contest:
     """GELU with sigma_W^2 = {variance:.4f} ({rule}) is slightly steeper than ReLU, by {printed:+.3f}; rival: by
-    {expected:+.3f}, the mean field's; source: table 3; measured: the difference of drawn slopes in L."""
+    {expected:+.3f}, the mean field's; source: table 3; measured: slopes in L of drawn eta* of the label term,
+    extrapolated in the width, GELU's less ReLU's."""
     case, printed, depths = f"gelu, {rule}", GELU_SLOPE - RELU_SLOPE, dataset["depth"].values
     difference, stderr, slack, words = _steeper_by(dataset, case)
     expected = theory_slope(dataset, case, depths) - theory_slope(dataset, RELU, depths)

@@ -140,8 +140,8 @@ def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
 
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset, name: str) -> Contest:
-    """{title} follows the mean field, no constant fitted; rival: sum of minima, prefactor free; measured: means over
-    draws at every layer of the deepest net, at infinitely many channels."""
+    """{title} follows the mean field, no constant fitted; rival: sum of minima, prefactor free; measured: drawn means
+    at every layer of the deepest net, carried over to infinitely many channels."""
     deepest = dataset.isel(depth=-1)
     claim = against_values(deepest, name, deepest[f"{name}_mean_field"].values)
     return _by_layer(deepest, name, claim, against_growth(deepest, name, deepest[f"{name}_law"].values))
@@ -246,7 +246,8 @@ def _label_slope(dataset: xr.Dataset) -> float:
 @JUDGES.decide
 def judge_label_scale(dataset: xr.Dataset) -> Contest:
     """eta* of the label term alone, at infinitely many channels, falls with the mean field's slope {claimed:.3f};
-    rival: slope -3/2; measured: the slope in L of drawn scales."""
+    rival: slope -3/2; measured: the slope in L of eta* from drawn label terms, carried over to infinitely many
+    channels."""
     law, claimed = scale_slope(dataset, f"{LABEL_SCALE}_limit"), _label_slope(dataset)
     depths = dataset["depth"].values
     left = np.log1p([float(_allowance(dataset.sel(depth=depth))[depth - 1]) for depth in depths])
@@ -257,8 +258,7 @@ def judge_label_scale(dataset: xr.Dataset) -> Contest:
 
 @dataclass(frozen=True)
 class Power:
-    """The least errors of a theory that a run refutes in 99 of 100 repeats: in an exponent, and relative in a
-    prefactor (that of all layers alike)."""
+    """The least errors of a theory that 99 of 100 runs refute: in an exponent, and relative in all layers alike."""
 
     exponent: float
     prefactor: float

@@ -109,7 +109,7 @@ def judge_table_1(scales: xr.Dataset) -> Finding:
 @JUDGES.decide
 def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Ruling:
     """{measured.source}: the slope is that of plain nets' finite-depth law over depths {depths}, {expected:.3f}; rival:
-    -3/2; measured: what the paper printed, a mean of slopes or a fit through its rates; their scatter says the error.
+    -3/2; measured: our mean of the printed slopes, or our fit through the printed rates; the error is from the scatter.
 
     A slope that a paper measured, no constant fitted.
 
@@ -212,7 +212,7 @@ CLAIMS = (
         printed='"calibrate the learning rate at a reference effective depth L_0 and rescale it to a new effective '
         'depth by eta(L) = eta(L_0) (L / L_0)^(-3/2)" (section 5)',
         hypotheses="those of A5a, with depth taken for large; 3 .. 30 is assumed for the experiments, whose depths are "
-        "printed for tables 5 and 6 alone: 6 .. 20 blocks, which its rates count as 7 .. 21 layers, and 6 .. 18",
+        "printed for table 5, 6 .. 20 blocks, whose scaled rates take depths of 7 .. 21, and for table 6, 6 .. 18",
         checks=(
             *checks("learning_rate_scale", judge_power_law_in_use),
             *checks("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),

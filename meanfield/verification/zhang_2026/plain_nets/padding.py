@@ -99,8 +99,8 @@ def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> R
 
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
-    """Zero-padded draws follow the zero-padded mean field; rival: the circular one; measured: drawn label terms of
-    every grid and layer."""
+    """Zero-padded draws follow the zero-padded mean field; rival: the circular one; measured: drawn label terms of the
+    deepest zero-padded net on every grid, at every layer."""
     at = dataset.sel(padding="zero")
     energy, stderr, granted = (
         at[name].values.ravel() for name in ("label_term", "label_term_stderr", "finite_width_allowance")
@@ -179,7 +179,7 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
 @JUDGES.decide
 def judge_turning(dataset: xr.Dataset) -> Ruling:
     """The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N + 1;
-    measured: the power of N + 1 between the two largest lines, computed."""
+    measured: the power of N + 1 that this depth goes as, computed on the two longest lines of N sites."""
     exponent, drift = (size_exponent(dataset, family, "turning_depth") for family in ("1D ReLU", "1D ReLU, 2 taps"))
     evidence = f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed"
     return _computed(exponent, 2.0, 1.0, evidence)
@@ -188,7 +188,7 @@ def judge_turning(dataset: xr.Dataset) -> Ruling:
 @JUDGES.decide_each({"family": "1D linear"}, {"family": "1D ReLU"})
 def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
     """{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N +
-    1; measured: the power of N + 1 between the two largest lines, computed."""
+    1; measured: the power of N + 1 that this depth goes as, computed on the two longest lines of N sites."""
     exponent = size_exponent(dataset, family, "half_depth")
     evidence = f"exponent {exponent:.3f} between the two largest lines, computed"
     return _computed(exponent, 2.0, 1.0, evidence)

@@ -61,7 +61,7 @@ def judge_one_block(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide
 def judge_mean_law(dataset: xr.Dataset) -> Contest:
     """Mean overlap grows by r = (1 + cq/K)^blocks since it began{up_to}; rival: {ungated}; source: eq. 35; measured:
-    what overlaps have gained beyond r times their first value, draw by draw, of every pair at every layer.
+    means over draws of the overlap less r times its first value, of every pair at every depth unit.
 
     In paired differences. Exact without gates.
 
@@ -93,7 +93,8 @@ def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
 @JUDGES.decide
 def judge_one_unit(dataset: xr.Dataset) -> Contest:
     """Directions of one unit in different blocks overlap like one with itself, up to O(1/n); rival: they begin at 0, as
-    in plain nets; measured: means over draws of every such pair at every layer."""
+    in plain nets; measured: mean overlaps of every pair of directions of one unit in different blocks, at every depth
+    unit."""
     pairs = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
     scale = pairs["overlap_scale"]
     granted = scale * (NEXT_ORDER + np.log(pairs["growth_bound"])) / dataset.attrs["width"]
@@ -148,7 +149,8 @@ def _times_to_resolve(dataset: xr.Dataset) -> float:
 @JUDGES.decide
 def judge_deviation_law(dataset: xr.Dataset) -> Contest:
     """epsilon of two units is what they meet of each other's gates, at leading order; rival: epsilon is 0, gates
-    independent of tangents; measured: epsilon = E T~ - q E T, means over draws of every pair at every layer."""
+    independent of tangents; measured: epsilon = E T~ - q E T, T~ the gated overlap, of pairs of directions of two
+    units, wherever its law is not 0."""
     law = dataset["gate_deviation_law"].where(dataset["gate_deviation_law"] != 0)
     granted = NEXT_ORDER * law / dataset.attrs["width"]
     return between(*(deviation(dataset, "gate_deviation", value, allowance=granted) for value in (law, 0.0 * law)))

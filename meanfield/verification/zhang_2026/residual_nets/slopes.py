@@ -128,7 +128,7 @@ def judge_block_depth(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide
 def judge_effective_depth(dataset: xr.Dataset) -> Ruling:
     """Plain layers and blocks count alike, eta* ~ (m + K)^(-3/2) (Zhang et al. 2026, sections 3.4, C.2); rival: each
-    has a slope of its own; measured: slopes of mixed backbones in m and in K, each by theory alone, to `NEAR`."""
+    has a slope of its own; measured: slopes of mixed backbones in m and in K, each by theory alone."""
     layers, slope = dataset["backbone_layers"].values, dataset["backbone_slope"].sel(activation="relu").values
     claimed = PAPERS_EXPONENT * layers / layers.sum(axis=1, keepdims=True)
     difference = np.abs(slope - claimed).ravel()

@@ -242,7 +242,7 @@ CLAIMS = (
     ),
     Claim(
         id="T2",
-        source=TABLE,
+        source="by training of our own, beside Zhang et al. 2026, sections 3.4 and 4.3",
         statement="the tuned rate of residual nets initialised with variance 1/K follows the one-step scale, which "
         "tends to K^-1",
         printed="no sentence of a paper: a question of our own, with the one-step scale that we derive; Zhang et al. "
@@ -252,7 +252,7 @@ CLAIMS = (
     ),
     Claim(
         id="T3",
-        source=TABLE,
+        source="by training of our own, beside Zhang et al. 2026, sections 3.4 and 4.3",
         statement="the tuned rate of residual nets with the multiplier K^(-1/2), and of those with branches of two "
         "layers, follows the one-step scale, which tends to K^0",
         printed="no sentence of a paper: a question of our own, with the one-step scales that we derive; Zhang et "

@@ -176,8 +176,8 @@ CLAIMS = (
     Claim(
         id="A20a",
         source="Zhang et al. 2026, section 3.5, appendix D.4",
-        statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D + O(1) (judged: the label "
-        "term, which decides where outputs are few)",
+        statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D + O(1), D the blocks "
+        "(judged: the label term, which decides where outputs are few)",
         printed='"Under Assumption 1 and the one-step maximal-update decomposition used throughout Appendix B-C, the '
         'AM-muP maximal-update learning rate eta* (Sec. 3.2) satisfies eta*(L_tr) = Theta(L_tr^(-3/2))" (appendix '
         "D.4, corollary)",
