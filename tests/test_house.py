@@ -169,9 +169,9 @@ def test_unknown_public_names_list_the_known_ones():
         _ = mf.forecast
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES.keys())
-def test_every_quantity_is_fully_described(quantity):
-    assert all([quantity.symbol, quantity.definition, quantity.scaling, quantity.source])
+def test_every_quantity_is_fully_described():
+    for name, quantity in QUANTITIES.items():
+        assert all([quantity.symbol, quantity.definition, quantity.scaling, quantity.source]), name
 
 
 def test_every_folder_of_code_is_a_package_that_is_installed():

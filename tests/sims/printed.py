@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from itertools import takewhile
 from unittest.mock import patch
@@ -31,8 +32,8 @@ def shown(name, dataset, expected=None):
     deeper, wider or later; "~" says that both happen. Values of named coordinates stand behind a variable of which a
     cell shows their part alone: "named" where the words around the cell name it.
 
-    ``expected``: lines of before. Variables that they do not name are moved together, each by a size of its own, and
-    one by one only where a cell changes then.
+    ``expected``: lines of before. Variables that they do not name for a part of the report are moved together, each by
+    a size of its own, and one by one only where a cell of that part changes then.
     """
     changes = [patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report)]
     changes.append(patch.object(Judge, "__call__", lambda *_, **__: UNJUDGED))
@@ -44,11 +45,12 @@ def shown(name, dataset, expected=None):
 
 
 def _shown(text, dataset, expected):
-    before, moves = cells(text(dataset)), defaultdict(dict)
-    for variable in _candidates(text, dataset, before, expected):
-        for cell, sign in _moved(before, cells(text(_raised(dataset, variable)))).items():
+    report, moves = _Report(text, dataset, expected), defaultdict(dict)
+    before = report.cells(dataset, [])
+    for variable in report.variables:
+        for cell, sign in _moved(before, report.cells(_raised(dataset, variable), [variable])).items():
             moves[cell][variable] = sign
-    parts = _parts(dataset, moves, before, text)
+    parts = _parts(dataset, moves, before, report)
     columns = defaultdict(dict)
     for (table, row, column), signs in moves.items():
         sources = {f"{name}{parts((table, row, column), name)}": sign for name, sign in sorted(signs.items())}
@@ -56,19 +58,43 @@ def _shown(text, dataset, expected):
     return [line for column, by_row in columns.items() for line in _lines(*column, by_row)]
 
 
-def _candidates(text, dataset, before, expected):
-    """Variables that may move a cell: all but those that lines of before do not name and that move none together."""
-    numbers = [name for name in dataset.data_vars if dataset[name].dtype.kind == "f"]
-    numbers = [name for name in numbers if not name.endswith(COMPANIONS)]
-    if expected is None:
-        return numbers
-    named_before = set(re.findall(r"\w+", " ".join(expected)))
-    others = [name for name in numbers if name not in named_before]
-    together = dataset
-    for place, variable in enumerate(others):
-        together = _raised(together, variable, 0.05 + 0.03 * place)
-    silent = others if cells(text(together)) == before else []
-    return [name for name in numbers if name not in silent]
+class _Report:
+    """A report on one dataset whose parts are made anew only where a variable has moved that may move a cell of theirs.
+
+    Those are all but the ones that lines of before do not name for the part, and that move none of its cells together.
+    """
+
+    def __init__(self, text, dataset, expected):
+        declared = getattr(text, "__self__", None)
+        self._parts = [partial(_written, part) for part in declared.parts] if declared else [text]
+        self._before = [part(dataset) for part in self._parts]
+        numbers = [name for name in dataset.data_vars if dataset[name].dtype.kind == "f"]
+        numbers = [name for name in numbers if not name.endswith(COMPANIONS)]
+        places = range(len(self._parts))
+        self._moving = [set(numbers) - self._silent(place, dataset, numbers, expected) for place in places]
+        self.variables = [name for name in numbers if any(name in moving for moving in self._moving)]
+
+    def _silent(self, place, dataset, numbers, expected):
+        before, together = cells(self._before[place]), dataset
+        if expected is None:
+            return set()
+        tables = {table for table, *_ in before}
+        named_before = set(re.findall(r"\w+", " ".join(line for line in expected if line.split(" | ")[0] in tables)))
+        others = set(numbers) - named_before
+        for nth, variable in enumerate(name for name in numbers if name in others):
+            together = _raised(together, variable, 0.05 + 0.03 * nth)
+        return others if cells(self._parts[place](together)) == before else set()
+
+    def cells(self, dataset, moved):
+        """Of the whole report, where these variables of the dataset have moved."""
+        parts = zip(self._parts, self._before, self._moving, strict=True)
+        texts = [part(dataset) if moving & {*moved} else before for part, before, moving in parts]
+        return cells("\n\n".join(texts))
+
+
+def _written(part, dataset):
+    made = part if isinstance(part, str) else part(dataset)
+    return made if isinstance(made, str) else "\n\n".join(made)
 
 
 def _lines(table, column, by_row):
@@ -153,7 +179,7 @@ def _sign(before, after):
     return {1.0: "+", -1.0: "-"}[changes.pop()] if len(changes) == 1 else "~"
 
 
-def _parts(dataset, moves, before, text):
+def _parts(dataset, moves, before, report):
     """The values of named coordinates whose part of a variable a cell shows, as words; none if it shows a law of it."""
     found, cells_of = defaultdict(list), defaultdict(set)
     for cell, signs in moves.items():
@@ -161,7 +187,7 @@ def _parts(dataset, moves, before, text):
             cells_of[variable].add(cell)
     for dim in (dim for dim in dataset.dims if dim in dataset and dataset[dim].dtype.kind in "UTO"):
         for variables in _apart({name: cells_of[name] for name in cells_of if dim in dataset[name].dims}):
-            after = cells(text(_multiplied(dataset, variables, dim)))
+            after = report.cells(_multiplied(dataset, variables, dim), variables)
             moved = [(cell, variable) for variable in variables for cell in cells_of[variable]]
             for cell, variable in moved:
                 values = _of_factors(before[cell], after.get(cell, before[cell]), dataset[dim].values)
