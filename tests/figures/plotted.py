@@ -12,7 +12,7 @@ from tests.sims.printed import named
 MOST_NUMBERS = 200
 NUMBERS = r"[-+]?\d[\d.,]*(e[-+]?\d+)?"
 DRAWN = r"\+-|\\pm"
-# Along what figures average, and how far sums in another order are off.
+# Along what figures average, and how far numbers that are computed in another order are off.
 DRAWS = ("draw", "seed")
 ROUNDING = 1e-9
 
@@ -23,7 +23,7 @@ def plotted(figure, dataset):
     "named" stands for a value that the words of the panel name; "computed" for numbers that the dataset does not hold;
     "zeros" for what many variables hold. Numbers are # in words that say what was drawn.
     """
-    known, dataset = _places(dataset), dataset.assign(_averages(dataset))
+    known, dataset = _places(dataset), dataset.assign(_derived(dataset))
     lines = {}
     for panel, words, values in _artists(figure):
         title, legend = (re.sub(NUMBERS, "#", text) if re.search(DRAWN, text) else text for text in (panel, words))
@@ -46,14 +46,19 @@ def _artists(figure):
                 yield panel, "" if words.startswith("_") else words, values
 
 
-def _averages(dataset):
-    """Means and root mean squares over draws, of all variables that have some."""
-    averages = {}
+def _derived(dataset):
+    """Means over draws, rates of their decimal logarithms, and scales eta* of energies, as figures show them."""
+    derived = {}
     for name, variable in dataset.data_vars.items():
         for dim in set(DRAWS) & set(variable.dims):
-            averages[f"mean of {name}"] = variable.mean(dim, skipna=False)
-            averages[f"root mean square of {name}"] = (variable**2).mean(dim, skipna=False) ** 0.5
-    return averages
+            derived[f"mean of {name}"] = variable.mean(dim, skipna=False)
+            derived[f"root mean square of {name}"] = (variable**2).mean(dim, skipna=False) ** 0.5
+            derived[f"geometric mean of {name}"] = np.exp(np.log(variable.where(variable > 0)).mean(dim, skipna=False))
+        if name.endswith("log10"):
+            derived[f"power of 10 of {name}"] = 10.0**variable
+        if name.endswith(("_term", "_energy", "_mean_field")):
+            derived[f"inverse root of {name}"] = variable.where(variable > 0) ** -0.5
+    return derived
 
 
 def _places(dataset):
@@ -70,8 +75,8 @@ def _source(values, known, dataset, context):
     """The variable that holds all of the values, or is proportional to them, and where along named coordinates."""
     if not values.any():
         return "zeros"
-    averages = {name: variable.values for name, variable in dataset.data_vars.items() if " of " in name}
-    holders = [known.get(float(value), {}) | _close(value, averages) for value in values]
+    derived = {name: variable.values for name, variable in dataset.data_vars.items() if " of " in name}
+    holders = [known.get(float(value), {}) | _close(value, derived) for value in values]
     names = [name for name in holders[0] if all(name in holder for holder in holders)]
     found = [_described(dataset[name], [holder[name] for holder in holders], context) for name in names]
     if not any(found):
@@ -79,9 +84,9 @@ def _source(values, known, dataset, context):
     return " or ".join(filter(None, found)) or "computed"
 
 
-def _close(value, averages):
-    """average -> the places where it has this value."""
-    places = {name: np.argwhere(np.isclose(among, value, ROUNDING, 0)) for name, among in averages.items()}
+def _close(value, derived):
+    """Derived variable -> the places where it has this value."""
+    places = {name: np.argwhere(np.isclose(among, value, ROUNDING, 0)) for name, among in derived.items()}
     return {name: list(map(tuple, found)) for name, found in places.items() if len(found)}
 
 
@@ -89,7 +94,9 @@ def _proportional(values, dataset, context):
     """Of every variable with rows, along unnamed coordinates, of which one is these values times a factor."""
     if not values.all() or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return
-    for variable in dataset.data_vars.values():
+    for name, variable in dataset.data_vars.items():
+        if name.startswith(("geometric mean of", "root mean square of")):
+            continue
         along = [dim for dim in variable.dims if variable.sizes[dim] == len(values) and not _is_named(variable, dim)]
         if variable.dtype.kind != "f" or not along or variable.size > MOST_NUMBERS * len(values):
             continue
