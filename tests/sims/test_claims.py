@@ -200,8 +200,9 @@ def test_the_page_says_which_seeds_contradict_a_verdict(tmp_path, monkeypatch, s
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": []}
     (tmp_path / "default.json").write_text(json.dumps({"A2": entry, "S10i": entry}))
-    unseeded = {"A3": {"seeds": {"CONFIRMED": 20}}, "S10i": {"seeds": {"CONFIRMED": 20}}}
-    (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}} | unseeded))
+    counts = {"A2": seeds, "A3": {"CONFIRMED": 20}, "S10i": {"CONFIRMED": 20}}
+    kept = {name: {"seeds": {"commit": "", "claim": count, "comparisons": []}} for name, count in counts.items()}
+    (tmp_path / "smoke.json").write_text(json.dumps(kept))
     page = recorded_page("default")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
     assert f"**A2**: seed 0; ; seeds at preset smoke: {counted}." in page
