@@ -116,8 +116,7 @@ class Stored(Mapping):
         import xarray as xr
 
         if name not in self._loaded:
-            with xr.open_dataset(self._paths[name], engine="h5netcdf") as stored:
-                self._loaded[name] = stored.load()
+            self._loaded[name] = xr.load_dataset(self._paths[name], engine="h5netcdf")
         return self._loaded[name]
 
     def __iter__(self):

@@ -79,7 +79,7 @@ def test_what_a_source_prints_is_quoted_in_a_few_words_with_its_place():
     """Or it is said that no source prints it, of claims of our own."""
     quoted = {name: re.fullmatch(r'"([^"]+)" \(.+\)', claim.printed) for name, claim in CLAIMS.items()}
     assert {name for name, match in quoted.items() if not match} == OF_OUR_OWN
-    assert {name for name, match in quoted.items() if match and len(match[1].split()) > 40} == set()
+    assert {name for name, match in quoted.items() if match and len(match[1].split()) > 25} == set()
     assert all(CLAIMS[name].printed.startswith("no sentence of a paper: ") for name in OF_OUR_OWN)
 
 

@@ -46,14 +46,19 @@ class Report:
     def text(self, dataset: xr.Dataset) -> str:
         """The whole report."""
         findings = self.findings(dataset)
-        made = (part if isinstance(part, str) else part(dataset) for part in self.parts)
-        tables = [table for part in made for table in ([part] if isinstance(part, str) else part)]
+        tables = [table for part in self.parts for table in tables_of(part, dataset)]
         parts = [
             self.heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
             *tables,
             heavy_tail_notes(dataset, self.heavy),
         ]
         return report(self.question, self.answer(dataset, findings), parts, findings, self.words)
+
+
+def tables_of(part: Part, dataset: xr.Dataset) -> Sequence[str]:
+    """What a part of a report says of a dataset: a note, a table or several."""
+    made = part if isinstance(part, str) else part(dataset)
+    return [made] if isinstance(made, str) else made
 
 
 def described_net(dataset: xr.Dataset) -> str:

@@ -20,14 +20,19 @@ ROUNDING = 1e-9
 def plotted(figure, dataset):
     """Lines "title; axis | legend: variable [values of named coordinates]", of all panels of a figure from the left.
 
-    "named" stands for a value that the words of the panel name; "computed" for numbers that the dataset does not hold;
-    "zeros" for what many variables hold. Numbers are # in words that say what was drawn.
+    "named" stands for a value that the words of the panel name; "mean of" and the like for what is made of a variable
+    (`_derived`); "computed" for numbers that are neither; "zeros" for what many variables hold. Numbers are # in words
+    that say what was drawn.
     """
-    known, dataset = _places(dataset), dataset.assign(_derived(dataset))
-    lines = {}
+    known, derived = _places(dataset), _derived(dataset)
+    dataset, lines = dataset.assign(derived), {}
+
+    def places_of(value):
+        return known.get(float(value), {}) | _close(value, derived)
+
     for panel, words, values in _artists(figure):
         title, legend = (re.sub(NUMBERS, "#", text) if re.search(DRAWN, text) else text for text in (panel, words))
-        lines[f"{title} | {legend or '-'}: {_source(values, known, dataset, f'{panel} {words}')}"] = None
+        lines[f"{title} | {legend or '-'}: {_source(values, places_of, dataset, f'{panel} {words}')}"] = None
     return list(lines)
 
 
@@ -71,12 +76,11 @@ def _places(dataset):
     return places
 
 
-def _source(values, known, dataset, context):
+def _source(values, places_of, dataset, context):
     """The variable that holds all of the values, or is proportional to them, and where along named coordinates."""
     if not values.any():
         return "zeros"
-    derived = {name: variable.values for name, variable in dataset.data_vars.items() if " of " in name}
-    holders = [known.get(float(value), {}) | _close(value, derived) for value in values]
+    holders = [places_of(value) for value in values]
     names = [name for name in holders[0] if all(name in holder for holder in holders)]
     found = [_described(dataset[name], [holder[name] for holder in holders], context) for name in names]
     if not any(found):
@@ -86,7 +90,7 @@ def _source(values, known, dataset, context):
 
 def _close(value, derived):
     """Derived variable -> the places where it has this value."""
-    places = {name: np.argwhere(np.isclose(among, value, ROUNDING, 0)) for name, among in derived.items()}
+    places = {name: np.argwhere(np.isclose(among.values, value, ROUNDING, 0)) for name, among in derived.items()}
     return {name: list(map(tuple, found)) for name, found in places.items() if len(found)}
 
 

@@ -31,9 +31,9 @@ def drawn(smoke_runs):
 
 @pytest.fixture(scope="module", params=figure_names())
 def figures(request, drawn, smoke_runs):
-    """Those of one simulation, laid out: of runs whose datasets have one shape, the first."""
-    runs = [run for run in smoke_runs if run.split("-")[0] == request.param]
-    figures_of_shapes = [drawn(run) for run in {_shape(smoke_runs[run]): run for run in reversed(runs)}.values()]
+    """Those of one simulation, laid out: of runs whose datasets have one shape, that of the longest names."""
+    runs = sorted((run for run in smoke_runs if run.split("-")[0] == request.param), key=len)
+    figures_of_shapes = [drawn(run) for run in {_shape(smoke_runs[run]): run for run in runs}.values()]
     assert figures_of_shapes
     for figure in figures_of_shapes:
         figure.draw_without_rendering()
@@ -152,21 +152,20 @@ def test_lines_show_what_they_did_when_they_were_read(name, drawn, smoke_runs):
     assert plotted(drawn(run), smoke_runs[run]) == kept("plotted")[name]
 
 
-def test_exchanged_panels_are_seen(smoke_runs, monkeypatch):
-    loops = import_module("figures.looped_energy")
-    exchanged = {"sqrt": loops.SCALINGS["linear"], "linear": loops.SCALINGS["sqrt"]}
-    monkeypatch.setattr(loops, "SCALINGS", loops.SCALINGS | exchanged)
-    dataset = smoke_runs["looped_energy"]
-    assert plotted(loops.draw(dataset), dataset) != kept("plotted")["looped_energy"]
-
-
-def test_exchanged_legends_of_averages_are_seen(smoke_runs, monkeypatch):
-    """Of lines whose numbers no dataset holds: means over draws."""
-    checks = import_module("figures.transformer_coordinate_check")
-    exchanged = {"standard": checks.TITLES["many"], "many": checks.TITLES["standard"]}
-    monkeypatch.setattr(checks, "TITLES", checks.TITLES | exchanged)
-    dataset = smoke_runs["transformer_coordinate_check"]
-    assert plotted(checks.draw(dataset), dataset) != kept("plotted")["transformer_coordinate_check"]
+@pytest.mark.parametrize(
+    ("name", "words", "pair"),
+    [
+        ("looped_energy", "SCALINGS", ("sqrt", "linear")),
+        ("transformer_coordinate_check", "TITLES", ("standard", "many")),
+    ],
+    ids=["panels", "legends of averages"],
+)
+def test_exchanged_words_are_seen(name, words, pair, smoke_runs, monkeypatch):
+    """The averages stand in no dataset."""
+    figure, (first, second) = import_module(f"figures.{name}"), pair
+    right = getattr(figure, words)
+    monkeypatch.setattr(figure, words, right | {first: right[second], second: right[first]})
+    assert plotted(figure.draw(smoke_runs[name]), smoke_runs[name]) != kept("plotted")[name]
 
 
 @pytest.mark.parametrize("name", kept("plotted"))

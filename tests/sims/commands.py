@@ -25,8 +25,7 @@ def finished_run(simulation, arguments, path):
     import xarray as xr  # not by the processes that tests start, which load this module
 
     assert without_figure(simulation, arguments, path) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
-        return stored.load()
+    return xr.load_dataset(path, engine="h5netcdf")
 
 
 def assert_refused(simulation, arguments, message, folder, capsys):

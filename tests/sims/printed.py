@@ -93,8 +93,7 @@ class _Report:
 
 
 def _written(part, dataset):
-    made = part if isinstance(part, str) else part(dataset)
-    return made if isinstance(made, str) else "\n\n".join(made)
+    return "\n\n".join(sims.common.report.tables_of(part, dataset))
 
 
 def _lines(table, column, by_row):

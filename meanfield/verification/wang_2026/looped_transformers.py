@@ -208,8 +208,8 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 1 on the pre-norm Transformer",
         statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
         "growing as L under eps = L^(-1/2)",
-        printed='"we have E[H_L] = H_0 + O(eps L) + Theta(eps^2 L^2). Therefore, to keep residual energy bounded as '
-        'L -> infinity, one needs eps L = O(1)" (theorem 1)',
+        printed='"E[H_L] = H_0 + O(eps L) + Theta(eps^2 L^2). Therefore, to keep residual energy bounded as L -> '
+        'infinity, one needs eps L = O(1)" (theorem 1)',
         checks=checks("looped_transformer", judge_bounded, judge_growth, judge_mean_field),
         hypotheses="H_l = O(1) or normalised branches, which do not see H_l; increments that overlap on average",
     ),
@@ -218,8 +218,8 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2 on the pre-norm Transformer",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update of a looped pre-norm Transformer at alpha = 1, "
         "so that eta does not depend on L",
-        printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... At the critical loop scaling alpha = 1, (4) '
-        'gives eta = Theta(1), matching our transfer behavior in experiments" (theorem 2, section 2.2)',
+        printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... At the critical loop scaling alpha = 1, (4) gives '
+        'eta = Theta(1)" (theorem 2, section 2.2)',
         checks=checks("looped_transformer", *(partial(judge_update, rule=rule) for rule in ("isotropic", "aligned"))),
         hypotheses="signs with |dW| = Theta(eta), eps L = O(1)",
     ),
@@ -243,8 +243,7 @@ CLAIMS = (
         statement="in ten Adam steps eps = 1/L keeps the energy of looped Transformers the same over 1 .. 64 loops, "
         "within a tenth, eps = L^(-1/2) does not",
         printed='"standard sqrt(L) scaling ... fails to control variance growth in looped models (e). In contrast, '
-        "linear scaling effectively maintains energy invariance across increasing loop counts in looped architectures "
-        '(f)" (figure 1)',
+        'linear scaling effectively maintains energy invariance ... (f)" (figure 1)',
         hypotheses=SMALL_SCALE,
         checks=checks("looped_transformer", judge_loops_bounded),
     ),

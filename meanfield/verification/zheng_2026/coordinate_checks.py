@@ -263,9 +263,8 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.1, figures 1, 5, 6",
         statement="hybrids of Muon-Kimi, Muon or Shampoo on hidden matrices and AdamW on all else, every role by the "
         "table of its own, keep features and their changes flat in width and depth, and without tables they do not",
-        printed='"Across these optimizer settings, ... SP exhibits feature-scale growth under width or depth '
-        "scaling, whereas the muP formulation from Condition 3.1 (k >= 2) keeps the final-block feature norm "
-        'approximately scale-invariant" (appendix E.2)',
+        printed='"SP exhibits feature-scale growth under width or depth scaling, whereas ... Condition 3.1 (k >= 2) '
+        'keeps the final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses="linear blocks of k = 2 and k = 1 layers with weight decay and epsilons in place of the paper's "
         f"Transformers; ten steps with momentum, {NETS}",
         checks=(*OF_HYBRIDS, standard(HYBRIDS, *HYBRIDS)),

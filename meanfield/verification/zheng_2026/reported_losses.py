@@ -189,8 +189,8 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 22, 23, 25",
         statement="GPT-2, as printed: the best weight decay stays within an octave under condition 3.1, and not by the "
         "standard in width",
-        printed='"SP fails to transfer the optimal base weight decay across widths. ... muP from Condition 3.1 (k >= '
-        '2) approximately transfers the optimal base weight decay across widths" (tables 22 and 23)',
+        printed='"SP fails to transfer the optimal base weight decay across widths. ... Condition 3.1 (k >= 2) '
+        'approximately transfers the optimal base weight decay" (tables 22 and 23)',
         hypotheses=f"Muon-Kimi with AdamW; {WIDTHS}, {DEPTHS}; {PRINTED}",
         checks=(_lost(DECAY_WIDTH_STANDARD), _kept(DECAY_WIDTH_MANY), _kept(DECAY_DEPTH_MANY)),
     ),

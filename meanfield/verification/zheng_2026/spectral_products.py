@@ -186,9 +186,8 @@ CLAIMS = (
         id="S2b",
         source="Zheng et al. 2026, condition B.1, extended to nonlinearities by section 3.2 and appendix G",
         statement="k = 1: the multiplier L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
-        printed='"We assume that the activation function preserves the asymptotic order of the feature norms, '
-        'ensuring that the scaling properties derived for the pre-activations remain valid for the post-activations" '
-        "(appendix G.1)",
+        printed='"the activation function preserves the asymptotic order of the feature norms, ensuring that the '
+        'scaling properties ... remain valid for the post-activations" (appendix G.1)',
         hypotheses="that activations keep the order of norms (assumption G.2), which ReLU does; the paper's own ReLU "
         "nets (eq. 28) have k = 2 and the multiplier 1/L. Features before any step, width 128, 2 .. 32 blocks",
         checks=(_group("features", *RELU, "--times", "2", "--optimizers", "adamw"),),
@@ -200,8 +199,8 @@ CLAIMS = (
         source="Zheng et al. 2026, condition B.2",
         statement="k = 3 obeys the rule of k = 2: weights, updates and their products after one step, and, as at k = "
         "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
-        printed='"Condition B.2 reveals that extending residual blocks from two layers to a general fixed depth k >= '
-        '2 does not change the algorithmic realization of the muP principle" (appendix B.2.2)',
+        printed='"extending residual blocks from two layers to a general fixed depth k >= 2 does not change the '
+        'algorithmic realization of the muP principle" (appendix B.2.2)',
         hypotheses=f"linear nets; products of all nine optimizers, {NETS}; orders {update_orders.NETS}",
         checks=(
             *_conditions((*PRODUCTS, "C2.3"), "--block-depth", "3", times=10),

@@ -83,9 +83,8 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaways 1, 3, section 5.3",
         statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
         "features, their changes and every role's share in them flat",
-        printed='"CompleteP-style scaling from Condition 3.1 (k >= 2) achieves stable feature learning and robust HP '
-        "transfer under width-depth scaling, while SP and Depth-muP-style scaling from Condition B.1 (k = 1) often "
-        'fail to do so" (takeaway 3)',
+        printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
+        'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
         f"the depth already before training, as outputs of ReLU have a mean (S2b). Ten steps, {NETS}",
         checks=(_other_table("--activation", "relu"),),
@@ -95,9 +94,8 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 1",
         statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1, and k >= 2 requires 1/L for updates "
         "of second order to keep their size",
-        printed='"Residual block depth k determines the depth muP scaling rule: k = 1 gives the Depth-muP-style '
-        "scaling, whereas k >= 2 introduces high-order update terms and requires the stricter CompleteP-style "
-        'scaling" (takeaway 1)',
+        printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
+        'requires the stricter CompleteP-style scaling" (takeaway 1)',
         hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {NETS} (Lion and SOAP: 4 .. 64). Second "
         "order: Muon without momentum, k = 2, ten steps on two samples and one output, 4 .. 32 blocks; under "
         "1/sqrt(L) it falls as about L^(-0.8), faster than the L^(-1/2) of norms, as the first step's overlaps (S9) "
@@ -112,9 +110,8 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 2",
         statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
         "multiplier 1/L, keep nets flat in depth",
-        printed='"For the modern optimizers considered in this paper, except SGD, implementing Condition 3.1 amounts '
-        "to taking the corresponding width-scaling muP implementation and adding the hidden residual multiplier "
-        'alpha_l = Theta(1/L)" (section 4.3)',
+        printed='"For the modern optimizers considered in this paper, except SGD, ... taking the corresponding '
+        'width-scaling muP implementation and adding the hidden residual multiplier" (section 4.3)',
         hypotheses="epsilons are as tables 4 and 6 have them: hidden ones scale with the depth, too (S5f). Linear "
         f"blocks of k = 2 layers, eight optimizers, ten steps (SSO: five), {NETS}; SGD's cells as in S5e",
         checks=(
@@ -126,8 +123,8 @@ CLAIMS = (
         id="S5f",
         source="Zheng et al. 2026, takeaway 2",
         statement="epsilons need no rule for depth either",
-        printed='"normalization or preconditioning removes the depth factor alpha_l of hidden gradients, so the muP '
-        'formulation from Condition 3.1 is just width-scaling muP plus a hidden residual multiplier" (takeaway 2)',
+        printed='"removes the depth factor alpha_l of hidden gradients, so the muP formulation from Condition 3.1 is '
+        'just width-scaling muP plus a hidden residual multiplier" (takeaway 2)',
         hypotheses="a reading: 'just width-scaling muP plus a hidden residual multiplier', epsilons included. AdamW "
         f"and Shampoo, epsilons as large as gradients of the base model; k = 2, {table_cells.RUN}",
         checks=(Check("table_cells", judge_epsilons_in_depth),),
@@ -139,9 +136,8 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the linear nets of eq. 2",
         statement="in linear nets of blocks of k = 2 layers the table for k = 1 does not keep features, their changes "
         "and every role's share in them flat",
-        printed='"CompleteP-style scaling from Condition 3.1 (k >= 2) achieves stable feature learning and robust HP '
-        "transfer under width-depth scaling, while SP and Depth-muP-style scaling from Condition B.1 (k = 1) often "
-        'fail to do so" (takeaway 3)',
+        printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
+        'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper shows it on Transformers, and its own counting of orders (eq. 5 with the "
         "norms of condition B.1) leaves them flat and loses the second order alone, as L^(-1/2). Muon, ten steps, "
         f"{NETS}",

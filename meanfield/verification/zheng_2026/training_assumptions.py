@@ -176,9 +176,8 @@ CLAIMS = (
         source="Zheng et al. 2026, assumptions G.1, G.2, G.3, figures 10-13",
         statement="under gradient descent no update cancels, no activation collapses, and a batch of B moves a "
         "sample's features as 1/B of the sample's own update does",
-        printed='"This extension relies on three key assumptions ... we formally restate these assumptions and '
-        "empirically verify their validity in the width-depth scaling context using the experimental setup detailed "
-        'in Appendix G.2" (appendix G)',
+        printed='"three key assumptions ... we formally restate these assumptions and empirically verify their '
+        'validity in the width-depth scaling context" (appendix G)',
         hypotheses=f"G.3: B is of order one, here 20. {NETS}, widths 16 .. 256 at 4 blocks and 1 .. 64 blocks at width "
         "64",
         checks=checks(
@@ -191,8 +190,8 @@ CLAIMS = (
         id="S7b",
         source="Zheng et al. 2026, assumptions G.1, G.2",
         statement="under AdamW and Muon no update cancels and no activation collapses",
-        printed='"the update Delta W_l does not destructively cancel out the existing weight W_l ... We assume that '
-        'the activation function preserves the asymptotic order of the feature norms" (appendix G.1)',
+        printed='"Delta W_l does not destructively cancel out the existing weight W_l ... the activation function '
+        'preserves the asymptotic order of the feature norms" (appendix G.1)',
         hypotheses=f"{NETS}, widths 16 .. 128 at 4 blocks and 1 .. 32 blocks at width 64",
         checks=tuple(
             check
@@ -209,9 +208,8 @@ CLAIMS = (
         source="Zheng et al. 2026, assumption G.3 beyond its premise, a batch of order one; figure 13 has B = 200",
         statement="under gradient descent a batch of any size B moves a sample's features as 1/B of the sample's own "
         "update does",
-        printed='"We assume that the batch size satisfies B = Theta(1), and the batch update norm scales '
-        "consistently with the per-sample update norm during the training: |Delta W_l h_(l-1)(x^(i))|_R = Theta(1/B "
-        '|Delta W_l^(i) h_(l-1)(x^(i))|_R)" (assumption G.3)',
+        printed='"the batch size satisfies B = Theta(1), ... |Delta W_l h_(l-1)(x^(i))|_R = Theta(1/B |Delta W_l^(i) '
+        'h_(l-1)(x^(i))|_R)" (assumption G.3)',
         hypotheses=f"{NETS}, width 64, 4 blocks, B = 10 .. 80",
         checks=checks("training_assumptions", judge_batch, arguments=("--times", "3")),
         replaced_by="it moves them nearly as the whole of that update does, whatever B is: the ratio falls as B^(-0.8) "

@@ -164,9 +164,8 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the check of figure 1",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition B.1 (k = 1) ten "
         "steps do not keep |h_L| flat in depth",
-        printed='"CompleteP-style scaling from Condition 3.1 (k >= 2) achieves stable feature learning and robust HP '
-        "transfer under width-depth scaling, while SP and Depth-muP-style scaling from Condition B.1 (k = 1) often "
-        'fail to do so" (takeaway 3)',
+        printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
+        'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper makes this check under condition 3.1 and by the standard alone, and shows "
         f"by rates (figure 2) what condition B.1 loses; {OPTIMIZERS}; {HYPOTHESES}",
         checks=_checks(_not_flat, (), ADAMW, normalisation="layer", table="one", directions=("depth",)),

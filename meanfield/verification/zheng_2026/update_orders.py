@@ -129,9 +129,8 @@ CLAIMS = (
         id="S3b",
         source="Zheng et al. 2026, condition B.2",
         statement="k = 4: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
-        printed='"Hidden weights (j-order, j >= 2), automatically satisfied by combining the initial condition and '
-        "the first-order update condition: alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = "
-        'Theta(1/L)" (condition B.2)',
+        printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
+        'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
         checks=all_orders(4),
     ),
@@ -139,9 +138,8 @@ CLAIMS = (
         id="S3c",
         source="Zheng et al. 2026, condition B.2",
         statement="k = 5: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
-        printed='"Hidden weights (j-order, j >= 2), automatically satisfied by combining the initial condition and '
-        "the first-order update condition: alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = "
-        'Theta(1/L)" (condition B.2)',
+        printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
+        'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
         checks=all_orders(5),
     ),

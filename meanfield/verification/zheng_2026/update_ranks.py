@@ -60,8 +60,8 @@ CLAIMS = (
         id="S8",
         source="Zheng et al. 2026, assumption C.1, eq. 15",
         statement="updates of SGD, AdamW, Lion and Sophia have a stable rank that neither width nor depth changes",
-        printed='"the spectral norm and Frobenius norm of the update term are of the same order: |A_l|_2 = '
-        'Theta(|A_l|_F), where the hidden constants are independent of width and depth" (equation 15)',
+        printed='"|A_l|_2 = Theta(|A_l|_F), where the hidden constants are independent of width and depth" (equation '
+        "15)",
         hypotheses="eight samples and four outputs, which cap the rank of gradients of linear nets at four whatever "
         "their size; with ReLU behind every matrix the cap is the eight samples. k = 2, ten steps with momentum, "
         "widths 32 .. 256 and 2 .. 32 blocks",

@@ -191,8 +191,7 @@ CLAIMS = (
         id="A9",
         source="Zhang et al. 2026, lemma 4, eq. 25",
         statement="the second moment over mini-batches is that of the whole data, plus Cov / B",
-        printed='"E[xi_bar zeta_bar] = E[xi_1] E[zeta_1] + (1/B) Cov(xi_1, zeta_1). In particular, if Cov(xi_1, '
-        'zeta_1) = O(1), then E[xi_bar zeta_bar] differs from the B = infinity limit by O(1/B)" (lemma 4, eq. 25)',
+        printed='"E[xi_bar zeta_bar] = E[xi_1] E[zeta_1] + (1/B) Cov(xi_1, zeta_1)" (lemma 4, eq. 25)',
         hypotheses="independent pairs with finite second moments",
         checks=checks("batch_size", judge_enumeration, judge_sampling),
         identity=True,
@@ -213,8 +212,8 @@ CLAIMS = (
         source="Zhang et al. 2026, proposition 3.3 for the labels of its derivation, E y = 0",
         statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (the remark concedes that sqrt(B) "
         "is possible where the mean gradient vanishes)",
-        printed='"the AM-muP maximal-update learning rate eta* (Sec. 3.2) satisfies eta*(L; {C_l, Lambda_l, K_l}, B) '
-        '= kappa L^(-3/2) (1 + O(max_l 1/C_l + max_l bdry(Lambda_l, K_l) + 1/B))" (section 3.3, proposition 3.3)',
+        printed='"eta*(L; {C_l, Lambda_l, K_l}, B) = kappa L^(-3/2) (1 + O(max_l 1/C_l + max_l bdry(Lambda_l, K_l) + '
+        '1/B))" (section 3.3, proposition 3.3)',
         hypotheses="labels of mean 0, which are independent of the network",
         checks=checks("batch_size", judge_printed),
         replaced_by="B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one: as B until B "

@@ -165,9 +165,8 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, under its premise: logits near zero",
         statement="where logits vanish (muP head), cross-entropy instead of squared error changes the prefactor of "
         "eta* alone, and |p - y|^2 = 1 - 1/C",
-        printed='"In the one-step initialization regime, this choice does not change the depth exponent ... At '
-        'initialization, logits are near zero ... and thus |g|_2^2 = (1 - 1/C)^2 + (C - 1)(1/C)^2 = 1 - 1/C = O(1)" '
-        "(appendix G)",
+        printed='"this choice does not change the depth exponent ... |g|_2^2 = (1 - 1/C)^2 + (C - 1)(1/C)^2 = 1 - '
+        '1/C" (appendix G)',
         hypotheses="logits near zero",
         checks=checks("cross_entropy", judge_exponent, partial(judge_error, head="mup")),
     ),

@@ -126,8 +126,7 @@ CLAIMS = (
         id="A19",
         source="Zhang et al. 2026, section D.2, eq. 38-39",
         statement="LayerNorm has the Jacobian of eq. 38, of norm at most 2 gamma_max / s",
-        printed='"J_LN(x) = diag(gamma) (1/s(x)) (I - (1/d) 1 1^T - (x - x_bar 1)(x - x_bar 1)^T / (d s(x)^2)). '
-        'Moreover, if |gamma|_inf <= gamma_max, then |J_LN(x)|_op <= 2 gamma_max / s(x)" (lemma 7, eq. 38-39)',
+        printed='"|J_LN(x)|_op <= 2 gamma_max / s(x)" (lemma 7, eq. 39, beside the Jacobian of eq. 38)',
         hypotheses="epsilon > 0",
         checks=checks("identities", on_examples(judge_jacobian), on_examples(judge_bound)),
         identity=True,

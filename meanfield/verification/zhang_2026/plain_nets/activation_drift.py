@@ -220,9 +220,7 @@ CLAIMS = (
         id="A17a",
         source="Zhang et al. 2026, appendix F",
         statement="GELU: E phi'^2 = 0.456 at unit variance, so that the gain per layer is 0.912 under He's variance",
-        printed="\"E[phi'(Z)^2] ~= 0.456. If one keeps the ReLU-calibrated He variance Var(W) = 2/fan_in(W) when "
-        "switching from ReLU to GELU, then the linearized backward gain per layer becomes chi = 2 E[phi'(Z)^2] ~= "
-        '0.912 < 1" (appendix F)',
+        printed='"the linearized backward gain per layer becomes chi = 2 E[phi\'(Z)^2] ~= 0.912 < 1" (appendix F)',
         hypotheses="pre-activations of variance 1, as in the first layer; weights of variance 2 / fan-in",
         checks=checks("activation_drift", judge_gain),
     ),
@@ -232,9 +230,8 @@ CLAIMS = (
         statement="GELU: the gain of unit variance stands for every layer, pre-activations drift little under the "
         "activation's own fan-in rule, and eta* keeps L^(-3/2) but for a slowly varying factor, which can make its "
         "slope over finite depths slightly steeper than ReLU's",
-        printed='"This induces a slowly depth-dependent prefactor kappa(L) in eta*(L) ~= kappa(L) L^(-3/2). A '
-        "log-log regression that enforces a single power law can therefore return a slightly more negative fitted "
-        'exponent" (appendix F)',
+        printed='"This induces a slowly depth-dependent prefactor kappa(L) ... can therefore return a slightly more '
+        'negative fitted exponent" (appendix F)',
         hypotheses="weights of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, "
         "and for the variance that keeps energies",
         checks=checks("activation_drift", judge_constant_gain, judge_stationary, judge_attenuation, judge_asymptote),

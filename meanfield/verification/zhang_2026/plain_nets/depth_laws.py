@@ -244,9 +244,8 @@ CLAIMS = (
         statement="measured slopes of -1.18 .. -1.57, mean -1.38, deviate from -1.5 because depth is finite (judged: "
         "their mean over nine nets, residual nets and ViTs among them, against the law of plain nets; the paper "
         "also names stems, heads and constants of architectures)",
-        printed='"the empirical exponents range from -1.18 to -1.57, with a mean of -1.38 ... with the remaining '
-        'variation reflecting finite-depth offsets, fixed stem/head components, and architecture-dependent constants" '
-        "(section 4.1)",
+        printed='"the empirical exponents range from -1.18 to -1.57, with a mean of -1.38 ... reflecting finite-depth '
+        'offsets, fixed stem/head components, and architecture-dependent constants" (section 4.1)',
         hypotheses="depths of 3 .. 30, assumed, as the paper does not print those of table 1; nine independent slopes",
         checks=checks("learning_rate_scale", judge_table_1),
     ),

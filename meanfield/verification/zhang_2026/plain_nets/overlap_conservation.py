@@ -160,8 +160,7 @@ CLAIMS = (
         statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
         "depths (judged: its mean over nets, E X^2, of a direction with itself, does not rise in proportion to depth)",
         printed='"assume the channel-wise second moments are uniformly bounded at initialization: E[X_1^2 | F_(h-1)] '
-        "<= C_0 a.s. for some constant C_0 < infinity ... where the implicit constant depends only on C_0 (and not on "
-        'depth)" (lemma 5, eq. 26)',
+        '<= C_0 ... (and not on depth)" (lemma 5, eq. 26)',
         hypotheses="it is one: lemma 5 assumes it",
         checks=checks("overlap_recursion", judge_uniform_bound),
         replaced_by="E X^2 = 3 E T^2 grows by a factor 1 + O(1/n) with every layer, as exp(5 l / n) for ReLU; bounded "

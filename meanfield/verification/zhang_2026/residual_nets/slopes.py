@@ -177,9 +177,8 @@ CLAIMS = (
         id="A15",
         source="Zhang et al. 2026, section C.2; Zhang et al. 2025, C.1",
         statement="depth counts as m + K in mixed backbones, and the depth of a branch is absorbed",
-        printed='"If a backbone contains m plain depth units and K residual blocks ... the same argument applies '
-        "with K replaced by the effective depth L_res := m + K ... and residual units contribute only O(1) "
-        'propagation factors across depth" (appendix C.2)',
+        printed='"the same argument applies with K replaced by the effective depth L_res := m + K ... residual units '
+        'contribute only O(1) propagation factors" (appendix C.2)',
         hypotheses="those of A13, with m plain layers and branches of k layers",
         checks=checks("residual_depth", judge_block_depth, judge_effective_depth),
         replaced_by="eta* ~ K^(k - 2) in the blocks, while every plain layer counts as in a plain net",

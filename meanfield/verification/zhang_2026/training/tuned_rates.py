@@ -225,9 +225,9 @@ CLAIMS = (
         id="A21b",
         source=TABLE,
         statement="tuned rates of plain nets follow the law at finite depth, not -3/2",
-        printed='"We view this as strong evidence for the shared leading-order L^(-3/2) depth scale, with the '
-        "remaining variation reflecting finite-depth offsets, fixed stem/head components, and architecture-dependent "
-        'constants" (section 4.1)',
+        printed='"strong evidence for the shared leading-order L^(-3/2) depth scale, with the remaining variation '
+        'reflecting finite-depth offsets, fixed stem/head components, and architecture-dependent constants" (section '
+        "4.1)",
         hypotheses=f"{ONE_EPOCH}; the law is that of layers that are all equal",
         checks=checks(SIMULATION, *(partial(judge_finite_depth, family=family) for family in PLAIN)),
     ),

@@ -108,9 +108,8 @@ CLAIMS = (
         id="A20d",
         source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
         statement="rho_{l:h} is bounded in depth, one for all directions up to o(1), and its fluctuations vanish",
-        printed='"where rho_(l:h) is F_h-measurable and satisfies 0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with '
-        "constants independent of L_tr, h, and l ... We also assume the corresponding overlap fluctuations are "
-        'negligible" (appendix D.3, assumption 1)',
+        printed='"0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with constants independent of L_tr, h, and l ... '
+        'corresponding overlap fluctuations are negligible" (appendix D.3, assumption 1)',
         hypotheses="it is one: appendix D assumes it",
         checks=checks(
             "transformer_depth", judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all
