@@ -91,7 +91,7 @@ def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> Non
     if not path.exists():
         raise FileNotFoundError(f"no dataset {path}; give the one that sims.{name} has written, or --make to run it")
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
+        with xr.open_dataset(path, engine="netcdf4") as stored:
             dataset = stored.load()
     except (OSError, ValueError):
         raise ValueError(f"{path} holds no readable dataset; give the one that sims.{name} has written") from None

@@ -76,7 +76,7 @@ def smoke_run(tmp_path_factory):
             folder.mkdir(exist_ok=True)
             path, experiment = folder / f"{name}.nc", simulation(name)
             if path.exists():
-                return xr.load_dataset(path, engine="h5netcdf")
+                return xr.load_dataset(path, engine="netcdf4")
             seed = ["--seed", "0"] if "seed" in experiment.parse([]) else []
             with figures_left_out():
                 return experiment.finished(["--preset", "smoke", *seed], path)
@@ -116,7 +116,7 @@ class Stored(Mapping):
         import xarray as xr
 
         if name not in self._loaded:
-            self._loaded[name] = xr.load_dataset(self._paths[name], engine="h5netcdf")
+            self._loaded[name] = xr.load_dataset(self._paths[name], engine="netcdf4")
         return self._loaded[name]
 
     def __iter__(self):

@@ -34,7 +34,7 @@ def drawn_lines(name, dataset):
 
 def main(folder):
     runs = {path.stem: path for path in Path(folder).glob("*.nc")}
-    datasets = {name: xr.load_dataset(runs[run], engine="h5netcdf") for name, run in first_runs(runs).items()}
+    datasets = {name: xr.load_dataset(runs[run], engine="netcdf4") for name, run in first_runs(runs).items()}
     for kind, lines_of in (("printed", shown), ("plotted", drawn_lines)):
         parts = ["\n".join([f"## {name}", *lines_of(name, datasets[name]), ""]) for name in sorted(datasets)]
         KEPT[kind].write_text("\n".join(parts) + "\n", encoding="utf-8")

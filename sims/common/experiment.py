@@ -149,5 +149,5 @@ class Experiment(Command):
         if not path.exists():
             raise ValueError(f"sims.{self.name} {' '.join(arguments)} writes no dataset; leave out what only prints")
         write_text_whole(path.with_suffix(".txt"), printed.getvalue())
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
+        with xr.open_dataset(path, engine="netcdf4") as stored:
             return stored.load()

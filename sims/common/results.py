@@ -119,7 +119,7 @@ class Results:
         from meanfield.common import write_whole
 
         # Not by HDF5 itself, which ends the program where the disk is full.
-        file_bytes = _coordinates_first(dataset).to_netcdf(engine="h5netcdf")
+        file_bytes = dataset.to_netcdf(engine="netcdf4")
         write_whole(self.dataset_path, lambda path: path.write_bytes(file_bytes))
         self.figure_path.unlink(missing_ok=True)
         self.pieces.discard()
@@ -158,17 +158,12 @@ def require_draws_and_seed(options: argparse.Namespace) -> None:
         require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
 
 
-def _coordinates_first(dataset: xr.Dataset) -> xr.Dataset:
-    """The same in the order in which it is fast to write: a coordinate moves all variables that stand before it."""
-    return dataset.reset_coords()[[*dataset.coords, *dataset.data_vars]].set_coords(list(dataset.coords))
-
-
 def _stored(path: Path) -> xr.Dataset | None:
     """The dataset in a file, or None if the file holds no dataset."""
     import xarray as xr
 
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
+        with xr.open_dataset(path, engine="netcdf4") as stored:
             return stored.load()
     except (OSError, ValueError):
         return None

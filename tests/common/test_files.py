@@ -47,7 +47,7 @@ def test_pieces_name_their_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
-@pytest.mark.parametrize(("most", "file"), [(4096, "run.nc"), (30_000, "run.png")])
+@pytest.mark.parametrize(("most", "file"), [(4096, "run.nc"), (70_000, "run.png")])
 def test_a_command_without_room_says_so_in_one_line(tmp_path, most, file):
     """HDF5 itself would end the program by a fault of the segment.
 

@@ -87,7 +87,7 @@ def test_the_command_writes_the_same_dataset(running, tmp_path, monkeypatch):
     for name, who in (("here", ["--workers", "1"]), ("there", ["--scheduler", running.scheduler_address])):
         path = tmp_path / f"{name}.nc"
         assert looped_update.main([*arguments, *who, "--out", str(path)]) == 0
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
+        with xr.open_dataset(path, engine="netcdf4") as stored:
             datasets.append(stored.load())
     xr.testing.assert_identical(*datasets)
     assert datasets[0].attrs["command"] == "python -m sims.looped_update " + " ".join(arguments)

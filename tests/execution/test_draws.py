@@ -40,8 +40,8 @@ MEASURES = {
 
 
 def _filed(dataset, path):
-    dataset.to_netcdf(path, engine="h5netcdf")
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
+    dataset.to_netcdf(path, engine="netcdf4")
+    with xr.open_dataset(path, engine="netcdf4") as stored:
         return stored.load()
 
 

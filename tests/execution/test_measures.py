@@ -40,7 +40,7 @@ def test_an_attribute_on_which_measures_differ_names_them(tmp_path):
     assert json.loads(drawn.attrs["weights"]) == {"Energies": "dense", "PairOverlaps": "lazy"}
     assert drawn.attrs["loss"] == "squared"
     assert drawn.attrs["seed"] == "2"
-    drawn.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    drawn.to_netcdf(tmp_path / "run.nc", engine="netcdf4")
 
 
 def test_the_other_entries_forward_to_measures():

@@ -14,7 +14,7 @@ def dataset(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("figure") / "run.nc"
     options = ["--depth", "5", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "64", "--workers", "1"]
     assert simulation.main([*options, "--readout", request.param, "--out", str(path)]) == 0
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
+    with xr.open_dataset(path, engine="netcdf4") as stored:
         return stored.load()
 
 

@@ -25,7 +25,7 @@ def finished_run(simulation, arguments, path):
     import xarray as xr  # not by the processes that tests start, which load this module
 
     assert without_figure(simulation, arguments, path) == 0
-    return xr.load_dataset(path, engine="h5netcdf")
+    return xr.load_dataset(path, engine="netcdf4")
 
 
 def assert_refused(simulation, arguments, message, folder, capsys):

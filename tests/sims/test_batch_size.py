@@ -42,7 +42,7 @@ def run(tmp_path_factory):
     images = ["--images", str(folder / "images.npy")]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert without_figure(simulation, [*sizes, *images], folder / "run.nc") == 0
-    with xr.open_dataset(folder / "run.nc", engine="h5netcdf") as stored:
+    with xr.open_dataset(folder / "run.nc", engine="netcdf4") as stored:
         return stored.load(), printed.getvalue()
 
 

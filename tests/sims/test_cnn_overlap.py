@@ -53,11 +53,14 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(tmp_path, capsys)
         "run.png",
     ):
         assert words in printed
-    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as dataset:
+    with xr.open_dataset(tmp_path / "run.nc", engine="netcdf4") as dataset:
         assert list(dataset.depth.values) == [2, 4]
         assert dataset.label_term.dims == ("depth", "layer")
         assert np.isnan(dataset.label_term.sel(depth=2, layer=3))
         assert json.loads(dataset.attrs["architecture"])["depth"] == 4
+        # Another library reads the same in the file, as it is NetCDF-4 and no dialect.
+        with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as read_otherwise:
+            assert read_otherwise.identical(dataset)
         assert {"label_term_mean_field", "label_term_law", "label_term_limit"} <= set(dataset.data_vars)
         assert dataset.attrs["command"].startswith("python -m sims.cnn_overlap --")
         assert "--out" not in dataset.attrs["command"]
@@ -127,7 +130,7 @@ def test_a_stack_of_grey_images_is_read_as_samples_when_told_so(run, tmp_path, r
 def test_named_arrays_of_archives_and_datasets(run, tmp_path):
     values = np.random.default_rng(0).normal(size=(2, 3, 6))
     np.savez(tmp_path / "images.npz", train=values, labels=np.arange(2))
-    xr.Dataset({"train": (("n", "c", "x"), values)}).to_netcdf(tmp_path / "images.nc", engine="h5netcdf")
+    xr.Dataset({"train": (("n", "c", "x"), values)}).to_netcdf(tmp_path / "images.nc", engine="netcdf4")
     assert run("--input", f"{tmp_path}/images.npz::train", out="a.nc")[0] == 0
     assert run("--input", f"{tmp_path}/images.nc", out="b.nc")[0] == 0
     status, _, complaint = run("--input", f"{tmp_path}/images.npz", out="c.nc")

@@ -111,7 +111,7 @@ def test_biases_meet_their_condition(tmp_path, capsys):
     arguments = ["--preset", "smoke", "--biases", "--optimizers", "adamw", *LADDERS, "--draws", "12", "--workers", "1"]
     assert without_figure(simulation, arguments, path) == 0
     assert "a_l |W^(2)| |db^(1)|" in capsys.readouterr().out
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
+    with xr.open_dataset(path, engine="netcdf4") as stored:
         rows = {(row.name, row.direction): row.slope for row in claims.update_rows(stored.load())}
     expected = (("a_l |db^(2)|", "depth", -1), ("a_l |db^(2)|", "width", 0), ("a_0 |db_0|", "depth", 0))
     for name, direction, exponent in expected:

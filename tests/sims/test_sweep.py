@@ -29,7 +29,7 @@ weight-variance = [1.0, 2.0]
 
 
 def _load(path):
-    with xr.open_dataset(path, engine="h5netcdf") as stored:
+    with xr.open_dataset(path, engine="netcdf4") as stored:
         return stored.load()
 
 

@@ -176,7 +176,7 @@ def _read_netcdf(path: Path, array: str) -> Any:
     import xarray as xr
 
     try:
-        dataset = xr.open_dataset(path, engine="h5netcdf")
+        dataset = xr.open_dataset(path, engine="netcdf4")
     except OSError as error:
         raise ValueError(f"{path} is not a readable NetCDF-4 file: {error}") from error
     with dataset:
