@@ -54,7 +54,7 @@ def _artists(figure):
 def _derived(dataset):
     """Means over draws, rates of their decimal logarithms, and scales eta* of energies, as figures show them."""
     derived = {}
-    for name, variable in dataset.data_vars.items():
+    for name, variable in sorted(dataset.data_vars.items()):
         for dim in set(DRAWS) & set(variable.dims):
             derived[f"mean of {name}"] = variable.mean(dim, skipna=False)
             derived[f"root mean square of {name}"] = (variable**2).mean(dim, skipna=False) ** 0.5
@@ -69,7 +69,7 @@ def _derived(dataset):
 def _places(dataset):
     """value -> variable -> the places where it stands, as indices."""
     places = defaultdict(lambda: defaultdict(list))
-    for name, variable in dataset.data_vars.items():
+    for name, variable in sorted(dataset.data_vars.items()):
         if variable.dtype.kind == "f" and variable.ndim:
             for index, value in np.ndenumerate(variable.values):
                 places[float(value)][name].append(index)
@@ -98,7 +98,7 @@ def _proportional(values, dataset, context):
     """Of every variable with rows, along unnamed coordinates, of which one is these values times a factor."""
     if not values.all() or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return
-    for name, variable in dataset.data_vars.items():
+    for name, variable in sorted(dataset.data_vars.items()):
         if name.startswith(("geometric mean of", "root mean square of")):
             continue
         along = [dim for dim in variable.dims if variable.sizes[dim] == len(values) and not _is_named(variable, dim)]

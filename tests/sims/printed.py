@@ -68,7 +68,7 @@ class _Report:
         declared = getattr(text, "__self__", None)
         self._parts = [partial(_written, part) for part in declared.parts] if declared else [text]
         self._before = [part(dataset) for part in self._parts]
-        numbers = [name for name in dataset.data_vars if dataset[name].dtype.kind == "f"]
+        numbers = [name for name in sorted(dataset.data_vars) if dataset[name].dtype.kind == "f"]
         numbers = [name for name in numbers if not name.endswith(COMPANIONS)]
         places = range(len(self._parts))
         self._moving = [set(numbers) - self._silent(place, dataset, numbers, expected) for place in places]
