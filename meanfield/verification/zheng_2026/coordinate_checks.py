@@ -116,7 +116,8 @@ def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZE
 @JUDGES.decide
 def judge_without_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
     """The standard parameterization keeps |Delta h_L| flat; rival: in the standard parameterization |Delta h_L| has
-    slopes 5 s.e. or more from zero in width and in depth; measured: after one step, of the middle draw."""
+    slopes 5 s.e. or more from zero in width and in depth; measured: every draw's slope of |Delta h_L| after
+    one step, of which the median is taken."""
     return _of_each(dataset, optimizers, judge_standard, {})
 
 
@@ -155,7 +156,7 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
 @JUDGES.decide
 def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     """{optimizer}: the standard parameterization keeps |Delta h_L| flat; rival: slopes 5 s.e. or more from zero
-    in width and in depth; measured: slopes of |Delta h_L| after one step, of the middle draw.
+    in width and in depth; measured: every draw's slope of |Delta h_L| after one step, of which the median is taken.
 
     Where features are large some draws are so sure of their labels that they stand still, others leave the floats, and
     what either makes of a mean says nothing of the rest.

@@ -52,8 +52,8 @@ def judge_flat(
     dataset: xr.Dataset, normalisation: str, table: str, directions: Sequence[str] = DIRECTIONS
 ) -> Contest | Ruling:
     """{norm} the {title} keeps |h_L| flat in {ways} over {steps} steps; rival: {norm} |h_L| grows or falls under the
-    {title} in {ways} over {steps} steps, by half a power or more; measured: slopes of |h_L| after the last step, less
-    what a correction of finite sizes, c / size, makes of them."""
+    {title} in {ways} over {steps} steps, by half a power or more; measured: slopes of |h_L| after the last step in the
+    limit of large sizes, by a fit with a term in 1 / size."""
     rows = _rows(dataset, normalisation, table, directions)
     words = _words(dataset, normalisation, directions) | {"title": TITLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):
