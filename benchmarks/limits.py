@@ -15,9 +15,9 @@ from time import process_time
 import numpy as np
 
 from meanfield.common.compiled import compiled
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
-from meanfield.simulation.kernels.normals import _next, fill, state_of
+from meanfield.simulation.kernels.normals import NormalSource, _next, fill
 
 # Seconds of the processor in this process.
 clock = process_time
@@ -78,7 +78,7 @@ def demanded(limit: Callable[..., Limit]) -> Callable[..., Demand]:
 @demanded
 def random_numbers() -> Limit:
     """Normals, by the fastest way that the library has to make them."""
-    state, block = state_of(stream(0, "limit", 0)), np.empty(BLOCK)
+    (state,), block = NormalSource(streams_of_draws(0, "limit", [0])).states, np.empty(BLOCK)
     return Limit("random numbers", lambda: fill(state, block, 1.0), block.size)
 
 

@@ -18,7 +18,7 @@ from benchmarks.nets import (
 )
 from benchmarks.race import Race, Sizes
 from meanfield.common.machine_memory import require_bytes
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
@@ -41,7 +41,7 @@ SMALL_GRIDS = [(channels, *shape) for channels in (1, 2) for shape in (((4,), (3
 
 
 def _given(net: Sequential) -> tuple[Weights, np.ndarray]:
-    return draw_weights(net, [stream(0, "weights", 0)], "dense"), draw_inputs(net, [stream(0, "inputs", 0)])
+    return draw_weights(net, streams_of_draws(0, "weights", [0]), "dense"), draw_inputs(net, streams_by_purpose(0, [0]))
 
 
 def test_dense_passes(race: Race, sizes: Sizes) -> None:

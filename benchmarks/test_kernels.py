@@ -8,23 +8,23 @@ import pytest
 
 from benchmarks.limits import BLOCK, memory, products, random_numbers, random_words
 from benchmarks.race import Race, Sizes
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.kernels.convolution import convolve, weight_gradient
-from meanfield.simulation.kernels.normals import fill, state_of
+from meanfield.simulation.kernels.normals import NormalSource, fill
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
 from meanfield.simulation.kernels.reveal import reveal
 
 GENERATOR = stream(0, "benchmark", 0)
-STATE = state_of(GENERATOR)
-DRAWS = 16
+STATES = NormalSource(streams_of_draws(0, "benchmark", range(16))).states
+DRAWS = len(STATES)
 
 # What a query to a lazily revealed matrix meets: known columns of its own and of the other side, and new ones.
 QUERIES = {"forward": (0, 0, 1), "backward": (0, 1, 2), "tangent": (1, 2, 2)}
 
 
 FILLS: dict[str, tuple[str, Callable[[np.ndarray], object]]] = {
-    "normals": ("meanfield", lambda out: fill(STATE, out, 1.0)),
+    "normals": ("meanfield", lambda out: fill(STATES[0], out, 1.0)),
     "normals, as NumPy makes them": ("NumPy", lambda out: GENERATOR.standard_normal(out=out)),
     "words, as NumPy hands them out": ("NumPy", lambda out: GENERATOR.bit_generator.random_raw(out.size)),
 }
@@ -52,13 +52,12 @@ def test_reveal(race: Race, sizes: Sizes, query: str) -> None:
     for own in (basis, theirs):
         for d in range(DRAWS):
             own[d] = np.linalg.qr(rng.normal(size=(size, own.shape[1])))[0].T
-    states = np.stack([state_of(stream(0, "benchmark", draw)) for draw in range(DRAWS)])
     seen = (known, other, theirs, vectors(other))
     answers, queries = np.empty((DRAWS, new, size)), vectors(new)
     # Read: queries, known rows of either side with their images. Written: directions, images, answers.
     moved = 8.0 * DRAWS * size * (new + 2 * (known + other) + 3 * new)
     race(
-        lambda: reveal(queries, basis, images, *seen, states, size**-0.5, answers),
+        lambda: reveal(queries, basis, images, *seen, STATES, size**-0.5, answers),
         [random_numbers(DRAWS * new * size), memory(moved, moved)],
         group="Kernels of the simulation",
         what=f"lazily revealed matrix, {query} query",

@@ -17,7 +17,7 @@ from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
 from benchmarks.training_step import drawn, torch_step, training
 from meanfield.common.machine_memory import require_bytes
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import stream, streams_by_purpose, streams_of_draws
 from meanfield.execution.training import train
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.mlp import MLP
@@ -53,8 +53,8 @@ def require_same(energies: Callable[..., np.ndarray]) -> None:
     """A small dense draw by this library and by ours agree to rounding, or they would race on different things."""
     net = MLP(depth=6, width=50, outputs=3)
     ours = draw_energies(net, 0, range(1), weights="dense")
-    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense").values()]  # type: ignore
-    inputs = draw_inputs(net, [stream(0, "inputs", 0)]).ravel()
+    weights = [weight.matrix[0] for weight in draw_weights(net, streams_of_draws(0, "weights", [0]), "dense").values()]  # type: ignore
+    inputs = draw_inputs(net, streams_by_purpose(0, [0])).ravel()
     labels = stream(0, "labels", 0).standard_normal(net.outputs)
     theirs = np.asarray(energies(net, weights, inputs, labels))
     np.testing.assert_allclose(theirs, [ours["label_term"][0], ours["output_term"][0]], rtol=1e-10)
@@ -90,8 +90,8 @@ def require_same_transformer() -> None:
     """A small dense draw by JAX and by ours agree to rounding."""
     net = Transformer(depth=2, width=16, heads=4, tokens=3, outputs=3)
     ours = draw_energies(net, 0, range(1), weights="dense")
-    weights = [weight.matrix[0] for weight in draw_weights(net, [stream(0, "weights", 0)], "dense").values()]  # type: ignore
-    inputs, labels = draw_inputs(net, [stream(0, "inputs", 0)])[0, :, 0], stream(0, "labels", 0).standard_normal(3)
+    weights = [weight.matrix[0] for weight in draw_weights(net, streams_of_draws(0, "weights", [0]), "dense").values()]  # type: ignore
+    inputs, labels = draw_inputs(net, streams_by_purpose(0, [0]))[0, :, 0], stream(0, "labels", 0).standard_normal(3)
     theirs = np.asarray(transformer_by_jax.energies(net, weights, inputs, labels))
     np.testing.assert_allclose(theirs, [ours["label_term"][0], ours["output_term"][0]], rtol=1e-10)
 

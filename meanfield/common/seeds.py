@@ -1,6 +1,7 @@
 """Random streams keyed by their purpose and draw, never by the order in which they are used."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -18,31 +19,58 @@ from meanfield.common.validation import require_count
 POOL, SHIFT = 4, uint32(16)
 HASH_IN, HASH_OUT = (0x43B0D7E5, 0x931E8875), (0x8B51F9DD, 0x58F38DED)
 OLD, NEW = uint32(0xCA01F9DD), uint32(0x4973F715)
-# Words of 32 bits that begin SFC64: three of 64.
-BEGINNING = 6
-# Draws for which their streams are made as fast one by one.
+# Words of 64 bits that begin SFC64.
+BEGINNING = 3
+# Draws for which the words of their streams are found as fast one by one.
 FEW = 3
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The random streams of several draws for one purpose, as the words that each begins with, (D, 3).
+
+    Normals of all draws come in one call from `meanfield.simulation.kernels.normals`, all else from their generators.
+    """
+
+    words: NDArray[uint64]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def generators(self) -> list[Generator]:
+        """`stream` of each draw, anew."""
+        return [Generator(SFC64(_Words(row))) for row in self.words]  # type: ignore[arg-type]  # any ISeedSequence
 
 
 def stream(seed: int, purpose: str, draw: int) -> Generator:
     """The generator of one draw and one purpose, which depends on nothing else that is drawn."""
-    return Generator(SFC64(SeedSequence(seed, spawn_key=(crc32(purpose.encode()), draw))))
+    return Generator(SFC64(_sequence(seed, purpose, draw)))
 
 
-def streams_of_draws(seed: int, purpose: str, draws: Sequence[int]) -> list[Generator]:
-    """`stream` of each of these draws: the same generators, 25 of them in a fifth of the time.
+def streams_of_draws(seed: int, purpose: str, draws: Sequence[int]) -> Streams:
+    """`stream` of each of these draws: the same words, 25 of them in a tenth of the time.
 
     The number of the draw goes into the pool last, so that all draws share what was mixed before it.
     """
     if len(draws) < FEW or max(draws) > np.iinfo(uint32).max:  # a larger number is two words
-        return [stream(seed, purpose, draw) for draw in draws]
-    shared = SeedSequence(seed, spawn_key=(crc32(purpose.encode()),))
+        alone = [_sequence(seed, purpose, draw).generate_state(BEGINNING, uint64) for draw in draws]
+        return Streams(np.reshape(alone, (len(draws), BEGINNING)).astype(uint64))
+    shared = _sequence(seed, purpose)
     used = POOL * (max(-(-int(seed).bit_length() // 32), POOL) + 1)  # by the words of seed and purpose, four each
     numbers = _hashed(np.array(draws, dtype=uint32)[:, None], _chain(*HASH_IN, used, POOL))
     pools = _folded(OLD * np.array(shared.pool) - NEW * numbers)
-    words = _hashed(pools.take(np.arange(BEGINNING) % POOL, axis=1), _chain(*HASH_OUT, 0, BEGINNING))
-    rows = map(_Words, words.astype("<u4").view("<u8").astype(uint64))
-    return [Generator(SFC64(row)) for row in rows]  # type: ignore[arg-type]  # NumPy takes any ISeedSequence
+    halves = 2 * BEGINNING
+    words = _hashed(pools.take(np.arange(halves) % POOL, axis=1), _chain(*HASH_OUT, 0, halves))
+    return Streams(words.astype("<u4").view("<u8").astype(uint64))
+
+
+def _sequence(seed: int, purpose: str, *draw: int) -> SeedSequence:
+    return SeedSequence(seed, spawn_key=(crc32(purpose.encode()), *draw))
+
+
+def streams_by_purpose(seed: int, draws: Sequence[int]) -> Callable[[str], Streams]:
+    """`streams_of_draws` of these draws for any purpose."""
+    return lambda purpose: streams_of_draws(seed, purpose, draws)
 
 
 @cache
@@ -73,8 +101,7 @@ class _Words(ISeedSequence):
 
 def stream_key(seed: int, purpose: str, first: int) -> int:
     """64 bits to seed a generator other than NumPy's, keyed as `stream` is; purposes differ from those of `stream`."""
-    sequence = SeedSequence(seed, spawn_key=(crc32(purpose.encode()), first))
-    return int(sequence.generate_state(1, uint64)[0])
+    return int(_sequence(seed, purpose, first).generate_state(1, uint64)[0])
 
 
 def derived_seed(seed: int, label: str) -> int:

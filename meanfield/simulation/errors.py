@@ -9,16 +9,17 @@ that S = A + B for both. Every part of the labels' law has a random stream of it
 """
 
 import numpy as np
-from numpy.random import Generator
 
 from meanfield.common.arrays import Array
+from meanfield.common.seeds import Streams
 from meanfield.nets.inputs.batches import Batch
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
-from meanfield.simulation.inputs import Streams, drawn_classes
+from meanfield.simulation.inputs import StreamsFor, drawn_classes
+from meanfield.simulation.kernels.normals import NormalSource
 
 
 def output_gradients(
-    streams: Streams,
+    streams_for: StreamsFor,
     inputs: Array,
     output: Array,
     batch: Batch,
@@ -31,11 +32,11 @@ def output_gradients(
     """
     if loss == "cross_entropy":
         uniform = 1 / output.shape[1]
-        classes = drawn_classes(streams("labels"), output.shape[1], output.shape[2:])
+        classes = drawn_classes(streams_for("labels"), output.shape[1], output.shape[2:])
         label, own = classes - uniform, arrays.softmax(output, axis=1) - uniform
         averaged = output.shape[3] * output.shape[2]
     else:
-        label, own = drawn_labels(streams, inputs, output, batch), output
+        label, own = drawn_labels(streams_for, inputs, output, batch), output
         averaged = output.shape[1] * output.shape[3] * output.shape[2]
     return arrays.xp.concatenate([arrays.moved(label), own], axis=2) / averaged
 
@@ -51,24 +52,23 @@ def error_at_output(gradient: Array, loss: str, arrays: Arrays = NUMPY) -> Array
     return arrays.xp.square(flat).sum(axis=1, dtype="float64") * averaged**2 / places
 
 
-def drawn_labels(streams: Streams, inputs: Array, output: Array, batch: Batch) -> Array:
+def drawn_labels(streams_for: StreamsFor, inputs: Array, output: Array, batch: Batch) -> Array:
     """Labels of the batch's law, in the shape of the output."""
     if batch.labels == "teacher":
-        labels = _taught(inputs, output, streams("teacher"))
+        labels = _taught(inputs, output, streams_for("teacher"))
     else:
-        labels = np.stack([generator.standard_normal(output.shape[1:]) for generator in streams("labels")])
+        labels = NormalSource(streams_for("labels")).drawn(output.shape[1:])
     if batch.label_mean:
-        shape = (output.shape[1], 1, output.shape[3])
-        means = np.stack([generator.standard_normal(shape) for generator in streams("label means")])
+        means = NormalSource(streams_for("label means")).drawn((output.shape[1], 1, output.shape[3]))
         labels += batch.label_mean * means
     return labels
 
 
-def _taught(inputs: Array, output: Array, generators: list[Generator]) -> Array:
+def _taught(inputs: Array, output: Array, streams: Streams) -> Array:
     """T x / sqrt(C_0), with a T of its own at each output site; under a pooled readout x is the whole input."""
     sites = output.shape[3]
     if sites == 1:
         inputs = inputs.swapaxes(2, 3).reshape(len(inputs), -1, inputs.shape[2], 1)
     channels = inputs.shape[1]
-    teacher = np.stack([generator.standard_normal((output.shape[1], channels, sites)) for generator in generators])
+    teacher = NormalSource(streams).drawn((output.shape[1], channels, sites))
     return np.einsum("dtcs,dcbs->dtbs", teacher, inputs, optimize=True) / np.sqrt(channels)

@@ -1,36 +1,34 @@
 """Inputs of a draw: the architecture's own law, or a batch that the user gives."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
-from numpy.random import Generator
 
 from meanfield.common.arrays import Array
+from meanfield.common.seeds import Streams
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
+from meanfield.simulation.kernels.normals import NormalSource
 
-# The generators of all draws, by purpose.
-Streams = Callable[[str], list[Generator]]
+# The streams of all draws, by purpose.
+StreamsFor = Callable[[str], Streams]
 
 # Input scales are sought between 2^-60 and 2^60; as many halvings find them to rounding.
 OCTAVES = 60
 
 
-def draw_inputs(
-    net: Net, generators: list[Generator], correlation: float = 0.0, shared: Sequence[Generator] = ()
-) -> Array:
+def draw_inputs(net: Net, streams_for: StreamsFor, correlation: float = 0.0) -> Array:
     """Fresh inputs (D, C_0, B, S): white Gaussian, scaled as the net's law says, or one-hot tokens.
 
-    Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share,
-    drawn from ``shared``.
+    Samples of ``correlation`` rho are sqrt(1 - rho) times one of their own plus sqrt(rho) times one that they share.
     """
     channels, sites = net.first_channels, net.sites
     if net.input_law == "tokens":
-        return drawn_classes(generators, channels, (net.inputs, sites))
-    inputs = np.stack([generator.standard_normal((channels, net.inputs, sites)) for generator in generators])
+        return drawn_classes(streams_for("inputs"), channels, (net.inputs, sites))
+    inputs = NormalSource(streams_for("inputs")).drawn((channels, net.inputs, sites))
     if correlation:
-        common = np.stack([generator.standard_normal((channels, 1, sites)) for generator in shared])
+        common = NormalSource(streams_for("shared input")).drawn((channels, 1, sites))
         inputs = np.sqrt(1 - correlation) * inputs + np.sqrt(correlation) * common
     if net.input_law == "normalised":
         inputs = _normalised(cast(Sequential, net), inputs)
@@ -39,19 +37,18 @@ def draw_inputs(
     return inputs
 
 
-def stream_starts(net: Net, generators: list[Generator], inputs: Array | None) -> Array:
+def stream_starts(net: Net, streams: Streams, inputs: Array | None) -> Array:
     """What a stream starts from in every draw, (D, C, B, S): the given batch, tokens, or h_0 white Gaussian."""
     if inputs is not None:
-        return repeated_inputs(net, inputs, len(generators))
+        return repeated_inputs(net, inputs, len(streams))
     if net.input_law == "tokens":
-        return draw_inputs(net, generators)
-    shape = (net.first_channels, net.inputs, net.sites)
-    return np.stack([generator.standard_normal(shape) for generator in generators])
+        return draw_inputs(net, lambda _: streams)
+    return NormalSource(streams).drawn((net.first_channels, net.inputs, net.sites))
 
 
-def drawn_classes(generators: list[Generator], classes: int, shape: tuple[int, ...]) -> Array:
+def drawn_classes(streams: Streams, classes: int, shape: tuple[int, ...]) -> Array:
     """Unit vectors (D, classes, *shape) over the channels, of classes drawn uniformly at every place of this shape."""
-    drawn = np.stack([generator.integers(classes, size=shape) for generator in generators])
+    drawn = np.stack([generator.integers(classes, size=shape) for generator in streams.generators()])
     return (drawn[:, None] == np.arange(classes).reshape(-1, *[1] * len(shape))).astype(float)
 
 

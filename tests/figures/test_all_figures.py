@@ -55,8 +55,7 @@ def _paths(axes):
             yield collection.get_transform().transform_path(path), False
 
 
-def _covers(legend, axes):
-    extent = legend.get_window_extent()
+def _covers(extent, axes):
     for path, points in _paths(axes) if extent.overlaps(axes.bbox) else ():
         inside = path.vertices[np.all((path.vertices > axes.bbox.min) & (path.vertices < axes.bbox.max), axis=1)]
         if points and extent.count_contains(inside):
@@ -70,7 +69,8 @@ def test_no_legend_covers_what_is_drawn(figures):
     for figure in figures:
         own = [legend for axes in figure.axes if (legend := axes.get_legend())]
         for legend in [*own, *figure.legends]:
-            assert not [axes for axes in figure.axes if _covers(legend, axes)], legend.get_texts()
+            extent = legend.get_window_extent()
+            assert not [axes for axes in figure.axes if _covers(extent, axes)], legend.get_texts()
 
 
 def test_no_legend_leaves_the_figure_or_meets_another(figures):

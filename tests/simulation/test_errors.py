@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_by_purpose
 from meanfield.simulation import errors, passes
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures.update_energy import draw_energies
@@ -19,14 +19,10 @@ NETS = [
 ]
 
 
-def _streams(seed, draws):
-    return lambda purpose: [stream(seed, purpose, draw) for draw in range(draws)]
-
-
 def _drawn(net, seed=3):
     """Inputs and outputs of one draw."""
-    streams = _streams(seed, 1)
-    inputs = draw_inputs(net, streams("inputs"))
+    streams = streams_by_purpose(seed, [0])
+    inputs = draw_inputs(net, streams)
     return inputs, passes.forward(net, draw_weights(net, streams("weights"), "dense"), inputs).output
 
 
@@ -47,7 +43,7 @@ def test_columns_are_the_gradient_of_the_loss(net, loss, monkeypatch):
     name = "drawn_classes" if loss == "cross_entropy" else "drawn_labels"
     drawn = getattr(errors, name)
     monkeypatch.setattr(errors, name, lambda *given: seen.setdefault("labels", drawn(*given)))
-    columns = errors.output_gradients(_streams(3, 1), inputs, output, mf.Batch(), loss)
+    columns = errors.output_gradients(streams_by_purpose(3, [0]), inputs, output, mf.Batch(), loss)
     label, own = np.split(columns, 2, axis=2)
     numeric = np.empty_like(output)
     for place in np.ndindex(output.shape):
@@ -62,7 +58,7 @@ def test_columns_are_the_gradient_of_the_loss(net, loss, monkeypatch):
 def test_output_error_is_that_of_both_columns(loss):
     net = NETS[2]
     inputs, output = _drawn(net)
-    columns = errors.output_gradients(_streams(3, 1), inputs, output, mf.Batch(), loss)
+    columns = errors.output_gradients(streams_by_purpose(3, [0]), inputs, output, mf.Batch(), loss)
     averaged = net.sites * net.inputs * (net.outputs if loss == "squared" else 1)
     expected = np.square(columns * averaged).sum(axis=1).mean() * 2
     np.testing.assert_allclose(errors.error_at_output(columns, loss), expected)
@@ -79,8 +75,8 @@ def test_output_error_is_that_of_both_columns(loss):
 def test_labels_of_two_samples_covary_as_the_law_says(batch, same, other):
     """y y' and y^2 at the output coordinates of independent draws; an error of 0.1 is seen."""
     net, draws = mf.ConvNet(depth=1, channels=3, grid=(4,), outputs=5, inputs=2, readout="convolution"), 4000
-    streams = _streams(5, draws)
-    inputs = draw_inputs(net, streams("inputs"), batch.input_correlation, streams("shared input"))
+    streams = streams_by_purpose(5, range(draws))
+    inputs = draw_inputs(net, streams, batch.input_correlation)
     labels = errors.drawn_labels(streams, inputs, np.zeros((draws, 5, 2, 4)), batch)
     for pair, expected in ((labels[:, :, 0] * labels[:, :, 1], other), (labels[:, :, 0] ** 2, same)):
         product = pair.mean(axis=(1, 2))
@@ -92,8 +88,8 @@ def test_labels_of_two_samples_covary_as_the_law_says(batch, same, other):
 def test_labels_of_two_coordinates_share_nothing():
     net = NETS[0]
     draws = 8000
-    streams = _streams(6, draws)
-    inputs = draw_inputs(net, streams("inputs"))
+    streams = streams_by_purpose(6, range(draws))
+    inputs = draw_inputs(net, streams)
     labels = errors.drawn_labels(streams, inputs, np.zeros((draws, 3, 2, 1)), mf.Batch(labels="teacher", label_mean=1))
     product = labels[:, 0, 0, 0] * labels[:, 1, 1, 0]
     assert consistent(product.mean(), product.std() / np.sqrt(draws), draws)
@@ -103,8 +99,8 @@ def test_copies_of_one_sample_are_one_sample():
     """Fully correlated inputs with a teacher's labels: the batch makes the step of its one sample."""
     net, law = mf.MLP(depth=3, width=5, inputs=3), mf.Batch(input_correlation=1, labels="teacher")
     whole = draw_energies(net, 2, range(5), batch=law)
-    streams = _streams(2, 5)
-    given = draw_inputs(net, streams("inputs"), 1.0, streams("shared input"))
+    streams = streams_by_purpose(2, range(5))
+    given = draw_inputs(net, streams, 1.0)
     for draw in range(5):
         alone = given[draw].swapaxes(0, 1)[:1, :, 0]
         of_sample = draw_energies(mf.MLP(depth=3, width=5), 2, range(draw, draw + 1), inputs=alone, batch=law)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.simulation.inputs import draw_inputs
 from meanfield.simulation.measures import pair_overlaps
 from meanfield.simulation.weights.matrices import draw_weights
@@ -30,10 +30,10 @@ def test_overlaps_are_those_of_finite_differences(net):
     weights = [
         weight.matrix[0].reshape(shape)
         for weight, shape in zip(
-            draw_weights(net, [stream(5, "weights", 0)], "dense").values(), net.weight_shapes, strict=True
+            draw_weights(net, streams_of_draws(5, "weights", [0]), "dense").values(), net.weight_shapes, strict=True
         )
     ]
-    inputs = draw_inputs(net, [stream(5, "inputs", 0)])[0].swapaxes(0, 1).reshape(net.input_shape)
+    inputs = draw_inputs(net, streams_by_purpose(5, [0]))[0].swapaxes(0, 1).reshape(net.input_shape)
     for pair, overlaps in zip(PAIRS, drawn, strict=True):
         first, second = (_tangents(net, weights, inputs, *direction) for direction in pair)
         upper = max(layer for layer, _ in pair)

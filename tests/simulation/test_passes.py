@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.simulation import passes
 from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.inputs import draw_inputs
@@ -64,8 +64,8 @@ def test_own_update_is_the_same_both_ways(channels):
 @pytest.mark.parametrize("net", [mf.MLP(depth=3, width=6), mf.ResidualConvNet(depth=2, channels=3, grid=(4,), stem=1)])
 def test_the_order_of_error_columns_changes_no_column(net, kind):
     """Of lazily revealed matrices too: once drawn, they answer the same whatever is asked again in whichever order."""
-    weights = draw_weights(net, [stream(0, "weights", 0)], kind)
-    state = passes.forward(net, weights, draw_inputs(net, [stream(0, "inputs", 0)]))
+    weights = draw_weights(net, streams_of_draws(0, "weights", [0]), kind)
+    state = passes.forward(net, weights, draw_inputs(net, streams_by_purpose(0, [0])))
     gradient = np.random.default_rng(0).normal(size=(1, net.outputs, 3, state.output.shape[3]))
     order = [2, 0, 1]
     changes, permuted = (list(moves.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.simulation import passes
 from meanfield.simulation.measures.propagation.tangent_propagation import _directions
 from meanfield.simulation.measures.propagation.token_statistics import token_correlation
@@ -28,7 +28,7 @@ def _state(net, draws=2):
 def test_propagation_is_that_of_small_changes(net, start):
     """Values are moved by 1e-6 times the direction; ReLU and attention bend by 1e-6 of that at most."""
     state, small = _state(net), 1e-6
-    drawn = _directions(state.values[start], [stream(HOW["seed"], f"directions at {start}", d) for d in range(2)])
+    drawn = _directions(state.values[start], streams_of_draws(HOW["seed"], f"directions at {start}", range(2)))
     measured = replace(DENSE, starts=(start,)).settled(net).draw(net, HOW["seed"], range(2))["tangent_propagation"]
     for kind, direction in enumerate(np.split(drawn, 2, axis=2)):
         values = [state.values[start] + side * small * direction for side in (1, -1)]
@@ -41,7 +41,7 @@ def test_propagation_is_that_of_small_changes(net, start):
 
 def test_directions_are_shared_by_tokens_or_sum_to_zero_over_them():
     state = _state(NET)
-    shared, difference = np.split(_directions(state.values[1], [stream(0, "any", d) for d in range(2)]), 2, axis=2)
+    shared, difference = np.split(_directions(state.values[1], streams_of_draws(0, "any", range(2))), 2, axis=2)
     np.testing.assert_array_equal(shared, shared[..., :1].repeat(3, axis=3))
     np.testing.assert_allclose(difference.sum(axis=3), 0.0, atol=1e-13)
     for kind in (shared, difference):

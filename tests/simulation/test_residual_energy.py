@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.simulation import walk
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
 from meanfield.simulation.measures.stream_update import StreamUpdates
-from meanfield.simulation.weights.matrices import NormalSource, draw_dense
+from meanfield.simulation.weights.matrices import draw_dense
 from tests import naive
 from tests.draws import drawn_by, in_batches
 from tests.statistics import COMPARISONS, consistent
@@ -27,7 +28,7 @@ draw_residual_energies = drawn_by(ResidualEnergies)
 
 def _given_draw(loop, seed=0, draw=0):
     """Every step's matrix, and h_0, of one dense draw."""
-    normals = NormalSource([stream(seed, "weights", draw)])
+    normals = NormalSource(streams_of_draws(seed, "weights", [draw]))
     drawn = [draw_dense(weight, normals).matrix[0] for weight in loop.weights.values()]
     return drawn * loop.depth if loop.tied else drawn, stream(seed, "inputs", draw).standard_normal(loop.width)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.simulation import passes
 from meanfield.simulation.maps.normalisation import NormalisationOperation
 from meanfield.simulation.measures.update_energy import draw_energies
@@ -404,7 +404,7 @@ def test_label_and_output_terms_are_the_energies_of_one_step(options):
     """The step of a draw under its labels alone, and under its outputs alone."""
     net, seed, draw = _net(**options), 7, 3
     measured = draw_energies(net, seed, range(draw, draw + 1))
-    drawn = draw_weights(net, [stream(seed, "weights", draw)], "dense")
+    drawn = draw_weights(net, streams_of_draws(seed, "weights", [draw]), "dense")
     weights = [drawn[name].matrix[0] for name in net.weights]
     inputs = stream(seed, "inputs", draw).standard_normal((net.width, net.inputs, net.tokens)).swapaxes(0, 1)
     labels = stream(seed, "labels", draw).standard_normal((net.outputs, net.inputs, 1))[..., 0].T

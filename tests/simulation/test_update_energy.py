@@ -69,20 +69,20 @@ def test_adding_a_quantity_shifts_no_other(monkeypatch):
 @pytest.mark.parametrize("width", [1, 2, 64])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_inputs_of_fully_connected_nets_are_normalised(width, activation):
-    from meanfield.common.seeds import stream
+    from meanfield.common.seeds import streams_by_purpose
     from meanfield.simulation.inputs import draw_inputs
 
     net = mf.MLP(depth=1, width=width, activation=activation, inputs=3)
-    inputs = draw_inputs(net, [stream(0, "inputs", draw) for draw in range(50)])
+    inputs = draw_inputs(net, streams_by_purpose(0, range(50)))
     energy = np.square(net.sigma.function(inputs)).sum(axis=1)
     np.testing.assert_allclose(energy, net.sigma.gain * width, rtol=1e-12)
 
 
 def test_weights_are_numpys_own_numbers():
-    from meanfield.common.seeds import stream
+    from meanfield.common.seeds import stream, streams_of_draws
     from meanfield.simulation.weights.matrices import draw_weights
 
     net = mf.ConvNet(depth=2, channels=3, grid=(4,))
-    (first, *_) = draw_weights(net, [stream(5, "weights", 2)], "dense").values()
+    (first, *_) = draw_weights(net, streams_of_draws(5, "weights", [2]), "dense").values()
     numbers = stream(5, "weights", 2).standard_normal(first.matrix.size)
     np.testing.assert_array_equal(first.matrix.ravel(), np.sqrt(net.weight_variances[0]) * numbers)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Weight
 from meanfield.nets.units import Unit
@@ -58,8 +58,8 @@ LANGUAGE_MODEL = mf.Transformer(depth=2, width=4, tokens=5, vocabulary=3, readou
 
 def test_a_stream_begins_behind_the_embedding_and_ends_below_the_readout():
     drawn = draw_residual_energies(LANGUAGE_MODEL, 0, range(DRAWS))
-    weights = draw_weights(LANGUAGE_MODEL, [stream(0, "weights", draw) for draw in range(DRAWS)], "dense")
-    tokens = draw_inputs(LANGUAGE_MODEL, [stream(0, "inputs", draw) for draw in range(DRAWS)])
+    weights = draw_weights(LANGUAGE_MODEL, streams_of_draws(0, "weights", range(DRAWS)), "dense")
+    tokens = draw_inputs(LANGUAGE_MODEL, streams_by_purpose(0, range(DRAWS)))
     assert set(np.unique(tokens)) == {0.0, 1.0}
     np.testing.assert_array_equal(tokens.sum(axis=1), 1.0)
     embedded, *above = passes.forward(LANGUAGE_MODEL, weights, tokens).values[1:]
@@ -73,7 +73,7 @@ def test_a_stream_begins_behind_the_embedding_and_ends_below_the_readout():
 
 
 def _drawn(net, kind, size=1.0):
-    weights = DrawnInTurn(net, [stream(0, "weights", draw) for draw in range(DRAWS)], kind, right=1, left=0)
+    weights = DrawnInTurn(net, streams_of_draws(0, "weights", range(DRAWS)), kind, right=1, left=0)
     return weights, size * np.random.default_rng(1).normal(size=(DRAWS, net.first_channels, net.inputs, net.sites))
 
 

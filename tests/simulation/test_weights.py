@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.nets.maps import Weight
 from meanfield.simulation import passes
 from meanfield.simulation.cost import chosen_weights
 from meanfield.simulation.kernels import reveal as kernel
-from meanfield.simulation.kernels.normals import fill, state_of
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.simulation.weights import matrices as weights
 from meanfield.simulation.weights import slabs as memory
-from meanfield.simulation.weights.matrices import Dense, Lazy, NormalSource, draw_weights
+from meanfield.simulation.weights.matrices import Dense, Lazy, draw_weights
 from meanfield.simulation.weights.moves import gradient_changes
 from meanfield.simulation.weights.slabs import Slabs
 from tests.draws import in_batches
@@ -32,7 +32,7 @@ DRAWS = 4096
 
 
 def _lazy(rows, columns, variance=0.3, draws=2, room=(0, 0)):
-    normals = NormalSource([stream(0, "weights", draw) for draw in range(draws)])
+    normals = NormalSource(streams_of_draws(0, "weights", range(draws)))
     return Lazy(Weight("W", (rows, columns), variance), normals, Slabs(), room)
 
 
@@ -103,7 +103,7 @@ def _changes(net, matrices, inputs, error):
 
 def _lazy_and_dense_changes(net, seed, forget=0):
     """Of lazily revealed matrices, and of the dense ones that they turn out to be; ``forget`` blanks one column."""
-    matrices = draw_weights(net, [stream(seed, "weights", draw) for draw in range(2)], "lazy")
+    matrices = draw_weights(net, streams_of_draws(seed, "weights", range(2)), "lazy")
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(2, net.channels_by_layer[0], net.inputs, net.sites))
     error = rng.normal(size=(2, net.outputs, 2 * net.inputs, net.output_units // net.outputs))
@@ -178,7 +178,7 @@ def test_a_lazy_draw_does_not_depend_on_its_company():
 
 def test_normals_are_those_of_each_generator_in_order():
     """Answers to unit vectors, few and many at once, of matrices that share a source, against NumPy's own fill."""
-    normals, deviation = NormalSource([stream(0, "weights", draw) for draw in range(2)]), 0.3**0.5
+    normals, deviation = NormalSource(streams_of_draws(0, "weights", range(2))), 0.3**0.5
     asked = []
     for rows, count in ((1, 1), (700, 3), (400, 2 * kernel.TOGETHER), (5, 2)):
         matrix = Lazy(Weight("W", (rows, 8), 0.3), normals, Slabs())
@@ -188,20 +188,14 @@ def test_normals_are_those_of_each_generator_in_order():
     np.testing.assert_array_equal(answers, expected)
 
 
-def test_only_the_stream_that_is_made_here_is_taken():
-    with pytest.raises(TypeError, match=r"words of PCG64.*give one from meanfield\.common\.seeds"):
-        state_of(np.random.default_rng(0))
-
-
 def test_rare_normals_are_numpys():
     """So many that the tail beyond 3.65 and the edges of all layers are met, after an odd count and with a scale."""
-    ours, theirs = stream(2, "weights", 0), stream(2, "weights", 0)
-    assert ours.standard_normal() == theirs.standard_normal()
-    normals, state = np.empty(300_000), state_of(ours)
-    fill(state, normals, 3.0)
+    ours, theirs = NormalSource(streams_of_draws(2, "weights", [0])), stream(2, "weights", 0)
+    assert ours.drawn((1,)) == theirs.standard_normal()
+    normals = ours.drawn((300_000,), 3.0)[0]
     np.testing.assert_array_equal(normals, 3.0 * theirs.standard_normal(normals.size))
     assert (np.abs(normals) > 3 * 3.7).sum() > 30
-    np.testing.assert_array_equal(state, state_of(theirs))
+    np.testing.assert_array_equal(ours.states[0], theirs.bit_generator.state["state"]["state"])
 
 
 def test_slabs_hand_out_separate_arrays():
@@ -279,7 +273,7 @@ def test_reveal_is_its_naive_twin(size, image_size, count):
     other_images = rng.normal(size=(1, 2, size))
     images[0, 0] -= other[0].T @ (other[0] @ images[0, 0] - other_images[0] @ basis[0, 0])
     queries, generator = rng.normal(size=(1, count, size)), stream(3, "weights", 0)
-    states = state_of(generator)[None]
+    states = NormalSource(streams_of_draws(3, "weights", [0])).states
     fresh = 0.7 * generator.standard_normal((count, image_size))
     expected, q, a = [], basis[0, :1].copy(), images[0, :1].copy()
     for k in range(count):

@@ -6,10 +6,10 @@ NumPy. What is gained, almost half of the time, is a call through a pointer for 
 
 import numpy as np
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
-from numpy.random import Generator
-from numpy.typing import NDArray
 
+from meanfield.common.arrays import Array
 from meanfield.common.compiled import compiled
+from meanfield.common.seeds import Streams
 
 # Of the ziggurat's layers: where a word is in the rectangle, what it is multiplied by, and the density at the edge.
 INSIDE, STEP, DENSITY = ki_double.astype(np.int64), wi_double.copy(), fi_double.copy()
@@ -19,20 +19,41 @@ LAYER = np.uint64(0xFF)
 POSITION = np.uint64((1 << 52) - 1)
 ONE, SIGN_AT, POSITION_AT, DOUBLE_AT = np.uint64(1), np.uint64(8), np.uint64(9), np.uint64(11)
 UNIT = 2.0**-53
+# Words that are drawn and dropped before the first.
+ROUNDS = 12
 
 
-def state_of(generator: Generator) -> NDArray[np.uint64]:
-    """Its state as `fill` takes it and moves it on, (4,), a copy: the generator itself stays behind.
+class NormalSource:
+    """Normals of several draws, each from its own stream, whose ``states`` (D, 4) move on as they are used.
 
-    Raises TypeError for a generator whose words do not come from SFC64.
+    The numbers of a draw do not depend on other draws: they are those of NumPy's generator of its stream. In single
+    precision they are those of double precision, rounded.
     """
-    state = generator.bit_generator.state
-    if state["bit_generator"] != "SFC64":
-        raise TypeError(
-            f"generator has words of {state['bit_generator']}, not SFC64; give one from meanfield.common.seeds"
-        )
-    numbers: NDArray[np.uint64] = state["state"]["state"]
-    return numbers
+
+    def __init__(self, streams: Streams, precision: str = "float64") -> None:
+        self.draws, self.precision = len(streams), precision
+        self.states = np.empty((len(streams), 4), np.uint64)
+        begin_each(streams.words, self.states)
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """An uninitialised array of the numbers' precision."""
+        return np.empty(shape, self.precision)
+
+    def drawn(self, shape: tuple[int, ...], scale: float = 1.0) -> Array:
+        """The next ``scale`` * N(0, 1) of every draw, (D, *shape)."""
+        numbers = self.empty((self.draws, *shape))
+        fill_each(self.states, numbers.reshape(self.draws, -1), scale)
+        return numbers
+
+
+@compiled()
+def begin_each(words, states):
+    """Write the states (D, 4) of generators that begin with these words, (D, 3), as NumPy mixes them."""
+    for d in range(len(words)):
+        a, b, c, counter = words[d, 0], words[d, 1], words[d, 2], ONE
+        for _ in range(ROUNDS):
+            _, a, b, c, counter = _next(a, b, c, counter)
+        states[d, 0], states[d, 1], states[d, 2], states[d, 3] = a, b, c, counter
 
 
 @compiled()

@@ -8,14 +8,13 @@ the mean square of the change it causes is F_l n_L. The reduction needs evenly c
 the sign, as those of homogeneous activations do.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol, cast
-
-import numpy as np
-from numpy.random import Generator
 
 from meanfield.common.arrays import Array
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures.estimates.controls import RecordedMoves
 from meanfield.simulation.measures.tangent_kernel import dense_overlap_energy
 from meanfield.simulation.passes import Forward, backward, tangent
@@ -24,6 +23,8 @@ from meanfield.simulation.weights.moves import GradientMoves
 # Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
 DENSE_UNITS = 128
 
+# Makes what white errors are drawn from, for the methods that need them.
+Probes = Callable[[], NormalSource]
 # Energies (D, L, r) of every column of errors under "", and if asked for at every site, (D, L, r, S), "_by_site"; and
 # energies of the label column with known means, (D, L), by their own names.
 ColumnEnergies = dict[str, Array]
@@ -47,14 +48,12 @@ class OverlapMethod:
     Attributes:
         name: as datasets record it.
         columns: r, the error columns that are carried: labels, outputs, and for some methods a probe.
-        draws_probes: whether it needs white errors.
     """
 
     name = "none"
     columns = 2
-    draws_probes = False
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
         """From errors at the last value. The state is used up: what the passes leave behind is let go."""
         return column_energies(state, top, asked), None
 
@@ -64,7 +63,7 @@ class FromKernel(OverlapMethod):
 
     name = "dense"
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
         overlap = dense_overlap_energy(state)
         return column_energies(state, top, asked), overlap
 
@@ -74,7 +73,7 @@ class FromLabels(OverlapMethod):
 
     name = "reduction"
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
         energies = column_energies(state, top, asked)
         return energies, energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
 
@@ -84,10 +83,9 @@ class FromProbe(OverlapMethod):
 
     name = "probe"
     columns = 3
-    draws_probes = True
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
-        white = _white_errors(state, len(state.net.units), probes)
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        white = _white_errors(state, len(state.net.units), probes())
         energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), asked)
         return energies, energies[""][:, :, 2] / state.net.value_sizes[-1]
 
@@ -96,12 +94,11 @@ class FromProbes(OverlapMethod):
     """From a white error at every value: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
 
     name = "probes"
-    draws_probes = True
 
-    def measured(self, state: Forward, top: Any, probes: list[Generator], asked: Asked) -> Measured:
-        overlap = []
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        overlap, normals = [], probes()
         for value, units in enumerate(state.net.value_sizes, start=1):
-            errors = backward(state, _white_errors(state, value, probes), value)
+            errors = backward(state, _white_errors(state, value, normals), value)
             *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
             overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
         return column_energies(state, top, asked), state.arrays.xp.stack(overlap, axis=1)
@@ -161,7 +158,6 @@ def column_energies(state: Forward, top: Any, asked: Asked | None = None) -> Col
     return columns
 
 
-def _white_errors(state: Forward, value: int, generators: list[Generator]) -> Array:
+def _white_errors(state: Forward, value: int, normals: NormalSource) -> Array:
     """One column of independent N(0, 1) at every unit of a value."""
-    shape = state.values[value].shape[1:]
-    return state.arrays.moved(np.stack([generator.standard_normal(shape) for generator in generators]))
+    return state.arrays.moved(normals.drawn(state.values[value].shape[1:]))

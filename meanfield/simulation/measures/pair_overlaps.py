@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
-from meanfield.common.seeds import streams_of_draws
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
 from meanfield.nets.families.known import require_net
@@ -118,7 +118,7 @@ class PairOverlaps(Measure):
         """The forward pass of the draws, which share their inputs and lowest depth units if some are fixed."""
         fixed = self.fixed_layers
         matrices = draw_weights(net, streams_of_draws(seed, "weights", draws), self.weights)
-        inputs = draw_inputs(net, streams_of_draws(seed, "inputs", [0] * len(draws) if fixed else draws))
+        inputs = draw_inputs(net, streams_by_purpose(seed, [0] * len(draws) if fixed else draws))
         if fixed:
             shared = draw_weights(net, streams_of_draws(seed, "weights below", [0] * len(draws)), self.weights)
             matrices |= {name: shared[name] for name in named_weights(net.units[:fixed])}

@@ -23,12 +23,13 @@ from numpy.random import Generator
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
-from meanfield.common.seeds import streams_of_draws
+from meanfield.common.seeds import streams_by_purpose
 from meanfield.common.validation import require_choice
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import OPERATIONS_PER_NUMBER
 from meanfield.simulation.inputs import stream_starts
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.residual_energy import energy, require_finite
 from meanfield.simulation.measures.stream_cost import StreamCost, StreamMeasure
@@ -140,10 +141,7 @@ class StreamUpdates(StreamMeasure):
             OverflowError: the stream or its change leaves the range of floats.
         """
         require_stream_alone(net)
-
-        def streams(purpose: str) -> list[Generator]:
-            return streams_of_draws(seed, purpose, draws)
-
+        streams = streams_by_purpose(seed, draws)
         start = stream_starts(net, streams("inputs"), self.inputs)
         matrices = DrawnInTurn(net, streams("weights"), self.weights, right=2, left=1)
         with np.errstate(over="ignore", invalid="ignore"):  # seen below
@@ -151,11 +149,11 @@ class StreamUpdates(StreamMeasure):
             _require_plain(state)
 
             def downhill() -> Errors:
-                labels = [generator.standard_normal(state.output.shape[1:]) for generator in streams("labels")]
-                error = (state.output - np.stack(labels)) / labels[0].size
+                labels = NormalSource(streams("labels")).drawn(state.output.shape[1:])
+                error = (state.output - labels) / labels[0].size
                 return {place: -uphill for place, uphill in backward(state, error, len(net.units)).items()}
 
-            moves = UPDATES[self.update](state, downhill, streams("update signs"))
+            moves = UPDATES[self.update](state, downhill, streams("update signs").generators())
             # The start does not change, but its zeros are carried like the changes that follow: lazily revealed draws
             # then stay what they were before a pass could leave them out.
             changes = tangent(state, moves, len(net.units), columns=1, start=np.zeros_like(start))

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.random import Generator
 
 from meanfield.common.arrays import Array
-from meanfield.common.seeds import streams_of_draws
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, Batch
 from meanfield.nets.net import Net
@@ -22,6 +21,7 @@ from meanfield.simulation.arrays.arrays import NUMPY, Arrays
 from meanfield.simulation.arrays.revealed import draw_device_weights
 from meanfield.simulation.errors import error_at_output, output_gradients
 from meanfield.simulation.inputs import draw_inputs, repeated_inputs
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures.estimates.controls import CONTROLS, forward_controls
 from meanfield.simulation.measures.overlap_methods import (
     LABELS,
@@ -68,7 +68,10 @@ def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **c
         return _gram_energies(cast(Sequential, net), seed, draws, asked)
     state, gradient = drawn_passes(net, seed, draws, asked, arrays)
     method = asked.overlap_method(net)
-    probes = streams_of_draws(seed, "probe", draws) if method.draws_probes else []
+
+    def probes() -> NormalSource:
+        return NormalSource(streams_of_draws(seed, "probe", draws))
+
     numbers = {"output_error": error_at_output(gradient, asked.loss, arrays)[:, None]}
     if arrays.precision == "float32":
         numbers[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
@@ -105,13 +108,10 @@ def drawn_passes(
     net: Net, seed: int, draws: range, asked: Conditions, arrays: Arrays = NUMPY
 ) -> tuple[passes.Forward, Array]:
     """The forward pass of every draw, and the gradients at its outputs under the columns labels and outputs."""
-
-    def streams(purpose: str) -> list[Generator]:
-        return streams_of_draws(seed, purpose, draws)
-
+    streams = streams_by_purpose(seed, draws)
     matrices = drawn_weights(net, seed, draws, asked.weights, arrays)
     if asked.inputs is None:
-        values = draw_inputs(net, streams("inputs"), asked.batch.input_correlation, streams("shared input"))
+        values = draw_inputs(net, streams, asked.batch.input_correlation)
     else:
         values = repeated_inputs(net, asked.inputs, len(draws))
     state = passes.forward(net, matrices, arrays.moved(values), arrays)

@@ -9,9 +9,10 @@ from numpy.random import Generator
 from meanfield.common.seeds import streams_of_draws
 from meanfield.nets.net import Net
 from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Loss
-from meanfield.simulation.weights.matrices import NormalSource, draw_dense
+from meanfield.simulation.weights.matrices import draw_dense
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def drawn_batch(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> Da
 
     Labels are classes, one for a sample, or +-1 of nets with one output; `own_loss` goes with them.
     """
-    made = [_batch(net, source) for source in streams_of_draws(seed, "batch", draws)]
+    made = [_batch(net, source) for source in streams_of_draws(seed, "batch", draws).generators()]
     inputs, labels = (np.stack(values) for values in zip(*made, strict=True))
     targets = [own_loss(net).targets(given, arrays) for given in labels]
     return Data(arrays.moved(inputs[..., None]), arrays.xp.concatenate(targets))

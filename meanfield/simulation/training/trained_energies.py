@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
-from meanfield.common.seeds import streams_of_draws
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import require_choice, require_count, require_flag, require_positive
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
@@ -141,7 +141,7 @@ class TrainedResidualEnergies(Measure):
 
     def _begun(self, net: Net, seed: int, draws: range) -> Training:
         arrays = replace(on_numpy(self.precision), lenient=True)
-        inputs = draw_inputs(net, streams_of_draws(seed, "inputs", draws))
+        inputs = draw_inputs(net, streams_by_purpose(seed, draws))
         data = Data(arrays.moved(inputs), _classes(net, seed, draws, inputs, arrays))
         settings = {"learning_rate": self.rate, "epsilon": self.epsilon}
         weights = drawn_weights(net, seed, draws, arrays)
@@ -160,7 +160,8 @@ def _classes(net: Net, seed: int, draws: range, inputs: Array, arrays: Arrays) -
     """Classes (D, 1, B, T) at all outputs: uniform, or the next token."""
     _, classes, *grid = net.output_shape
     shape = (net.inputs, int(np.prod(grid)))
-    drawn = np.stack([source.integers(classes, size=shape) for source in streams_of_draws(seed, "labels", draws)])
+    sources = streams_of_draws(seed, "labels", draws).generators()
+    drawn = np.stack([source.integers(classes, size=shape) for source in sources])
     if net.input_law == "tokens" and shape[1] == net.sites:
         drawn[..., :-1] = inputs.argmax(axis=1)[..., 1:]
     return arrays.xp.asarray(drawn[:, None])

@@ -54,7 +54,7 @@ def draw_gram_energies(
     ``inputs`` are (1, n_0), or left out for those of the net's law, whose |phi(x)|^2 is fixed.
     """
     depth, widths = architecture.depth, np.array([*architecture.channels_by_layer[1:], architecture.outputs])
-    generators = streams_of_draws(seed, "Gram process", draws)
+    generators = streams_of_draws(seed, "Gram process", draws).generators()
     active = np.array([_active_units(architecture, widths[:-1], generator) for generator in generators])
     degrees, of_head = _halved_degrees(active, widths[:-1] - active), widths[-1] / 2 - [0.0, 0.5]
     halves, normals = np.empty(degrees.shape), np.empty((len(draws), depth, NORMALS))

@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.seeds import Streams
 from meanfield.common.validation import require_array
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import joined, uses
-from meanfield.simulation.kernels.normals import fill_each, state_of
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.kernels.reveal import reveal
 from meanfield.simulation.weights.slabs import Slabs
 
@@ -143,21 +143,6 @@ def _moved(array: Array, known: int, rows: int, empty: Empty) -> Array:
     return longer
 
 
-class NormalSource:
-    """Standard normals of several draws, each from its own generator, whose ``states`` (D, 4) move on as they are used.
-
-    The numbers of a draw do not depend on other draws. In single precision they are those of double precision, rounded.
-    """
-
-    def __init__(self, generators: list[Generator], precision: str = "float64") -> None:
-        self.draws, self.precision = len(generators), precision
-        self.states = np.stack([state_of(generator) for generator in generators])
-
-    def empty(self, shape: tuple[int, ...]) -> Array:
-        """An uninitialised array of the numbers' precision."""
-        return np.empty(shape, self.precision)
-
-
 # The matrix of one group of a weight, which has these of its rows.
 GroupMatrix = Callable[[Weight, slice], WeightMatrix]
 
@@ -192,9 +177,9 @@ def revealed(
     return drawn
 
 
-def draw_weights(net: Net, generators: list[Generator], kind: str, precision: str = "float64") -> Weights:
-    """All weights of a net by name, one draw per generator, "dense" or "lazy"; biases are matrices of one column."""
-    normals, slabs = NormalSource(generators, precision), Slabs(precision)
+def draw_weights(net: Net, streams: Streams, kind: str, precision: str = "float64") -> Weights:
+    """All weights of a net by name, one draw per stream, "dense" or "lazy"; biases are matrices of one column."""
+    normals, slabs = NormalSource(streams, precision), Slabs(precision)
     if kind == "dense":
         return named(net, lambda weight, _: draw_dense(weight, normals))
     return revealed(net, lambda weight: Lazy(weight, normals, slabs, _room(net, weight)))
@@ -232,6 +217,4 @@ def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:
 
 def draw_dense(weight: Weight, normals: NormalSource) -> Dense:
     """One group of a weight in every draw."""
-    matrices = normals.empty((normals.draws, weight.group_rows, weight.fan_in))
-    fill_each(normals.states, matrices.reshape(normals.draws, -1), np.sqrt(weight.variance))
-    return Dense(matrices)
+    return Dense(normals.drawn((weight.group_rows, weight.fan_in), np.sqrt(weight.variance)))

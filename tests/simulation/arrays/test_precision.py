@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.common.seeds import stream
+from meanfield.common.seeds import streams_of_draws
 from meanfield.nets.maps import Weight
 from meanfield.simulation.arrays import float_range
 from meanfield.simulation.arrays.groups import draw_energies_on
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.weights import matrices
-from meanfield.simulation.weights.matrices import Lazy, NormalSource
+from meanfield.simulation.weights.matrices import Lazy
 from meanfield.simulation.weights.slabs import Slabs
 
 # docs/precision.md: the mean relative difference of an update energy, float32 over float64, and its largest spread.
@@ -56,7 +57,9 @@ def test_answers_rounded_to_half_precision_exceed_the_bound(monkeypatch):
 def test_single_precision_holds_half_the_memory():
     net = mf.MLP(depth=2, width=40)
     matrix = Lazy(
-        Weight("W", (40, 40), 1.0), NormalSource([stream(0, "weights", 0)], precision="float32"), Slabs("float32")
+        Weight("W", (40, 40), 1.0),
+        NormalSource(streams_of_draws(0, "weights", [0]), "float32"),
+        Slabs("float32"),
     )
     answers = matrix.times(np.ones((1, 40, 2), np.float32))
     held = (answers, matrix._right.basis, matrix._right.images)
@@ -67,7 +70,9 @@ def test_single_precision_holds_half_the_memory():
 def test_dependent_columns_are_found_in_single_precision():
     """Copies, multiples and zeros add no direction, so that a basis never outgrows its space."""
     matrix = Lazy(
-        Weight("W", (6, 5), 0.3), NormalSource([stream(0, "weights", 0)], precision="float32"), Slabs("float32")
+        Weight("W", (6, 5), 0.3),
+        NormalSource(streams_of_draws(0, "weights", [0]), "float32"),
+        Slabs("float32"),
     )
     columns = np.random.default_rng(0).normal(size=(1, 5, 8)).astype(np.float32)
     answers = matrix.times(np.concatenate([columns, -3 * columns, 0 * columns], axis=2))

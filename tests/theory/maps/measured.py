@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.common.seeds import streams_of_draws
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
 from meanfield.simulation.passes import forward
 from meanfield.simulation.weights.matrices import draw_weights
@@ -20,8 +21,8 @@ def drawn(net, inputs, draws, seed):
     columns = inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None]
     pairs_by_chunk = []
     for start in range(0, draws, TOGETHER):
-        generators = [np.random.Generator(np.random.SFC64([seed, start + draw])) for draw in range(TOGETHER)]
-        state = forward(net, draw_weights(net, generators, "dense"), np.repeat(columns, TOGETHER, axis=0))
+        streams = streams_of_draws(seed, "weights", range(start, start + TOGETHER))
+        state = forward(net, draw_weights(net, streams, "dense"), np.repeat(columns, TOGETHER, axis=0))
         *_, kernel = tangent_kernels(state)
         values = state.values[-1].reshape(*state.values[-1].shape[:2], -1)
         _, channels, points = values.shape

@@ -20,7 +20,7 @@ from tests.theory.maps.nets import NETS, inputs_of
 
 WIDTH = 16
 DRAWS = 1200
-COSTLY = {"attention": 300, "everywhere": 200, "softmax": 200, "gated": 600}
+COSTLY = {"attention": 300, "everywhere": 200, "softmax": 400, "gated": 600}
 # What the extrapolation leaves, in units of 1 / n^2: a share of up to 2 / n is missing at width n, so (2 / n)^2.
 REST = 4.0
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.common.seeds import streams_by_purpose
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures.tangent_kernel import tangent_kernels
 from meanfield.simulation.passes import forward
 from meanfield.simulation.weights.matrices import draw_weights
@@ -157,10 +159,10 @@ def test_kernels_of_two_tokens_are_off_by_one_over_the_heads():
 def _kernels(net, draws):
     """Of every draw, Theta(ap, ap') averaged over channels, and over p = p' and p != p': (draws, units, 2)."""
     width, tokens = net.width, net.tokens
-    generators = [np.random.Generator(np.random.SFC64([5, draw])) for draw in draws]
-    inputs = np.stack([generator.normal(size=(width, 1, tokens)) for generator in generators])
+    streams = streams_by_purpose(5, draws)
+    inputs = NormalSource(streams("inputs")).drawn((width, 1, tokens))
     rows = []
-    for kernel in tangent_kernels(forward(net, draw_weights(net, generators, "dense"), inputs)):
+    for kernel in tangent_kernels(forward(net, draw_weights(net, streams("weights"), "dense"), inputs)):
         own = np.einsum("dipir->dpr", kernel.reshape(-1, width, tokens, width, tokens)) / width
         same, every = np.einsum("dpp->d", own), own.sum(axis=(1, 2))
         rows.append(np.stack([same / tokens, (every - same) / tokens / (tokens - 1)], axis=1))

@@ -96,7 +96,8 @@ class OneOptimizer(BlockMeasure):
         if self.inputs is None:
             return drawn_batch(net, seed, draws, arrays)
         every = given_data(net, self.inputs, self.targets, own_loss(net), arrays)
-        chosen = [source.permutation(every.samples)[: net.inputs] for source in streams_of_draws(seed, "batch", draws)]
+        sources = streams_of_draws(seed, "batch", draws).generators()
+        chosen = [source.permutation(every.samples)[: net.inputs] for source in sources]
         return every.taken(np.stack(chosen), arrays)
 
 

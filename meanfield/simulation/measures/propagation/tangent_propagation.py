@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.random import Generator
 
 from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.estimates import DrawStatistic, Means, deviations, summarise_each
-from meanfield.common.seeds import streams_of_draws
+from meanfield.common.seeds import Streams, streams_of_draws
 from meanfield.common.validation import require_choice, require_counts
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import chosen_weights, draw_cost
+from meanfield.simulation.kernels.normals import NormalSource
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.propagation.token_statistics import require_tokens
 from meanfield.simulation.measures.update_energy import Conditions, drawn_passes
@@ -122,16 +122,14 @@ class TangentPropagation(Measure):
         return measured_dataset(net, estimates, own, {"direction": list(DIRECTIONS), "start": list(self.starts)})
 
 
-def _directions(values: Array, generators: list[Generator]) -> Array:
+def _directions(values: Array, streams: Streams) -> Array:
     """A column of every kind at these values (D, C, B, S), of mean square 1 over the numbers of a draw: (D, C, 2 B, S).
 
     Streams give the vectors that are shared first.
     """
     _, channels, samples, sites = values.shape
-    shared, others = (
-        np.stack([generator.standard_normal((channels, samples, count)) for generator in generators])
-        for count in (1, sites)
-    )
+    normals = NormalSource(streams)
+    shared, others = (normals.drawn((channels, samples, count)) for count in (1, sites))
     kinds = [np.broadcast_to(shared, values.shape), others - others.mean(axis=3, keepdims=True)]
     scaled = [kind / np.sqrt(np.square(kind).mean(axis=(1, 2, 3), keepdims=True)) for kind in kinds]
     return np.concatenate(scaled, axis=2)
