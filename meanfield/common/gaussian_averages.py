@@ -64,14 +64,26 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
             "averages are closed"
         )
     first, second = which[: np.size(c_u)].reshape(np.shape(c_u)), which[np.size(c_u) :].reshape(np.shape(c_v))
-    total, power = np.zeros_like(rho), np.ones_like(rho)
     series: Iterable[Array] = _coefficients(function, variances)
     if len(variances) <= FEW:
-        series = _kept_coefficients(function, tuple(variances.tolist()))
+        kept = _kept_coefficients(function, tuple(variances.tolist()))
+        series = kept.T
+        if kept.size and rho.size <= FEW**2:
+            first, second, _ = np.broadcast_arrays(first, second, rho)
+            return _summed(kept[first] * kept[second], rho)
+    total, power = np.zeros_like(rho), np.ones_like(rho)
     for row in series:
         total += row[first] * row[second] * power
         power *= rho
     return total
+
+
+def _summed(coefficients: Array, rho: Array) -> Array:
+    """The sum over k of coefficients (*shape, K) times rho^k in one go, added up in the order of k as one by one."""
+    powers = np.ones_like(coefficients)
+    powers[..., 1:] = rho[..., None]
+    np.multiply.accumulate(powers, axis=-1, out=powers)
+    return np.asarray(np.add.accumulate(coefficients * powers, axis=-1)[..., -1])
 
 
 class HermiteBasis:
@@ -90,8 +102,9 @@ class HermiteBasis:
 
 
 @lru_cache(maxsize=16)
-def _kept_coefficients(function: Function, variances: tuple[float, ...]) -> tuple[Array, ...]:
-    return tuple(_coefficients(function, np.array(variances)))
+def _kept_coefficients(function: Function, variances: tuple[float, ...]) -> Array:
+    """(variances, orders)."""
+    return np.ascontiguousarray(np.reshape([*_coefficients(function, np.array(variances))], (-1, len(variances))).T)
 
 
 def _coefficients(function: Function, variances: Array) -> Iterator[Array]:

@@ -45,7 +45,7 @@ def _started(tmp_path, draws):
 )
 def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path, number, status, word):
     """In one line, without warnings of semaphores that nobody has released; by Ctrl-C, which reaches workers too."""
-    command, running, workers = _started(tmp_path, draws=160)
+    command, running, workers = _started(tmp_path, draws=96)
     (os.killpg if number == signal.SIGINT else os.kill)(running.pid, number)
     _, complaint = running.communicate(timeout=60)
     assert running.returncode == status

@@ -65,7 +65,7 @@ def test_logarithms_stay_finite_at_any_depth(net, names, weight_variance):
 @pytest.mark.parametrize(
     "net",
     [
-        mf.MLP(depth=800, width=8, activation="tanh", weight_variance=25.0),
+        mf.MLP(depth=1200, width=8, activation="tanh", weight_variance=4.0),
         mf.MLP(depth=1200, width=8, activation="gelu"),
         mf.MLP(depth=1200, width=8, activation="silu", weight_variance=1.0),
         mf.ResidualMLP(depth=1200, width=8, scaling="none"),
