@@ -31,6 +31,8 @@ LARGEST_VARIANCE = 1000.0
 VANISHING = 1e-290
 # Series of so few variances are kept: layer after layer asks for them again where the variance has settled.
 FEW = 8
+# Averages whose series are summed at once; of more, each order is one operation that is long enough.
+AT_ONCE = 64
 
 
 def correlation(c_u: Array, c_v: Array, c_uv: Array) -> tuple[Array, Array]:
@@ -67,10 +69,10 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
     series: Iterable[Array] = _coefficients(function, variances)
     if len(variances) <= FEW:
         kept = _kept_coefficients(function, tuple(variances.tolist()))
-        series = kept.T
-        if kept.size and rho.size <= FEW**2:
+        if kept.size and rho.size <= AT_ONCE:
             first, second, _ = np.broadcast_arrays(first, second, rho)
             return _summed(kept[first] * kept[second], rho)
+        series = kept.T
     total, power = np.zeros_like(rho), np.ones_like(rho)
     for row in series:
         total += row[first] * row[second] * power

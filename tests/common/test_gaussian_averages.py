@@ -122,3 +122,12 @@ def test_series_are_kept_for_few_variances_and_the_same():
     for _ in range(2):
         alone = [gelu.product(*(np.array([value]) for value in (c, c, 0.3)))[0] for c in np.linspace(1, 2, 12)]
         np.testing.assert_allclose(alone, many, rtol=1e-11)
+
+
+def test_few_averages_are_summed_as_many_are():
+    """At once, where many are summed order by order: the same bits."""
+    variance, covariances = np.full(100, 1.7), np.linspace(-1.7, 1.7, 100)
+    gelu = activation_named("gelu").product
+    alone = [gelu(variance[:1], variance[:1], covariances[place : place + 1])[0] for place in range(100)]
+    np.testing.assert_array_equal(alone, gelu(variance, variance, covariances))
+    np.testing.assert_array_equal(pair_average(np.zeros_like, *[np.ones((2, 1))] * 3), np.zeros((2, 1)))
