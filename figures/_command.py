@@ -91,9 +91,8 @@ def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> Non
     if not path.exists():
         raise FileNotFoundError(f"no dataset {path}; give the one that sims.{name} has written, or --make to run it")
     try:
-        with xr.open_dataset(path, engine="netcdf4") as stored:
-            dataset = stored.load()
-    except (OSError, ValueError):
+        dataset = xr.load_dataset(path, engine="netcdf4")
+    except (OSError, ValueError, RuntimeError, AttributeError):  # the last two: of a file damaged in its middle
         raise ValueError(f"{path} holds no readable dataset; give the one that sims.{name} has written") from None
     made_by = dataset.attrs.get("command", "")
     if not f"{made_by} ".startswith(f"python -m sims.{name} "):

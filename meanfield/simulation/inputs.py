@@ -42,7 +42,7 @@ def stream_starts(net: Net, streams: Streams, inputs: Array | None) -> Array:
     if inputs is not None:
         return repeated_inputs(net, inputs, len(streams))
     if net.input_law == "tokens":
-        return draw_inputs(net, lambda _: streams)
+        return drawn_classes(streams, net.first_channels, (net.inputs, net.sites))
     return NormalSource(streams).drawn((net.first_channels, net.inputs, net.sites))
 
 

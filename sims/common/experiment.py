@@ -149,5 +149,4 @@ class Experiment(Command):
         if not path.exists():
             raise ValueError(f"sims.{self.name} {' '.join(arguments)} writes no dataset; leave out what only prints")
         write_text_whole(path.with_suffix(".txt"), printed.getvalue())
-        with xr.open_dataset(path, engine="netcdf4") as stored:
-            return stored.load()
+        return xr.load_dataset(path, engine="netcdf4")

@@ -118,7 +118,7 @@ class Results:
     def _write(self, dataset: xr.Dataset) -> None:
         from meanfield.common import write_whole
 
-        # Not by HDF5 itself, which ends the program where the disk is full.
+        # Not by HDF5 itself, which does not say that the disk is full.
         file_bytes = dataset.to_netcdf(engine="netcdf4")
         write_whole(self.dataset_path, lambda path: path.write_bytes(file_bytes))
         self.figure_path.unlink(missing_ok=True)
@@ -159,11 +159,10 @@ def require_draws_and_seed(options: argparse.Namespace) -> None:
 
 
 def _stored(path: Path) -> xr.Dataset | None:
-    """The dataset in a file, or None if the file holds no dataset."""
+    """The dataset in a file, or None if the file holds no dataset that can be read."""
     import xarray as xr
 
     try:
-        with xr.open_dataset(path, engine="netcdf4") as stored:
-            return stored.load()
-    except (OSError, ValueError):
+        return xr.load_dataset(path, engine="netcdf4")
+    except (OSError, ValueError, RuntimeError, AttributeError):  # the last two: of a file damaged in its middle
         return None

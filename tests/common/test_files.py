@@ -49,7 +49,7 @@ def test_pieces_name_their_files(tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
 @pytest.mark.parametrize(("most", "file"), [(4096, "run.nc"), (70_000, "run.png")])
 def test_a_command_without_room_says_so_in_one_line(tmp_path, most, file):
-    """HDF5 itself would end the program by a fault of the segment.
+    """HDF5 itself would not say why it failed.
 
     Without bytecode (-B), which would be cut off at that size, too, and then break every import after this test.
     """

@@ -225,6 +225,24 @@ def test_a_file_that_breaks_off_is_not_readable(run, tmp_path):
         assert f"is not a readable {suffix} file" in complaint
 
 
+@pytest.mark.parametrize("damage", [RuntimeError("NetCDF: HDF error"), AttributeError("NetCDF: Can't open attribute")])
+def test_a_dataset_damaged_in_its_middle_is_not_readable(run, tmp_path, monkeypatch, damage):
+    """As one byte in a hundred makes it."""
+
+    def read(*_, **__):
+        raise damage
+
+    for name in ("open_dataset", "load_dataset"):
+        monkeypatch.setattr(xr, name, read)
+    (tmp_path / "images.nc").write_bytes(b"")
+    status, _, complaint = run("--input", f"{tmp_path}/images.nc", out="new.nc")
+    assert (status, complaint.count("\n")) == (2, 1)
+    assert f"images.nc is not a readable NetCDF-4 file: {damage}" in complaint
+    status, _, complaint = run(out="images.nc")
+    assert (status, complaint.count("\n")) == (2, 1)
+    assert "images.nc was not written by this run" in complaint
+
+
 def test_unreadable_files(run, tmp_path):
     for suffix in (".npy", ".npz", ".nc", ".jpg"):
         path = tmp_path / f"broken{suffix}"

@@ -176,11 +176,10 @@ def _read_netcdf(path: Path, array: str) -> Any:
     import xarray as xr
 
     try:
-        dataset = xr.open_dataset(path, engine="netcdf4")
-    except OSError as error:
+        with xr.open_dataset(path, engine="netcdf4") as dataset:
+            return dataset[_pick([str(key) for key in dataset.data_vars], array, path)].values
+    except (OSError, RuntimeError, AttributeError) as error:  # the last two: of a file damaged in its middle
         raise ValueError(f"{path} is not a readable NetCDF-4 file: {error}") from error
-    with dataset:
-        return dataset[_pick([str(key) for key in dataset.data_vars], array, path)].values
 
 
 def _pick(names: list[str], wanted: str, path: Path) -> str:
