@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from contextlib import ExitStack
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
 from itertools import takewhile
 from unittest.mock import patch
@@ -136,10 +136,10 @@ def _split(line, spans):
 def _raised(dataset, variable, share=0.05):
     """A copy in which this variable is higher by this share of its size and more, the further along any dimension."""
     values = dataset[variable]
-    rise = share * np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
-    for dim in values.dims:
-        rise = rise * xr.DataArray(1 + np.arange(values.sizes[dim]) / values.sizes[dim], dims=dim)
-    return dataset.assign({variable: values + rise.transpose(*values.dims)})
+    sizes = np.abs(values.values)
+    steps = [1 + np.arange(size) / size for size in values.shape]
+    rise = share * np.maximum(sizes, 1e-3 * np.nanmax(sizes, initial=0.0)) * reduce(np.multiply.outer, steps, 1.0)
+    return dataset.assign({variable: values.copy(data=values.values + rise)})
 
 
 def _apart(cells_of):

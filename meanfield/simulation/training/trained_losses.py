@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # Nets side by side share what a step costs besides arithmetic: at most so many, of so many operations a step in all.
-MOST_TOGETHER, OPERATIONS_TOGETHER = 8, 1e9
+MOST_TOGETHER, OPERATIONS_TOGETHER = 16, 1e9
 # Arrays of the size of all weights that a net in training holds: weights, moments, gradients and directions.
 WEIGHT_ARRAYS = 6
 # Batches that the last loss takes at a time: it has no errors to hold.

@@ -28,7 +28,7 @@ ARRAYS = 8
 # Draws side by side share what a step costs besides arithmetic: at most so many, and so many weights in all. More of
 # them leave the cache between steps, which costs wide nets half as much again. Deep nets leave it anyway, layer by
 # layer: of those whose single layers stay in it, at least so many, in as little as half the time of one by one.
-MOST_TOGETHER, NUMBERS_TOGETHER = 8, 1 << 20
+MOST_TOGETHER, NUMBERS_TOGETHER = 16, 1 << 20
 LEAST_TOGETHER, LAYERS_TOGETHER = 4, 1 << 16
 
 
