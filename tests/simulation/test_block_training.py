@@ -113,7 +113,7 @@ def test_stable_ranks_are_those_of_the_directions():
 
 
 @pytest.mark.parametrize(
-    ("width", "depth", "together"), [(16, 2, 8), (64, 8, 8), (64, 64, 4), (128, 32, 4), (256, 64, 1), (512, 2, 1)]
+    ("width", "depth", "together"), [(16, 2, 16), (64, 8, 15), (64, 64, 4), (128, 32, 4), (256, 64, 1), (512, 2, 1)]
 )
 def test_nets_train_side_by_side_as_caches_allow(width, depth, together):
     """Deep nets too, if the same layer of all of them stays in the cache; chunks hold whole groups."""

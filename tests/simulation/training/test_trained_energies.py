@@ -89,10 +89,19 @@ def test_a_small_step_moves_the_stream_in_proportion_to_its_rate(net):
 
 
 def test_a_draw_does_not_depend_on_its_company():
-    together = draw(LOOPED, 9, range(4), steps=2, correlations=True)
+    """In groups as large as any that train side by side."""
+    count = TrainedResidualEnergies().together(LOOPED)
+    together = draw(LOOPED, 9, range(count), steps=2, correlations=True)
     for name, values in together.items():
-        alone = [draw(LOOPED, 9, range(i, i + 1), steps=2, correlations=True)[name] for i in range(4)]
+        alone = [draw(LOOPED, 9, range(i, i + 1), steps=2, correlations=True)[name] for i in range(count)]
         np.testing.assert_array_equal(values, np.concatenate(alone))
+
+
+@pytest.mark.parametrize(("width", "depth", "count"), [(32, 16, 16), (64, 16, 4), (512, 16, 1)])
+def test_small_nets_train_side_by_side(width, depth, count):
+    """As many as the caches hold; chunks hold whole groups."""
+    net, measure = replace(LOOPED, width=width, depth=depth, tokens=width // 2), TrainedResidualEnergies()
+    assert measure.together(net) == measure.multiple(net) == count
 
 
 def test_the_dataset_counts_updates_and_units():
