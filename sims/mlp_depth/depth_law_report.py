@@ -1,5 +1,7 @@
 """Printed tables of what the exact recursions say of depth: energies, finite width, and the output term's share."""
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
@@ -11,17 +13,12 @@ from meanfield.verification import (
     judge_uniform_correction,
 )
 from sims.common.cells import against, rows, value
+from sims.common.report import Part
 from sims.common.table import from_log, number, table
 
 ENERGIES = {"update_energy": "S", "output_term": "A", "label_term": "B", "overlap_energy": "F"}
 LEVELS = {"mean_field": "mean field", "law": "minima"}
 SHOWN_DEPTHS = (10, 100, 1000, 10_000, 100_000)
-
-
-def tables(dataset: xr.Dataset) -> list[str]:
-    """All tables, in order."""
-    energies = [_energy_table(dataset, layers) for layers in ("last", "mean")]
-    return [*energies, _width_table(dataset), _share_table(dataset), _drawn_share_table(dataset)]
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
@@ -90,3 +87,12 @@ def _drawn_share_table(dataset: xr.Dataset) -> str:
     header = [["head", "outputs", "depth"], ["A/B, drawn", "exact", "s.e."], "largest draw"]
     title = f"A/B at the last layer, {draws} draws of nets of width {dataset.attrs['sweep_width']}"
     return table(header, rows(dataset, ["head", "drawn_outputs", "drawn_depth"], cells), title)
+
+
+# All tables, in order.
+TABLES: list[Part] = [
+    *(partial(_energy_table, layers=layers) for layers in ("last", "mean")),
+    _width_table,
+    _share_table,
+    _drawn_share_table,
+]

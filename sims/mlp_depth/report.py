@@ -1,5 +1,7 @@
 """The printed report on drawn fully-connected nets: the plan, the layers beside the exact expectation, verdicts."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
@@ -7,6 +9,7 @@ from meanfield.verification import (
     LABEL_SPREAD,
     OVERLAP_SPREAD,
     PRECISION,
+    Finding,
     draws_needed,
     is_converged,
     is_planned,
@@ -14,27 +17,25 @@ from meanfield.verification import (
     layer_ranges,
 )
 from sims.common.cells import against, drawn, heavy_tail_notes, predicted, rows, value
-from sims.common.report import answer, folded, report
+from sims.common.report import Report, answer, folded
 from sims.common.table import number, table
 from sims.mlp_depth import depth_law_report as depth_laws
 
-QUESTION = "Are drawn energies of nets of finite width those of the exact expectation?"
 TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}
 OVERLAP = {"overlap_energy": "overlap energy F"}
 NOT_CONVERGED = "not converged"
-WORDS = {
-    "exact": "the expectation at this width, by a recursion.",
-    "spread": "standard deviation of one draw over its mean, exact.",
-    "if log-normal": "the median that a log-normal S of this spread would have, exp(-sd^2 / 2) of its mean.",
-}
 
 
-def text(dataset: xr.Dataset) -> str:
-    """The whole report."""
-    notes = f"{plan(dataset, dataset.attrs['draws'])}\n{_notes(dataset)}"
-    judged = [judge_exact(dataset, name) for name in _terms(dataset) if name != "update_energy"]
-    parts = [_layer_table(dataset), notes, _single_net_table(dataset), *depth_laws.tables(dataset)]
-    return report(QUESTION, answer(judged, _scale(dataset)), parts, [*judged, *depth_laws.findings(dataset)], WORDS)
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+    """What the terms that are held against the exact expectation say, which come first."""
+    state = "" if all(is_converged(dataset, name).all() for name in TERMS) else f" ({NOT_CONVERGED})"
+    exact = number(value(dataset, "learning_rate_scale_exact"))
+    scales = f"eta* = {drawn(dataset, 'learning_rate_scale')}{state}, exact {exact}"
+    return answer(findings[: len(_judged(dataset))], scales)
+
+
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    return [*(judge_exact(dataset, name) for name in _judged(dataset)), *depth_laws.findings(dataset)]
 
 
 def plan(dataset: xr.Dataset, draws: int) -> str:
@@ -56,6 +57,10 @@ def plan(dataset: xr.Dataset, draws: int) -> str:
 def _terms(dataset: xr.Dataset) -> dict[str, str]:
     """What is held against the exact expectation; F too where it comes from the kernel itself and not from B."""
     return TERMS | (OVERLAP if dataset.attrs["overlap_method"] == "dense" else {})
+
+
+def _judged(dataset: xr.Dataset) -> list[str]:
+    return [name for name in _terms(dataset) if name != "update_energy"]
 
 
 def _layer_table(dataset: xr.Dataset) -> str:
@@ -88,8 +93,7 @@ def _single_net_table(dataset: xr.Dataset) -> str:
 
 
 def _notes(dataset: xr.Dataset) -> str:
-    notes = ["{draws} draws, seed {seed}, {weights} weights.".format_map(dataset.attrs)]
-    notes += filter(None, [heavy_tail_notes(dataset, _terms(dataset))])
+    notes = [plan(dataset, dataset.attrs["draws"]), *filter(None, [heavy_tail_notes(dataset, _terms(dataset))])]
     left_out = dataset["layer"].values[~is_planned(dataset, "label_term").values]
     if len(left_out):
         notes.append(
@@ -99,7 +103,15 @@ def _notes(dataset: xr.Dataset) -> str:
     return "\n".join(notes)
 
 
-def _scale(dataset: xr.Dataset) -> str:
-    state = "" if all(is_converged(dataset, name).all() for name in TERMS) else f" ({NOT_CONVERGED})"
-    exact = number(value(dataset, "learning_rate_scale_exact"))
-    return f"eta* = {drawn(dataset, 'learning_rate_scale')}{state}, exact {exact}"
+text = Report(
+    question="Are drawn energies of nets of finite width those of the exact expectation?",
+    answer=_answer,
+    heading="{draws} draws, seed {seed}, {weights} weights",
+    parts=[_layer_table, _notes, _single_net_table, *depth_laws.TABLES],
+    findings=_findings,
+    words={
+        "exact": "the expectation at this width, by a recursion.",
+        "spread": "standard deviation of one draw over its mean, exact.",
+        "if log-normal": "the median that a log-normal S of this spread would have, exp(-sd^2 / 2) of its mean.",
+    },
+).text
