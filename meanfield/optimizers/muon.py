@@ -22,8 +22,7 @@ class Muon(Optimizer):
 
     @property
     def takes_stacks(self) -> bool:
-        """Where it iterates: singular values of several matrices leave bases of several sizes."""
-        return self.newton_schulz_steps is not None
+        return True
 
     def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)

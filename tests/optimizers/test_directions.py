@@ -64,6 +64,22 @@ def test_polar_factor_is_orthogonal_on_its_support(seed, shape, rank):
     assert np.sum(factor.dense() * gradient.slope.dense()) == pytest.approx(nuclear)
 
 
+def test_polar_factors_of_a_stack_differ_in_rank_and_leave_out_what_is_not_finite():
+    left, right = np.random.default_rng(3).normal(size=(2, 3, 5, 2))
+    left[0, :, 1] = left[0, :, 0]
+    left[1, 0, 0] = np.inf
+    factored = Factored(left, right)
+    with np.errstate(invalid="ignore"):
+        stacks = factored, factored.dense()
+    for stack in stacks:
+        with np.errstate(invalid="ignore"):
+            polar = polar_factor(stack).dense()
+        for net in (0, 2):
+            np.testing.assert_allclose(polar[net], polar_factor(dense(stack)[net]).dense(), atol=1e-12)
+        assert np.linalg.matrix_rank(polar[0]) == 1
+        assert np.isnan(polar[1]).all()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_newton_schulz_is_its_iteration_on_the_full_matrix(shape):
     slope = draw(shape, 3)[0].slope
@@ -127,11 +143,11 @@ def test_sophia_needs_curvature():
 
 @pytest.mark.parametrize("shape", [*SHAPES, (200, 300)])
 @pytest.mark.parametrize("name", ["muon", "muon_kimi"])
-def test_a_stack_steps_as_its_matrices_do_alone(shape, name):
+@pytest.mark.parametrize("settings", [OPTIMIZERS, FIRST_STEPS], ids=["iterated", "exact"])
+def test_a_stack_steps_as_its_matrices_do_alone(shape, settings, name):
     """To the bit as a stack of one, whatever lies beside it, while factors are worth it and then; one is all zeros."""
-    optimizer, rng = OPTIMIZERS[name], np.random.default_rng(4)
+    optimizer, rng = settings[name], np.random.default_rng(4)
     assert optimizer.takes_stacks
-    assert not FIRST_STEPS[name].takes_stacks
     states = [None] * 5
     for _ in range(4):
         left, right = (rng.normal(size=(3, side, 2)) for side in shape)

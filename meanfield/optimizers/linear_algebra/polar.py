@@ -3,16 +3,24 @@
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.optimizers.linear_algebra.factored import AT_A_TIME, Direction, Factored, singular
+from meanfield.optimizers.linear_algebra.factored import AT_A_TIME, Direction, Factored, rounding
 
 # Jordan's quintic: it brings singular values in (0.003, 1] to about 0.7 .. 1.2 in five steps, not to 1.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
 def polar_factor(matrix: Direction) -> Factored:
-    """U V^T on the support of the matrix, exactly (Zheng et al. 2026, C.4)."""
-    left, _, right = singular(matrix)
-    return Factored(left, right)
+    """U V^T on the support of the matrix, exactly (Zheng et al. 2026, C.4); of a stack, each.
+
+    Matrices of a stack may differ in rank, so that columns of zeros stand where one has singular values of zero. One
+    that is not finite gives nan.
+    """
+    left, core, right = matrix.core() if isinstance(matrix, Factored) else (None, matrix, None)
+    finite = np.isfinite(np.abs(core).max(axis=(-2, -1)))[..., None]
+    u, values, v = np.linalg.svd(np.where(finite[..., None], core, 0.0), full_matrices=False)
+    kept = np.where(finite, values > rounding(values) * values[..., :1], np.nan).astype(core.dtype)
+    u, v = u * kept[..., None, :], v.swapaxes(-1, -2)
+    return Factored(u if left is None else left @ u, v if right is None else right @ v)
 
 
 def newton_schulz(matrix: Direction, steps: int) -> Direction:
