@@ -3,7 +3,7 @@
 Draws H_L = |h_L|^2 / N for three residual scalings (none, 1/sqrt(L), 1/L) over numbers of loops L, in the layout of
 figure 1 of Wang et al. 2026, and holds them against the infinite-width covariance recursion, which is followed to
 thousands of loops; then the correlations of the increments (figure 2), and the size of the cross term against the
-width.
+width, the loops and eps L.
 """
 
 from sims.common.command import CommandParser, Presets

@@ -1,6 +1,7 @@
 """Energies, correlations of increments and cross terms of loops and deep stacks, drawn together; theory beside."""
 
 import argparse
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -24,9 +25,9 @@ HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 24
 # Scalings eps = L^(-alpha) on either side of the threshold, followed by theory alone.
 ALPHAS = (0.75, 0.9, 1.0, 1.25, 1.5)
-# Widths over which the cross term is followed.
-CROSS_LOOPS = 16
-CROSS_WIDTHS = (64, 128, 256, 512)
+# Widths, numbers of loops and values of eps L over which the cross term is followed, each at one value of the others.
+CROSS_WIDTHS, CROSS_DEPTHS, CROSS_FACTORS = (64, 128, 256, 512), (4, 8, 16, 32, 64), (0.125, 0.25, 0.5, 1.0)
+CROSS_WIDTH, CROSS_LOOPS = 128, 16
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -58,8 +59,13 @@ def measure(options: argparse.Namespace, results: Results, loops: list[int], far
     pairs = [
         run(_loop(options, HEATMAP_LOOPS, *at), f"{at[0]} correlations", correlations=True) for at in HEATMAPS.items()
     ]
-    widths = [run(_loop(options, CROSS_LOOPS, width=width), f"width {width}") for width in CROSS_WIDTHS]
-    every = [*runs, *pairs, *widths]
+    crosses: Axes = {"cross_width": CROSS_WIDTHS, "cross_loops": CROSS_DEPTHS, "cross_eps_loops": CROSS_FACTORS}
+    crossed = {
+        "cross_width": [run(_loop(options, CROSS_LOOPS, width=width), f"width {width}") for width in CROSS_WIDTHS],
+        "cross_loops": [_crossing(run, options, depth, 1.0) for depth in CROSS_DEPTHS],
+        "cross_eps_loops": [_crossing(run, options, CROSS_LOOPS, factor) for factor in CROSS_FACTORS],
+    }
+    every = [*runs, *pairs, *(run for row in crossed.values() for run in row)]
     measured = dict(zip(map(id, every), results.draw(every), strict=True))
     nets: Axes = {"model": MODELS, "scaling": SCALINGS, "far_loops": [2**power for power in range(far.bit_length())]}
     tied: Axes = {"alpha": ALPHAS, "far_loops": nets["far_loops"]}
@@ -68,9 +74,13 @@ def measure(options: argparse.Namespace, results: Results, loops: list[int], far
         over(nets, [{"log_energy_far": _far(options, *at)} for at in product(*nets.values())]),
         over(tied, [{"log_energy_by_alpha": _far(options, "looped", *at)} for at in product(*tied.values())]),
         over({"model": MODELS}, [_heatmap(run.net, measured[id(run)]) for run in pairs], *INCREMENTS),
-        over({"cross_width": CROSS_WIDTHS}, [_cross_term(measured[id(run)], options.draws) for run in widths]),
+        *(
+            over({along: crosses[along]}, [_cross_term(along, measured[id(run)], options.draws) for run in row])
+            for along, row in crossed.items()
+        ),
     ]
-    return xr.merge(parts).assign_attrs(attributes(options, *SHARED))
+    attrs = attributes(options, *SHARED) | {"fixed_loops": CROSS_LOOPS, "fixed_width": CROSS_WIDTH}
+    return xr.merge(parts).assign_attrs(attrs)
 
 
 def _energies(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Any]:
@@ -107,7 +117,13 @@ def _norms(products: Array) -> Array:
     return np.sqrt(np.outer(np.diagonal(products), np.diagonal(products)))
 
 
-def _cross_term(measured: xr.Dataset, draws: int) -> dict[str, float]:
+def _crossing(run: Callable[[TiedLoop, str], Run], options: argparse.Namespace, loops: int, eps_loops: float) -> Run:
+    """Of a loop of the width `CROSS_WIDTH` whose eps times L is this."""
+    alpha = 1 - float(np.log(eps_loops) / np.log(loops))
+    return run(_loop(options, loops, alpha=alpha, width=CROSS_WIDTH), f"cross term, {loops} loops, eps L = {eps_loops}")
+
+
+def _cross_term(along: str, measured: xr.Dataset, draws: int) -> dict[str, float]:
     """Standard deviation of one draw of B_L, with its error for a Gaussian."""
-    spread = float(measured["cross_term_stderr"][-1]) * float(np.sqrt(draws))
-    return {"cross_term_spread": spread, "cross_term_spread_stderr": spread / float(np.sqrt(2 * (draws - 1)))}
+    name, spread = f"{along}_spread", float(measured["cross_term_stderr"][-1]) * float(np.sqrt(draws))
+    return {name: spread, f"{name}_stderr": spread / float(np.sqrt(2 * (draws - 1)))}

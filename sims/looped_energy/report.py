@@ -57,12 +57,26 @@ def _correlations(dataset: xr.Dataset) -> str:
     return table(["model", "distance", "drawn", "mean field"], lines, title)
 
 
-def _cross_table(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        return [drawn(at, "cross_term_spread", factor) for factor in (1.0, float(at["cross_width"]) ** 0.5)]
+def _cross_tables(dataset: xr.Dataset) -> list[str]:
+    where = "width {fixed_width}".format_map(dataset.attrs)
+    loops = "{fixed_loops} loops".format_map(dataset.attrs)
+    titles = {
+        "cross_width": (["width N", "spread of B", "times sqrt(N)"], f"{loops}, eps = 1/L", 0.5),
+        "cross_loops": (["loops L", "spread of B"], f"{where}, eps = 1/L", None),
+        "cross_eps_loops": (["eps L", "spread of B", "over eps L"], f"{loops}, {where}", -1.0),
+    }
 
-    lines = rows(dataset, ["cross_width"], cells)
-    return table(["width N", "spread of B", "times sqrt(N)"], lines, "Cross term B_L of one draw, looped under 1/L")
+    def lines(along: str, power: float | None) -> list[list[str]]:
+        def cells(at: xr.Dataset) -> list[str]:
+            factors = [1.0] if power is None else [1.0, float(at[along]) ** power]
+            return [drawn(at, f"{along}_spread", factor) for factor in factors]
+
+        return rows(dataset, [along], cells)
+
+    return [
+        table(header, lines(along, power), f"Cross term B_L of one draw, looped: {title}")
+        for along, (header, title, power) in titles.items()
+    ]
 
 
 text = Report(
@@ -70,7 +84,7 @@ text = Report(
     answer=_answer,
     heading="h <- h + eps W phi(h), width {width}, phi {activation}, sigma_W^2 {weight_variance}\n"
     "{draws} draws for each net, seed {seed}",
-    parts=[_energy_tables, _far_table, _correlations, _cross_table],
+    parts=[_energy_tables, _far_table, _correlations, _cross_tables],
     findings=claims.findings,
     words=WORDS,
 ).text

@@ -9,6 +9,13 @@ from meanfield.verification.wang_2026 import loop_growth as claims
 from sims.looped_energy.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, without_figure
 
+# By what the cross term is followed along.
+CROSS = {
+    "cross_width": claims.judge_cross_in_width,
+    "cross_loops": claims.judge_cross_in_loops,
+    "cross_eps_loops": claims.judge_cross_in_eps,
+}
+
 
 @pytest.fixture(scope="module")
 def finished(smoke_run):
@@ -19,7 +26,8 @@ def test_verdicts(finished):
     assert claims.judge_mean_field(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_printed_growth(finished).verdict is Verdict.REFUTED
     assert claims.judge_correlations(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_cross_term(finished).verdict is Verdict.CONFIRMED
+    for judge in (claims.judge_cross_term, *CROSS.values()):
+        assert judge(finished).verdict is Verdict.CONFIRMED
     assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
@@ -80,6 +88,17 @@ def test_correlated_stacks_are_seen(finished):
     """Negative control: models exchanged."""
     swapped = finished.sel(model=["deep", "looped"]).assign_coords(model=finished["model"])
     assert claims.judge_correlations(swapped).verdict is not Verdict.CONFIRMED
+
+
+@pytest.mark.parametrize("along", CROSS)
+@pytest.mark.parametrize("power", [0.5, 0.25])
+def test_a_cross_term_beyond_its_bound_is_seen(finished, along, power):
+    """Negative controls: spreads that go as the rival says, and as half of it."""
+    sizes = finished[along].astype(float)
+    power = 1 - power if along == "cross_eps_loops" else power
+    share = finished[f"{along}_spread_stderr"] / finished[f"{along}_spread"]
+    made = finished.assign({f"{along}_spread": sizes**power, f"{along}_spread_stderr": share * sizes**power})
+    assert CROSS[along](made).verdict is Verdict.REFUTED
 
 
 def test_figure_shows_the_numbers(finished):

@@ -23,7 +23,7 @@ def models_exchanged(runs):
 
 def cross_term_grows(runs):
     dataset = runs["looped_energy"]
-    return {"looped_energy": put(dataset, "cross_term_spread", np.sqrt(dataset["cross_width"]))}
+    return {"looped_energy": put(dataset, "cross_width_spread", np.sqrt(dataset["cross_width"]))}
 
 
 def energies_creep(runs):
