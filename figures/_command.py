@@ -13,7 +13,7 @@ import xarray as xr
 
 from figures.render import METADATA, Draw, save
 from figures.style import STYLES
-from meanfield.common import require_choice, while_read
+from meanfield.common import UNREADABLE, require_choice, while_read
 
 REFUSED = 2
 INTERRUPTED = 130
@@ -92,7 +92,7 @@ def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> Non
         raise FileNotFoundError(f"no dataset {path}; give the one that sims.{name} has written, or --make to run it")
     try:
         dataset = xr.load_dataset(path, engine="netcdf4")
-    except (OSError, ValueError, RuntimeError, AttributeError):  # the last two: of a file damaged in its middle
+    except (ValueError, *UNREADABLE):
         raise ValueError(f"{path} holds no readable dataset; give the one that sims.{name} has written") from None
     made_by = dataset.attrs.get("command", "")
     if not f"{made_by} ".startswith(f"python -m sims.{name} "):

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from meanfield.common.signals import termination_held
 
+# What reading a NetCDF file raises where it is none or breaks off; the last two, where it is damaged in its middle.
+UNREADABLE = (OSError, RuntimeError, AttributeError)
+
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; SIGTERM waits for it.

@@ -162,7 +162,9 @@ def _stored(path: Path) -> xr.Dataset | None:
     """The dataset in a file, or None if the file holds no dataset that can be read."""
     import xarray as xr
 
+    from meanfield.common import UNREADABLE
+
     try:
         return xr.load_dataset(path, engine="netcdf4")
-    except (OSError, ValueError, RuntimeError, AttributeError):  # the last two: of a file damaged in its middle
+    except (ValueError, *UNREADABLE):
         return None

@@ -26,7 +26,7 @@ HEATMAP_LOOPS = 24
 # Scalings eps = L^(-alpha) on either side of the threshold, followed by theory alone.
 ALPHAS = (0.75, 0.9, 1.0, 1.25, 1.5)
 # Widths, numbers of loops and values of eps L over which the cross term is followed, each at one value of the others.
-CROSS_WIDTHS, CROSS_DEPTHS, CROSS_FACTORS = (64, 128, 256, 512), (4, 8, 16, 32, 64), (0.125, 0.25, 0.5, 1.0)
+CROSS_WIDTHS, CROSS_DEPTHS, CROSS_EPS_LOOPS = (64, 128, 256, 512), (4, 8, 16, 32, 64), (0.125, 0.25, 0.5, 1.0)
 CROSS_WIDTH, CROSS_LOOPS = 128, 16
 
 
@@ -59,13 +59,14 @@ def measure(options: argparse.Namespace, results: Results, loops: list[int], far
     pairs = [
         run(_loop(options, HEATMAP_LOOPS, *at), f"{at[0]} correlations", correlations=True) for at in HEATMAPS.items()
     ]
-    crosses: Axes = {"cross_width": CROSS_WIDTHS, "cross_loops": CROSS_DEPTHS, "cross_eps_loops": CROSS_FACTORS}
-    crossed = {
-        "cross_width": [run(_loop(options, CROSS_LOOPS, width=width), f"width {width}") for width in CROSS_WIDTHS],
-        "cross_loops": [_crossing(run, options, depth, 1.0) for depth in CROSS_DEPTHS],
-        "cross_eps_loops": [_crossing(run, options, CROSS_LOOPS, factor) for factor in CROSS_FACTORS],
+    crossed: dict[str, dict[Any, Run]] = {
+        "cross_width": {
+            width: run(_loop(options, CROSS_LOOPS, width=width), f"width {width}") for width in CROSS_WIDTHS
+        },
+        "cross_loops": {depth: _crossing(run, options, depth, 1.0) for depth in CROSS_DEPTHS},
+        "cross_eps_loops": {size: _crossing(run, options, CROSS_LOOPS, size) for size in CROSS_EPS_LOOPS},
     }
-    every = [*runs, *pairs, *(run for row in crossed.values() for run in row)]
+    every = [*runs, *pairs, *(made for row in crossed.values() for made in row.values())]
     measured = dict(zip(map(id, every), results.draw(every), strict=True))
     nets: Axes = {"model": MODELS, "scaling": SCALINGS, "far_loops": [2**power for power in range(far.bit_length())]}
     tied: Axes = {"alpha": ALPHAS, "far_loops": nets["far_loops"]}
@@ -75,7 +76,7 @@ def measure(options: argparse.Namespace, results: Results, loops: list[int], far
         over(tied, [{"log_energy_by_alpha": _far(options, "looped", *at)} for at in product(*tied.values())]),
         over({"model": MODELS}, [_heatmap(run.net, measured[id(run)]) for run in pairs], *INCREMENTS),
         *(
-            over({along: crosses[along]}, [_cross_term(along, measured[id(run)], options.draws) for run in row])
+            over({along: list(row)}, [_cross_term(along, measured[id(made)], options.draws) for made in row.values()])
             for along, row in crossed.items()
         ),
     ]
@@ -118,7 +119,7 @@ def _norms(products: Array) -> Array:
 
 
 def _crossing(run: Callable[[TiedLoop, str], Run], options: argparse.Namespace, loops: int, eps_loops: float) -> Run:
-    """Of a loop of the width `CROSS_WIDTH` whose eps times L is this."""
+    """The run of a loop of the width `CROSS_WIDTH` under eps = ``eps_loops`` / L."""
     alpha = 1 - float(np.log(eps_loops) / np.log(loops))
     return run(_loop(options, loops, alpha=alpha, width=CROSS_WIDTH), f"cross term, {loops} loops, eps L = {eps_loops}")
 

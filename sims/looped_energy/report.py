@@ -15,7 +15,8 @@ from sims.common.table import number, table
 WORDS = {
     "ln H": "logarithm of |h_L|^2 / N, 0 at the start.",
     "none": "eps = 1; sqrt: eps = L^(-1/2); linear: eps = 1/L.",
-    "spread of B": "standard deviation of the cross term B_L over draws.",
+    "spread of B": "standard deviation over draws of the cross term B_L = 2 <h_0, h_L - h_0> / N, the part of "
+    "H_L - H_0 that is linear in the change of the stream.",
 }
 TITLES = {"looped": "Looped: one matrix for all steps", "deep": "Deep: a matrix for every step"}
 EPS = {"none": "eps = 1", "sqrt": "eps = L^(-1/2)", "linear": "eps = 1/L"}

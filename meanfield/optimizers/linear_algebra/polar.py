@@ -15,12 +15,14 @@ def polar_factor(matrix: Direction) -> Factored:
     Matrices of a stack may differ in rank, so that columns of zeros stand where one has singular values of zero. One
     that is not finite gives nan.
     """
-    left, core, right = matrix.core() if isinstance(matrix, Factored) else (None, matrix, None)
-    finite = np.isfinite(np.abs(core).max(axis=(-2, -1)))[..., None]
-    u, values, v = np.linalg.svd(np.where(finite[..., None], core, 0.0), full_matrices=False)
-    kept = np.where(finite, values > rounding(values) * values[..., :1], np.nan).astype(core.dtype)
-    u, v = u * kept[..., None, :], v.swapaxes(-1, -2)
-    return Factored(u if left is None else left @ u, v if right is None else right @ v)
+    if isinstance(matrix, Factored):
+        left, core, right = matrix.core()
+        inner = polar_factor(core)
+        return Factored(left @ inner.left, right @ inner.right)
+    finite = np.isfinite(np.abs(matrix).max(axis=(-2, -1)))[..., None]
+    u, values, v = np.linalg.svd(np.where(finite[..., None], matrix, 0.0), full_matrices=False)
+    kept = np.where(finite, values > rounding(values) * values[..., :1], np.nan).astype(matrix.dtype)
+    return Factored(u * kept[..., None, :], v.swapaxes(-1, -2))
 
 
 def newton_schulz(matrix: Direction, steps: int) -> Direction:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield import Transformer, patch_tokens
-from meanfield.common import Array, stream
+from meanfield.common import UNREADABLE, Array, stream
 
 PHOTO = "grace_hopper.jpg"
 ATTEMPTS_PER_CROP = 100
@@ -178,7 +178,7 @@ def _read_netcdf(path: Path, array: str) -> Any:
     try:
         with xr.open_dataset(path, engine="netcdf4") as dataset:
             return dataset[_pick([str(key) for key in dataset.data_vars], array, path)].values
-    except (OSError, RuntimeError, AttributeError) as error:  # the last two: of a file damaged in its middle
+    except UNREADABLE as error:
         raise ValueError(f"{path} is not a readable NetCDF-4 file: {error}") from error
 
 
