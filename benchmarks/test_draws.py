@@ -17,7 +17,7 @@ from benchmarks.nets import (
     the_mlp,
 )
 from benchmarks.race import Race, Sizes
-from meanfield.common.machine_memory import require_bytes
+from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.nets.families.conv_net import ConvNet
 from meanfield.nets.families.layered import Sequential

@@ -16,7 +16,7 @@ from benchmarks.limits import Demand, Limit, products
 from benchmarks.nets import dense_demands, described, the_mlp
 from benchmarks.race import Race, Sizes
 from benchmarks.training_step import drawn, torch_step, training
-from meanfield.common.machine_memory import require_bytes
+from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import stream, streams_by_purpose, streams_of_draws
 from meanfield.execution.training import train
 from meanfield.nets.families.conv_net import ConvNet

@@ -9,7 +9,7 @@ from .files import require_writable as require_writable
 from .files import write_text_whole as write_text_whole
 from .files import write_whole as write_whole
 from .gaussian_averages import mean_square as mean_square
-from .machine_memory import share_machine as share_machine
+from .machine import share_machine as share_machine
 from .seeds import checked_seed as checked_seed
 from .seeds import derived_seed as derived_seed
 from .seeds import stream as stream

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from meanfield.common.files import write_whole
+from meanfield.common.machine import on_one_thread
 from meanfield.common.validation import MOST_DRAWS
 from meanfield.execution.digests import code_digest, digest
 from meanfield.nets.net import Net
@@ -70,7 +70,7 @@ def one_thread() -> None:
 
     The limit reaches the libraries that are loaded by now, which are all that chunks use, as this module imports them.
     """
-    threadpool_limits(1)
+    on_one_thread()
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.signals import terminable
 from meanfield.common.validation import require_draws, settle
@@ -116,7 +116,7 @@ def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tup
     """Yield (key, numbers) of every task as it is finished."""
     rest = deque(tasks)
     alone_until = time.process_time() + _seconds_alone(tasks, workers)
-    with threadpool_limits(1):
+    with on_one_thread():
         while rest and workers.scheduler is None and (len(rest) == 1 or time.process_time() < alone_until):
             key, chunk = rest.popleft()
             yield key, chunks.compute_chunk(chunk)

@@ -9,7 +9,7 @@ from math import prod
 
 from numpy import dtype
 
-from meanfield.common.machine_memory import NUMBER_BYTES
+from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import channels_by_map, joined, named_weights, uses

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meanfield.common.files import write_whole
-from meanfield.common.machine_memory import require_bytes
+from meanfield.common.machine import require_bytes
 from sims.claims.side_by_side import side_by_side
 from tests.sims.commands import assert_gone
 

@@ -192,7 +192,7 @@ def test_what_does_not_fit_is_refused_by_the_same_number(net, monkeypatch):
     needed = net.memory(draws=2)
     for present, fits in ((needed, True), (needed - 1, False)):
         machine = {"SC_PHYS_PAGES": present, "SC_PAGE_SIZE": 1}
-        monkeypatch.setattr("meanfield.common.machine_memory.os", SimpleNamespace(sysconf=machine.get))
+        monkeypatch.setattr("meanfield.common.machine.os", SimpleNamespace(sysconf=machine.get))
         if fits:
             mf.simulate(net, draws=2, seed=0)
         else:

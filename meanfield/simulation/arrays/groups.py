@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import require_bytes
+from meanfield.common.machine import require_bytes
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Pointwise
 from meanfield.nets.net import Net

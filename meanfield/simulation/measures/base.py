@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import require_bytes
+from meanfield.common.machine import require_bytes
 from meanfield.nets.net import Net
 
 if TYPE_CHECKING:

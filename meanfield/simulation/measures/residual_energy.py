@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import Means, summarise_each
-from meanfield.common.machine_memory import NUMBER_BYTES
+from meanfield.common.machine import NUMBER_BYTES
 from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import require_flag
 from meanfield.nets.net import Net

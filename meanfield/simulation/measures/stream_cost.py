@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, Self
 
 from meanfield.common.arrays import inputs_described
-from meanfield.common.machine_memory import NUMBER_BYTES
+from meanfield.common.machine import NUMBER_BYTES
 from meanfield.common.validation import require_choice
 from meanfield.nets.inputs.given import checked_start
 from meanfield.nets.maps import Weight

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.levels.base import Level, Options, with_logarithms
 from meanfield.theory.loops.averages import pair_averages

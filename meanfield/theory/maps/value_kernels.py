@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.maps import Linear, Map

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.theory.mean_field.transport import Displacements, SitePairs, Transport

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.inputs import input_products
 from meanfield.theory.outputs.drives import LayerAverages

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.common import machine_memory
+from meanfield.common import machine
 from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.output_term import output_profiles, output_term, output_term_refusal
 from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
@@ -94,7 +94,7 @@ def test_what_does_not_close_is_refused_and_left_out(net, why):
 def test_what_no_memory_holds_is_left_out(monkeypatch):
     net = replace(NETS["zero"], depth=64, channels=4)
     pairs = 8 * net.sites**2
-    monkeypatch.setattr(machine_memory.os, "sysconf", lambda name: 40 * pairs if name == "SC_PHYS_PAGES" else 1)
+    monkeypatch.setattr(machine.os, "sysconf", lambda name: 40 * pairs if name == "SC_PHYS_PAGES" else 1)
     with pytest.raises(MemoryError, match="label and output term over all pairs of sites"):
         output_term(net)
     predicted = mf.predict(net, level="mean_field")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from meanfield.common.machine_memory import NUMBER_BYTES
+from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.net import Net
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.measures.base import Cost, Measure, Pieces

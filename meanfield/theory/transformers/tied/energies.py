@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from meanfield.common.arrays import Array
-from meanfield.common.machine_memory import NUMBER_BYTES, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, on_one_thread, require_bytes
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Attention
 from meanfield.theory.transformers.mean_field import refusal_of_parts
@@ -57,8 +56,7 @@ def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) 
     samples = _samples(net, inputs)
     needed = ROWS * count * samples[0].start.size + correlations * 2 * count**2
     require_bytes(NUMBER_BYTES * needed, "the covariance of all pairs of steps", "depth or tokens")
-    # Products of tokens by tokens are so many and so small that threads would wait for one another most of the time.
-    with threadpool_limits(1):
+    with on_one_thread():
         parts = [_of_sample(net, pairs, count, correlations) for pairs in samples]
     means = [np.mean(part, axis=0) for part in zip(*parts, strict=True)]
     return StreamEnergies(float(means[0]), means[1], means[2], means[3] if correlations else None)

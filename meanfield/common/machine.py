@@ -1,6 +1,11 @@
-"""Refusing work that needs more memory than the machine has."""
+"""What this process takes of its machine: no more memory than there is, and one thread for its matrix products."""
 
 import os
+import sys
+from functools import lru_cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 NUMBER_BYTES = 8
 
@@ -24,6 +29,20 @@ def require_bytes(
         owner = owner if _sharing == 1 else f"{owner}, for each of {_sharing} simulations,"
     if needed > present:
         raise MemoryError(f"{what} needs about {_gib(needed)}, {owner} has {_gib(present)}; lower {remedy}")
+
+
+def on_one_thread() -> Any:
+    """Matrix products of all libraries that are loaded stay on one thread: to the end of a ``with``, or from now on.
+
+    Those here are many and small, and threads would wait for one another.
+    """
+    return _libraries(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """The libraries that have threads, looked for anew only once more modules are loaded: a search takes 4 ms."""
+    return ThreadpoolController()
 
 
 def _gib(count: float) -> str:
