@@ -191,7 +191,7 @@ def measure_ladders(
         shape = (*(len(values) for values in axes.values()), len(sizes))
         for name, first in kept[0].items():
             values = np.stack([part[name].values for part in kept]).reshape(*shape, *first.shape)
-            parts[f"{name!s}_by_{along}"] = xr.DataArray(values, dims=(*axes, along, *first.dims), attrs=first.attrs)
+            parts[f"{name!s}_by_{along}"] = xr.Variable((*axes, along, *first.dims), values, first.attrs)
         coords |= {along: sizes, **{str(name): values.values for name, values in kept[0].coords.items()}}
     return xr.Dataset(parts, coords)
 

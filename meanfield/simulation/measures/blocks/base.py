@@ -66,5 +66,5 @@ class BlockMeasure(Measure):
         for name, value in values.items():
             quantity = QUANTITIES[name]
             words = {"long_name": quantity.long_name, "symbol": quantity.symbol, "units": "1"}
-            variables[name] = xr.DataArray(value, dims=("draw", *self.DIMS[name]), attrs=words)
+            variables[name] = xr.Variable(("draw", *self.DIMS[name]), value, words)
         return xr.Dataset(variables, attrs=dict(attrs))
