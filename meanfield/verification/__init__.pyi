@@ -49,8 +49,8 @@ from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
 from .zheng_2026 import table_cells as table_cells, training_assumptions as training_assumptions
 from .zheng_2026 import transformer_checks as transformer_checks, update_orders as update_orders
-from .zheng_2026 import reported_losses as reported_losses
-from .zheng_2026.loss_tables import loss_tables as loss_tables
+from .zheng_2026.printed_losses import reported_losses as reported_losses, single_optimizers as single_optimizers
+from .zheng_2026.printed_losses.loss_tables import loss_tables as loss_tables
 from .zheng_2026.hyperparameter_tables import compare_table as compare_table
 from .zheng_2026.norm_products import products_of as products_of
 from .zheng_2026.training_assumptions import places_of as places_of

@@ -18,7 +18,6 @@ from meanfield.verification.zhang_2026.training import carried_rates, tuned_rate
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
-    reported_losses,
     spectral_products,
     table_cells,
     takeaways,
@@ -27,6 +26,7 @@ from meanfield.verification.zheng_2026 import (
     update_orders,
     update_ranks,
 )
+from meanfield.verification.zheng_2026.printed_losses import reported_losses, single_optimizers
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
@@ -52,6 +52,7 @@ _SPECTRAL = (
     training_assumptions,
     update_ranks,
     reported_losses,
+    single_optimizers,
     update_orders,
     transformer_checks,
 )

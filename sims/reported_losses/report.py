@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import Finding
+from meanfield.verification import Finding, single_optimizers
 from meanfield.verification import reported_losses as claims
 from sims.common.report import Report
 from sims.common.table import MISSING, number, slope, table
@@ -75,5 +75,5 @@ text = Report(
     "parameterization, many: condition 3.1 (k >= 2), one: condition B.1 (k = 1)\n"
     f"{EDGE}: the least loss is at an end of the grid, so that the optimum may lie beyond it",
     parts=[_drifts, _scatter, _whole],
-    findings=claims.findings,
+    findings=lambda dataset: [*claims.findings(dataset), *single_optimizers.findings(dataset)],
 ).text

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from figures import reported_losses as figure
-from meanfield.verification.zheng_2026 import reported_losses as claims
-from meanfield.verification.zheng_2026.loss_tables import (
+from meanfield.verification.zheng_2026.printed_losses import reported_losses as claims
+from meanfield.verification.zheng_2026.printed_losses.loss_tables import (
     BASE,
     base_scatter,
     loss_tables,

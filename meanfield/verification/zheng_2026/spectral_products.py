@@ -172,8 +172,8 @@ CLAIMS = (
     Claim(
         id="S2a",
         source="Zheng et al. 2026, condition B.1",
-        statement="k = 1, linear: under the multiplier L^(-1/2) weights, updates and features scale as stated (after "
-        "one step, when norms of updates are identities for all optimizers but SGD, and after ten)",
+        statement="k = 1, linear: under the multiplier L^(-1/2) weights and updates scale as stated (after one step, "
+        "when norms of updates are identities for all optimizers but SGD, and after ten), and features before training",
         printed='"Hidden weights: alpha_l |W_l|_R = O(1/sqrt(L)) ... Hidden weights (first-order): alpha_l |Delta '
         'W_l|_R = Theta(1/L)" (condition B.1)',
         hypotheses=f"one step on one sample; checked with all nine optimizers, and in {LATER}, {NETS}",
@@ -191,7 +191,7 @@ CLAIMS = (
         hypotheses="that activations keep the order of norms (assumption G.2), which ReLU does; the paper's own ReLU "
         "nets (eq. 28) have k = 2 and the multiplier 1/L. Features before any step, width 128, 2 .. 32 blocks",
         checks=(_group("features", *RELU, "--times", "2", "--optimizers", "adamw"),),
-        replaced_by="|h_L| grows faster than any power of L, as exp(c L^(1/2))",
+        replaced_by="|h_L| grows as about L^0.8 over 2 .. 32 blocks; in theory as exp(c L^(1/2))",
         premise="that a block adds to the stream without preference of sign; ReLU adds a positive mean L times",
     ),
     Claim(
@@ -210,11 +210,12 @@ CLAIMS = (
     Claim(
         id="S4",
         source="Zheng et al. 2026, condition B.3",
-        statement="biases join with scales of order one",
+        statement="biases whose size and update are of order one (eq. 13) meet the parts of condition B.3 that are "
+        "initial or of first order",
         printed='"all bias-related spectral conditions can be satisfied simultaneously by initializing and training '
         'with biases of order Theta(1)" (condition B.3)',
-        hypotheses=f"linear nets of k = 2, biases of variance 1; one step of SGD and of AdamW, Lion and Sophia, of "
-        f"which norms are identities, {NETS}",
+        hypotheses="its second-order products are not checked. Linear nets of k = 2, biases of variance 1; one step of "
+        f"SGD and of AdamW, Lion and Sophia, of which norms are identities, {NETS}",
         checks=_conditions(PRODUCTS, "--biases", times=6, normalised=("adamw", "lion", "sophia")),
     ),
     Claim(

@@ -80,9 +80,10 @@ def _other_table(*arguments: str) -> Check:
 CLAIMS = (
     Claim(
         id="S5b",
-        source="Zheng et al. 2026, takeaways 1, 3, section 5.3",
+        source="Zheng et al. 2026, takeaway 3, section 5.3",
         statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
-        "features, their changes and every role's share in them flat",
+        "features, their changes and every role's share in them flat (which is not the block depth's doing: with ReLU "
+        "it fails at k = 1 as well, S2b)",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
@@ -92,8 +93,9 @@ CLAIMS = (
     Claim(
         id="S5c",
         source="Zheng et al. 2026, takeaway 1",
-        statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1, and k >= 2 requires 1/L for updates "
-        "of second order to keep their size",
+        statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1; at k = 2 second-order terms of Muon "
+        "keep their size over ten steps under 1/L and not under 1/sqrt(L) (at the first step they fall under either: "
+        "S9)",
         printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
         'requires the stricter CompleteP-style scaling" (takeaway 1)',
         hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {NETS} (Lion and SOAP: 4 .. 64). Second "
@@ -121,15 +123,15 @@ CLAIMS = (
     ),
     Claim(
         id="S5f",
-        source="Zheng et al. 2026, takeaway 2",
+        source="Zheng et al. 2026, takeaway 2, read literally; appendices C.6, C.9 and tables 4, 6 say otherwise",
         statement="epsilons need no rule for depth either",
-        printed='"removes the depth factor alpha_l of hidden gradients, so the muP formulation from Condition 3.1 is '
-        'just width-scaling muP plus a hidden residual multiplier" (takeaway 2)',
-        hypotheses="a reading: 'just width-scaling muP plus a hidden residual multiplier', epsilons included. AdamW "
+        printed='"For most modern optimizers, ... the muP formulation from Condition 3.1 is just width-scaling muP '
+        'plus a hidden residual multiplier" (takeaway 2)',
+        hypotheses="a reading: 'just' counts epsilons in. AdamW "
         f"and Shampoo, epsilons as large as gradients of the base model; k = 2, {table_cells.RUN}",
         checks=(Check("table_cells", judge_epsilons_in_depth),),
         replaced_by="the paper's own tables 4 and 6: AdamW's epsilon falls as 1/L, Shampoo's as 1/L^2",
-        premise="optimizers have no epsilon, or one that gradients never come near",
+        premise="that 'just' covers epsilons, which appendices C.6 and C.9 except",
     ),
     Claim(
         id="S5i",

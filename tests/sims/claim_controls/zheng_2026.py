@@ -124,6 +124,19 @@ def rates_move_but_under_condition(runs):
     return {"reported_losses": dataset.assign(drift=0 * dataset["drift"] + moved)}
 
 
+def a_run_is_lost(runs):
+    """One net of 64 blocks without LayerNorm, under condition 3.1."""
+    dataset = runs["reported_losses"]
+    lost = (dataset["table"] == 21) & (dataset["ladder"] == 64) & (dataset["log2_value"] == -7)
+    return {"reported_losses": dataset.assign(loss=dataset["loss"].where(~lost, 11.0))}
+
+
+def best_rates_inside(runs):
+    """Best rates with a rate on either side, all at one place."""
+    dataset = runs["reported_losses"]
+    return {"reported_losses": dataset.assign(bracketed=0 * dataset["bracketed"] + 1, optimum=0 * dataset["optimum"])}
+
+
 def _features_of_transformers(claim, power):
     """|h_L| of GPT-like nets goes as this power of width and depth under every table, in many draws nearly alike."""
 
@@ -177,7 +190,10 @@ CONTROLS = {
     **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
     **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
     **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
-    **dict.fromkeys(("S10j", "S10k", "S10l"), rates_move_but_under_condition),
+    **dict.fromkeys((f"S10{letter}" for letter in "jklmnoq"), rates_move_but_under_condition),
+    "S10p": _printed(drift=4.0),
+    "S10r": a_run_is_lost,
+    "S10s": best_rates_inside,
     "S8": _runs_off("S8", "stable_rank"),
     **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e", "S11f")},
     **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d", "S11g")},
