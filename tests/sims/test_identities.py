@@ -18,10 +18,13 @@ def finished(tmp_path_factory):
 
 
 def test_verdicts(finished):
-    verdicts = {name: [check.judge(finished).verdict for check in CLAIMS[name].checks] for name in ("A2", "A16", "A19")}
+    verdicts = {
+        name: [check.judge(finished).verdict for check in CLAIMS[name].checks] for name in ("A2", "A16a", "A16b", "A19")
+    }
     assert verdicts == {
         "A2": [Verdict.CONFIRMED, Verdict.CONFIRMED],
-        "A16": [Verdict.CONFIRMED, Verdict.CONFIRMED],
+        "A16a": [Verdict.CONFIRMED, Verdict.CONFIRMED],
+        "A16b": [Verdict.REFUTED],
         "A19": [Verdict.CONFIRMED, Verdict.CONFIRMED],
     }
 

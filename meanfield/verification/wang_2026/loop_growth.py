@@ -227,7 +227,8 @@ CLAIMS = (
     Claim(
         id="L1a",
         source="Wang et al. 2026, theorem 1",
-        statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L - H_0 = Theta(eps^2 L^2)",
+        statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L = H_0 + O(eps L) + "
+        "Theta(eps^2 L^2) (the middle part, the cross term B_L, is 0 at infinite width)",
         printed='"to keep residual energy bounded as L -> infinity, one needs eps L = O(1), i.e. alpha >= 1" (theorem '
         "1)",
         hypotheses="H_l = O(1), W'W = sigma_W^2 I, features that overlap on average by a positive constant",

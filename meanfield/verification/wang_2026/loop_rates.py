@@ -136,7 +136,8 @@ CLAIMS = (
     ),
     Claim(
         id="L7d",
-        source="Wang et al. 2026, section 1; eq. 4 has it where eps L = O(1); at small scale",
+        source="Wang et al. 2026, section 1; eq. 4 has it where eps L = O(1), and section 3.2 reports a departure from "
+        "it; at small scale",
         statement="under the factor L^(-1/2) too, tuned rates of looped Transformers go as L^(alpha - 1) = L^(-1/2)",
         printed='"we derive that the optimal learning rate scales as eta ~ L^(alpha - 1), consistent with deep model '
         'behavior" (section 1)',

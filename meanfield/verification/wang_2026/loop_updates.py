@@ -135,18 +135,19 @@ CLAIMS = (
     ),
     Claim(
         id="L5b",
-        source="Wang et al. 2026, the formula of theorem 2 beyond its premise eps L = O(1)",
+        source="Wang et al. 2026, section 1, which has eta ~ L^(alpha - 1) without a condition; theorem 2 has it where "
+        "eps L = O(1)",
         statement="below alpha = 1 too, |dh_L|^2 / N goes as (eta eps L)^2",
         printed='"Then (1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) (up to L-independent constants)" (theorem 2)',
         hypotheses="those of L5a without eps L = O(1)",
         checks=checks("looped_update", judge_below_threshold),
         replaced_by="|dh_L|^2 grows exponentially with the stream, as eta^2 L^(1 - alpha) |h_L|^2",
-        premise="eps L = O(1) and H = O(1), which the theorem asks for, fail below alpha = 1; it claims nothing there",
+        premise="eps L = O(1) and H = O(1), which the theorem asks for and section 1 leaves out, fail below alpha = 1",
     ),
     Claim(
         id="L5c",
         source="Wang et al. 2026, theorem 2, premise 1",
-        statement="sign updates have |dW| = Theta(eta): held against the signs of the true gradient",
+        statement="sign updates have |dW| = Theta(eta): held against the signs of the gradient of one sample",
         printed='"Assume: 1. sign-normalized update scale Delta W_ij = (eta / sqrt(N)) S_ij and |Delta W| = '
         'Theta(eta)" (theorem 2)',
         hypotheses="it is one: theorem 2 assumes it",

@@ -225,7 +225,8 @@ CLAIMS = (
     ),
     Claim(
         id="L5u",
-        source="Wang et al. 2026, the formula of theorem 2 on the pre-norm Transformer beyond its premise eps L = O(1)",
+        source="Wang et al. 2026, section 1, which has eta ~ L^(alpha - 1) without a condition, on the pre-norm "
+        "Transformer; theorem 2 has it where eps L = O(1)",
         statement="beyond the premise eps L = O(1), at alpha = 1/2, too, |dh_L|^2 / N = Theta((eta eps L)^2) under one "
         "update, so that eta ~ L^(-1/2)",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... So depth-invariant one-step output change '
@@ -234,8 +235,8 @@ CLAIMS = (
         hypotheses="those of L5t without eps L = O(1)",
         replaced_by="a steeper power of L, which depends on the branch (docs/theory.md section 22): with SwiGLU "
         "isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
-        premise="eps L = O(1) fails at alpha = 1/2, where the theorem claims nothing: what one step has moved, later "
-        "steps amplify by a power of L",
+        premise="eps L = O(1), which theorem 2 asks for and section 1 leaves out, fails at alpha = 1/2: what one step "
+        "has moved, later steps amplify by a power of L",
     ),
     Claim(
         id="L6a",

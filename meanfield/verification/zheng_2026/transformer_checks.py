@@ -90,7 +90,9 @@ def judge_growth(dataset: xr.Dataset, normalisation: str, directions: Sequence[s
         f"{row.direction})"
         for row in rows
     )
-    made = Contest(claim, rival, apart=GROWTH, comparisons=slopes.size, gaussian=True)
+    disagree = np.any((slopes.max(axis=0) >= GROWTH) & (slopes.min(axis=0) < 0))
+    note = "; one rises and the other falls, as of no power of the size" if disagree else ""
+    made = Contest(claim, rival, apart=GROWTH, comparisons=slopes.size, gaussian=True, note=note)
     return made.saying(f"slopes {shown}", **words)
 
 

@@ -148,6 +148,21 @@ def uniform_softmax(runs):
     return {"cross_entropy": put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="fan_in")}
 
 
+def losses_half_a_power_apart(runs):
+    """eta* under cross-entropy falls by half a power of the depth faster than under squared loss, in all nets alike."""
+    dataset, name = runs["cross_entropy"], "update_energy"
+    squared = dataset[name].sel(loss="squared")
+    dataset = put(dataset, name, squared * dataset["depth"], loss="cross_entropy")
+    return {"cross_entropy": dataset.assign({f"{name}_stderr": ERROR * dataset[name]})}
+
+
+def one_prefactor(runs):
+    """Scales of all stencils that are those of the first at every depth."""
+    dataset = runs["cnn_finite_channels"]
+    first = dataset[SCALE].isel(stencil=0, drop=True)
+    return {"cnn_finite_channels": dataset.assign({SCALE: 0 * dataset[SCALE] + first})}
+
+
 def variance_of_another_power(runs):
     dataset = runs["overlap_recursion"]
     name = "overlap_variance_by_width"
@@ -235,7 +250,8 @@ CONTROLS = {
     "A5a": no_shared_overlaps,
     "A5b": power_law_at_all_depths,
     "A6": uniform_correction,
-    "A7": padding_as_printed,
+    "A7a": padding_as_printed,
+    "A7b": padding_as_printed,
     "A8": more_is_missing,
     "A9": no_correction_for_batches,
     "A10a": no_floor,
@@ -250,10 +266,12 @@ CONTROLS = {
     "A17b": gelu_as_printed,
     "A18a": softmax_of_order_one,
     "A18b": uniform_softmax,
+    "A18c": losses_half_a_power_apart,
     "A20a": post_norm_falls_as_pre_norm,
     "A20b": pre_norm_as_printed,
     "A20c": placement_does_not_matter,
     "A20d": tangents_as_assumed,
     "A20e": pre_norm_as_printed,
     "A22": path_sum_is_right,
+    "A23b": one_prefactor,
 }

@@ -210,15 +210,18 @@ CLAIMS = (
     Claim(
         id="A10b",
         source="Zhang et al. 2026, proposition 3.3 for the labels of its derivation, E y = 0",
-        statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (the remark concedes that sqrt(B) "
-        "is possible where the mean gradient vanishes)",
+        statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (judged: the label term, which the "
+        "derivation takes for the whole; the remark concedes that sqrt(B) is possible where the mean gradient "
+        "vanishes)",
         printed='"eta*(L; {C_l, Lambda_l, K_l}, B) = kappa L^(-3/2) (1 + O(max_l 1/C_l + max_l bdry(Lambda_l, K_l) + '
         '1/B))" (section 3.3, proposition 3.3)',
         hypotheses="labels of mean 0, which are independent of the network",
         checks=checks("batch_size", judge_printed),
-        replaced_by="B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one: as B until B "
-        "f is 1, as sqrt(B) beyond (and at inputs outside the batch), as the remark announces",
-        premise="labels of mean 0, which the derivation assumes, make the case that the remark calls degenerate the "
-        "generic one; and at a sample of the batch its own error adds a term in 1 / B^2",
+        replaced_by="the label term's eta* goes as B / sqrt(1 + (B - 1) f), f the squared kernel between two samples "
+        "over that of one: as B until B f is 1, as sqrt(B) beyond (and at inputs outside the batch), as the remark "
+        "announces. Outputs leave the whole update a floor, above which 1 + O(1/B) holds unless the head makes them "
+        "vanish",
+        premise="labels of mean 0, which the derivation assumes, make the label term the case that the remark calls "
+        "degenerate; and at a sample of the batch its own error adds a term in 1 / B^2",
     ),
 )

@@ -173,14 +173,23 @@ CLAIMS = (
     Claim(
         id="A18b",
         source="Zhang et al. 2026, section G, for the head of section 3.1",
-        statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C, "
-        "and the exponent of eta* is that of squared error",
+        statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C",
         printed='"At initialization, logits are near zero, so p = softmax(z) is close to uniform" (appendix G)',
         hypotheses="a linear head of variance 1/n behind global average pooling",
-        checks=checks("cross_entropy", judge_error_of_paper_head, judge_exponent_of_paper_head),
+        checks=checks("cross_entropy", judge_error_of_paper_head),
         replaced_by="logits of order one: sites correlate more and more with depth, so that pooling does not remove "
-        "them, and |p - y|^2 exceeds 1 - 1/C. Outputs steepen eta* under squared loss alone: slopes -1.59 and, under "
-        "cross-entropy, -1.32 over 2 .. 16 layers. The label term's prefactor is C - 1, exactly",
+        "them, and |p - y|^2 exceeds 1 - 1/C",
         premise="the softmax is taken at vanishing outputs, which need a head of variance 1/n^2",
+    ),
+    Claim(
+        id="A18c",
+        source="Zhang et al. 2026, section G, for the head of section 3.1",
+        statement="with the paper's head, of variance 1/n behind a pooling, eta* under cross-entropy has the exponent "
+        "of squared error",
+        printed='"this choice does not change the depth exponent, because the derivation only requires that the '
+        'logit-gradient has an O(1) second moment" (appendix G)',
+        hypotheses="a linear head of variance 1/n behind global average pooling; the whole update, of which outputs of "
+        "order one have a part",
+        checks=checks("cross_entropy", judge_exponent_of_paper_head),
     ),
 )

@@ -118,7 +118,7 @@ def judge_uniqueness(seed: int = 0) -> Ruling:
 @JUDGES.decide
 def judge_other_means(seed: int = 0) -> Ruling:
     """The geometric and the harmonic mean are not consistent under merging; rival: no counterexample; source: appendix
-    A4-A6; measured: the largest relative change by merging that a search over random energies finds, for either
+    A6; measured: the largest relative change by merging that a search over random energies finds, for either
     mean."""
     means = {name: AGGREGATORS[name] for name in ("geometric", "harmonic")}
     worst = worst_violations(means, seed)
@@ -152,13 +152,24 @@ def judge_harmonic_sensitivity(seed: int = 0) -> Ruling:
 
 CLAIMS = (
     Claim(
-        id="A16",
-        source="Zhang et al. 2026, appendix A, A1-A7",
+        id="A16a",
+        source="Zhang et al. 2026, appendix A, A1 (and A6, of the geometric and the harmonic mean)",
         statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency and "
         "M(c, .., c) = c (merging all layers into one group forces it; tried: six others)",
         printed='"Hence the arithmetic mean is the unique aggregator satisfying the above properties" (appendix A, A1)',
         hypotheses="positive energies of any number of layers",
         checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
         identity=True,
+    ),
+    Claim(
+        id="A16b",
+        source="Zhang et al. 2026, appendix A, A5",
+        statement="the harmonic mean of energies is infinitely sensitive to the least of them: dH / dS_i grows without "
+        "bound as S_i falls to 0",
+        printed='"S_i down 0 => dH/dS_i up infinity" (appendix A, A5)',
+        hypotheses="the other energies stay as they are",
+        checks=checks("identities", on_examples(judge_harmonic_sensitivity)),
+        replaced_by="dH / dS_i = H^2 / (L S_i^2) tends to L, as H falls as L S_i",
+        premise="H is held fixed while S_i falls",
     ),
 )

@@ -234,10 +234,10 @@ CLAIMS = (
         'negative fitted exponent" (appendix F)',
         hypotheses="weights of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, "
         "and for the variance that keeps energies",
-        checks=checks("activation_drift", judge_constant_gain, judge_stationary, judge_attenuation, judge_asymptote),
+        checks=checks("activation_drift", judge_constant_gain, judge_stationary, judge_asymptote),
         replaced_by="0.912 is the gain at variance 1 alone. Under He's variance and the fan-in rule pre-activations "
         "decay at infinite width too, the gain falls to sigma_W^2/4, and eta* rises as gain^(-L/2); where sigma_W^2 = "
         "1/E phi^2 keeps the variance, the gain is 1.072 and eta* falls as 1.072^-L",
-        premise="the gain of unit variance is taken for that of every layer, and attenuation for a smaller eta*",
+        premise="the gain of unit variance is taken for that of every layer",
     ),
 )

@@ -128,18 +128,20 @@ def deviation(
 CLAIMS = (
     Claim(
         id="A1",
-        source="Zhang et al. 2026, lemma 1, eq. 14; Zhang et al. 2025",
-        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters",
+        source="Zhang et al. 2026, lemma 1, eq. 14",
+        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters of layers up to l",
         printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
         'z^(l)] = T_l(mu_1, mu_2)" (lemma 1, eq. 14)',
-        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l",
+        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l. "
+        "Zhang et al. 2025 have it at infinite width alone, where the step found here vanishes",
         checks=(
             *checks("overlap_recursion", of_rival(judge_mean), judge_conditional_mean),
             *checks("cnn_finite_channels", judge_conditional_mean_of_channels),
         ),
         replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
         "given z^(l) it is the gated overlap over q that is conserved",
-        premise="gates are taken for independent of the tangents that pass them",
+        premise="the proof averages over gates that z^(l) leaves free, l < h - 1 (its step 2), and counts layer h = l "
+        "+ 1, whose gates z^(l) fixes, among them (step 3)",
     ),
     Claim(
         id="A11a",
@@ -160,8 +162,8 @@ CLAIMS = (
         statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
         "depths (judged: its mean over nets, E X^2, of a direction with itself, does not rise in proportion to depth)",
         printed='"assume the channel-wise second moments are uniformly bounded at initialization: E[X_1^2 | F_(h-1)] '
-        '<= C_0 ... (and not on depth)" (lemma 5, eq. 26)',
-        hypotheses="it is one: lemma 5 assumes it",
+        '<= C_0" (lemma 5, eq. 26); "depends only on C_0 (and not on depth)" (eq. 27)',
+        hypotheses="it is one: lemma 5 assumes it; that one C_0 serves all layers is our reading of 'uniformly'",
         checks=checks("overlap_recursion", judge_uniform_bound),
         replaced_by="E X^2 = 3 E T^2 grows by a factor 1 + O(1/n) with every layer, as exp(5 l / n) for ReLU; bounded "
         "in depth only while L / n is, which is where corrections are a function of L / n",

@@ -212,17 +212,25 @@ def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
 
 CLAIMS = (
     Claim(
-        id="A7",
+        id="A7a",
+        source="Zhang et al. 2026, remark B",
+        statement="zero padding corrects eta* by the boundary fraction times a constant, whatever the depth",
+        printed='"an additive error term of order O(bdry(Lambda_h, K_h)). This produces only lower-order '
+        'multiplicative corrections to eta*" (remark B)',
+        hypotheses="a small boundary fraction",
+        checks=checks("cnn_padding", judge_uniform_correction),
+        replaced_by="a correction of the boundary fraction times l^0.6 (computed, 64 sites), as the boundary layer "
+        "grows inwards; at a depth of the order of N^2 growth turns into the decay lambda^(2 l) of overlap energies",
+        premise="the error of one layer is taken for that of all; what leaves the grid is lost at every layer",
+    ),
+    Claim(
+        id="A7b",
         source="Zhang et al. 2026, remark B, section E.2",
-        statement="zero padding corrects eta* by O(boundary fraction) and leaves its exponent",
+        statement="zero padding leaves the exponent of eta*",
         printed='"only lower-order multiplicative corrections to eta* and does not change the depth exponent" (remark '
         "B)",
-        hypotheses="a small boundary fraction",
-        checks=checks("cnn_padding", judge_uniform_correction, judge_exponent),
-        replaced_by="a correction of the boundary fraction times l^0.6 (computed, 64 sites), as the boundary layer "
-        "grows inwards: the exponent moves wherever the correction counts; at a depth of the order of N^2 growth turns "
-        "into the decay lambda^(2 l) of overlap energies",
-        premise="the error of one layer is taken for that of all; what leaves the grid is lost at every layer",
+        hypotheses="a small boundary fraction: lines of which less than half is boundary",
+        checks=checks("cnn_padding", judge_exponent),
     ),
     Claim(
         id="A8",

@@ -73,8 +73,9 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide
 def judge_prefactors(dataset: xr.Dataset) -> Contest:
-    """Prefactors are the mean field's: as 1/taps, and more sites more; rival: one prefactor, whatever the kernel;
-    measured: log ratios to the first stencil's, granted half the Gram terms of both."""
+    """Prefactors are the mean field's: as 1/taps, and more sites more; rival: eta* of the label term has one prefactor,
+    whatever the kernel and the grid; measured: log ratios to the first stencil's, granted half the Gram terms of
+    both."""
     ratio, stderr, expected, slack = _prefactor_ratios(dataset)
     return contest(ratio, stderr, claimed=expected, rival=0.0, allowance=slack)
 

@@ -166,8 +166,8 @@ CLAIMS = (
         source="Zhang et al. 2026, sections 3.1, 3.4",
         statement="ambiguous in the paper, whose 'scaling residual-branch weights by K^(-1/2)' is eq. 5 itself; as a "
         "multiplier on the branch, which section 3.4 can be read to say: eta* = Theta(K^(-3/2)) again",
-        printed='"equivalently, applying standard fan-in initialization and scaling residual-branch weights by '
-        'K^(-1/2)" (section 3.4)',
+        printed='"standard fan-in initialization together with a multiplicative K^(-1/2) scaling on the residual '
+        'branch" (section 3.4)',
         hypotheses="those of A13, the factor outside the weights",
         checks=checks("residual_depth", judge_multiplier),
         replaced_by="K^0: the update of a weight is multiplied too, S(initialisation) = K^2 S(multiplier) for k = 1",

@@ -262,7 +262,7 @@ CLAIMS = (
     ),
     Claim(
         id="T4",
-        source=TABLE,
+        source="Zhang et al. 2026, section 4.1, tables 1 (post-norm) and 3 (pre-norm); by training of our own",
         statement="the tuned rate of pre- and post-norm Transformers follows the one-step scale over depth",
         printed='"We treat this grid-searched one-epoch optimum as an empirical proxy for the maximal-update '
         'learning-rate scale eta* defined in Sec. 3.2" (section 4.1)',

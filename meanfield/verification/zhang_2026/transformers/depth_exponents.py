@@ -85,7 +85,7 @@ def has_mean_field(dataset: xr.Dataset) -> bool:
 @JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
 def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
     """{norm}-norm: eta* of the label term tends to L^(-3/2); rival: to L^(-1/2) (ln L)^(-3/2), slope {rival:.3f} at
-    L = {far}; source: section 3.5, remark D.4; measured: the mean field's local slope there."""
+    L = {far}; source: section 3.5, appendix D.4; measured: the mean field's local slope there."""
     far, slopes = int(dataset["slope_depth"][-1]), far_slopes(dataset, norm)
     rival = pre_norm_slope(far)
     evidence, words = by_attention("local slope", slopes, dataset), {"far": f"{far:,}", "rival": rival}
@@ -186,7 +186,7 @@ CLAIMS = (
     ),
     Claim(
         id="A20b",
-        source="Zhang et al. 2026, section 3.5, without the condition of the remark of appendix D.4",
+        source="Zhang et al. 2026, section 3.5 and appendix D.4, without the condition that both state",
         statement="pre-norm Transformers at initialisation, without the remark's condition: eta* = Theta(L^(-3/2)), as "
         "for post-norm (judged: the label term)",
         printed='"For pre-norm units ... the same argument applies after redefining the depth-unit map ... Under '
@@ -214,12 +214,14 @@ CLAIMS = (
     ),
     Claim(
         id="A20e",
-        source="Zhang et al. 2026, section 4.5, taken to the limit of depth at initialisation",
+        source="Zhang et al. 2026, sections 3.1 (without its condition on Jacobians) and 4.5, taken to the limit of "
+        "depth at initialisation",
         statement="normalisation placement has minimal effect on the exponent of eta* in the limit of depth, at "
         "initialisation",
         printed='"normalization placement ... when their Jacobians remain bounded at initialization; they affect '
         'constants in the update budget rather than the leading depth exponent" (section 3.1)',
-        hypotheses="those of A20a; the paper tuned trained nets, of 20 blocks or fewer in its tables",
+        hypotheses="those of A20a, but for bounded Jacobians, which section 3.1 asks for and pre-norm nets do not have "
+        "(A20d); the paper tuned trained nets, of 20 blocks or fewer in its tables",
         checks=checks("transformer_depth", judge_placement_limit),
         replaced_by="without a factor on branches slopes of the mean field differ by 0.88 at a million units, and by 1 "
         "in the limit up to logarithms",

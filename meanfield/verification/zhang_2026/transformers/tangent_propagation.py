@@ -36,7 +36,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 @JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
 def judge_bounded(dataset: xr.Dataset, norm: str) -> Contest:
     """{norm}-norm: rho of tangents that all tokens share is bounded in depth; rival: it grows as the variance of a
-    pre-norm stream, in proportion to l; source: eq. 42, remark D.4; measured: d ln rho / d ln l over l = {layers}."""
+    pre-norm stream, in proportion to l; source: eq. 42, appendix D.4; measured: d ln rho / d ln l over l = {layers}."""
     at, last = dataset.sel(norm=norm, direction="shared"), dataset.sizes["wide_layer"]
     ends = [last // LAST, last]
     (narrow, _), wide = (_growth(at.isel(width=place), ends) for place in (-2, -1))
@@ -107,7 +107,8 @@ CLAIMS = (
     Claim(
         id="A20d",
         source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
-        statement="rho_{l:h} is bounded in depth, one for all directions up to o(1), and its fluctuations vanish",
+        statement="rho_{l:h} is bounded in depth, one for all directions of parameters up to o(1), and its "
+        "fluctuations vanish (judged: two kinds of directions, between which the tangents of weights lie)",
         printed='"0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with constants independent of L_tr, h, and l ... '
         'corresponding overlap fluctuations are negligible" (appendix D.3, assumption 1)',
         hypotheses="it is one: appendix D assumes it",
