@@ -48,6 +48,7 @@ from .zhang_2026.training import carried_rates as carried_rates, tuned_rates as 
 from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent_propagation as tangent_propagation
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
 from .zheng_2026 import table_cells as table_cells, training_assumptions as training_assumptions
+from .zheng_2026 import hyperparameter_tables as hyperparameter_tables
 from .zheng_2026 import transformer_checks as transformer_checks, update_orders as update_orders
 from .zheng_2026.printed_losses import reported_losses as reported_losses, single_optimizers as single_optimizers
 from .zheng_2026.printed_losses.loss_tables import loss_tables as loss_tables

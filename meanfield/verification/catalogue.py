@@ -18,6 +18,7 @@ from meanfield.verification.zhang_2026.training import carried_rates, tuned_rate
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
+    hyperparameter_tables,
     spectral_products,
     table_cells,
     takeaways,
@@ -55,6 +56,7 @@ _SPECTRAL = (
     single_optimizers,
     update_orders,
     transformer_checks,
+    hyperparameter_tables,
 )
 _ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from meanfield.verification import Verdict, aggregators, judge_prefactor, judge_split, layer_norm
+from meanfield.verification import Verdict, aggregators, hyperparameter_tables, judge_prefactor, judge_split, layer_norm
 from sims.common.cells import predicted, rows
 from sims.common.report import answer, report
 from sims.common.table import number, table
@@ -31,6 +31,7 @@ def text(dataset: xr.Dataset) -> str:
         aggregators.judge_harmonic_sensitivity(),
         layer_norm.judge_jacobian(seed),
         layer_norm.judge_bound(seed),
+        hyperparameter_tables.judge_derivation(seed),
     ]
     spread = f"{float(ratios.min()):.4f} .. {float(ratios.max()):.4f}"
     norms = f"LayerNorm: |J| s / gamma_max of {ratios.size} examples: {spread}"
