@@ -70,14 +70,14 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 3-7 and 9-13, appendices C and D",
         statement="every cell of the hyperparameter tables follows from condition 3.1 or B.1 and the norms of its "
         "optimizer's updates",
-        printed='"Phi_l = arg max ... s.t. |Phi|_2 = 1, |W_l - eta_l Phi|_2 = |W_l|_2 = R" with "R = Theta(sqrt(n_out / '
-        'n_in))" (appendix C.11, of SSO)',
+        printed='"R = Theta(sqrt(n_out / n_in)), and Phi_l = arg max ... s.t. |Phi|_2 = 1, |W_l - eta_l Phi|_2 = '
+        '|W_l|_2 = R" (appendix C.11, of SSO)',
         hypotheses="those of the conditions: one step on one sample, no momentum, widths of input and output that stay",
         checks=checks("identities", on_examples(judge_derivation)),
         replaced_by="all but the output weights of SSO, in tables 7 and 13: 288 of 296 cells, each optimizer with its "
         "table. From weights of norm R follows an initial variance of 1/r_n^2 and no scaling of multiplier, rate and "
         "decay",
-        premise="that SSO's output weights begin on its sphere, |W|_2 = R; their printed variance puts them a factor r_n "
-        "off",
+        premise="that SSO's output weights begin on its sphere, |W|_2 = R; their printed variance puts them a factor "
+        "r_n off",
     ),
 )

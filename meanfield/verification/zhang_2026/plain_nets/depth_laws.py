@@ -248,8 +248,8 @@ CLAIMS = (
         id="A23a",
         source="Zhang et al. 2025, theorem 1; Zhang et al. 2026, section 3.2 ('width-robust')",
         statement="kappa in eta* = kappa L^(-3/2) does not depend on the width (judged: the label term)",
-        printed='"A learning rate tuned at one width transfers to any other width without retuning" (Zhang et al. 2025, '
-        "theorem 1)",
+        printed='"A learning rate tuned at one width transfers to any other width without retuning" (Zhang et al. '
+        "2025, theorem 1)",
         hypotheses="ReLU, weights by He's fan-in rule, of which the head is taken to be one, gradient descent",
         checks=checks("learning_rate_scale", judge_width),
         replaced_by="kappa ~ n^(-1/2); it depends on the width no more where the head has variance 1/n^2 (muP)",
