@@ -85,6 +85,13 @@ def padding_as_printed(runs):
     return {"cnn_padding": dataset.assign(far_ratio=1 - lost)}
 
 
+def padding_of_another_exponent(runs):
+    """Scales whose ratio grows as the depth on every grid."""
+    dataset = runs["cnn_padding"]
+    circular = dataset[SCALE].sel(padding="circular")
+    return {"cnn_padding": put(dataset, SCALE, circular * dataset["depth"], padding="zero")}
+
+
 def more_is_missing(runs):
     dataset = runs["cnn_padding"]
     return {"cnn_padding": dataset.assign(missing_largest=dataset["missing_largest"] * dataset["set_taps"])}
@@ -251,7 +258,7 @@ CONTROLS = {
     "A5b": power_law_at_all_depths,
     "A6": uniform_correction,
     "A7a": padding_as_printed,
-    "A7b": padding_as_printed,
+    "A7b": padding_of_another_exponent,
     "A8": more_is_missing,
     "A9": no_correction_for_batches,
     "A10a": no_floor,
