@@ -252,7 +252,7 @@ CLAIMS = (
         "2025, theorem 1)",
         hypotheses="ReLU, weights by He's fan-in rule, of which the head is taken to be one, gradient descent",
         checks=checks("learning_rate_scale", judge_width),
-        replaced_by="kappa ~ n^(-1/2); it depends on the width no more where the head has variance 1/n^2 (muP)",
+        replaced_by="kappa ~ n^(-1/2); with a head of variance 1/n^2 (muP) it stays",
         premise="He's rule keeps values, not their changes: the change by a layer's weights is a sum over n inputs",
     ),
     Claim(
