@@ -11,7 +11,7 @@ from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
 PRESETS: Presets = {
-    "smoke": {"channels": [32, 64], "draws": 256, "depths": [2, 4, 8]} | {"slope_channels": 128, "slope_draws": 16},
+    "smoke": {"channels": [32, 64], "draws": 256, "depths": [2, 4, 8]} | {"slope_channels": 128, "slope_draws": 24},
     "default": {"channels": [48, 96, 192], "draws": 3072, "depths": [4, 8, 16]}
     | {"slope_channels": 384, "slope_draws": 64},
     "paper": {"channels": [64, 128, 256], "draws": 16_384, "depths": [4, 8, 16, 32]}
