@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from figures import reported_losses as figure
+from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026.printed_losses import reported_losses as claims
 from meanfield.verification.zheng_2026.printed_losses.loss_tables import (
     BASE,
@@ -142,3 +143,12 @@ def test_the_report_prints_the_numbers_and_the_figure_shows_them(tables):
 
 def test_bad_tables_get_one_line(tmp_path, capsys):
     assert_refused(simulation, ["--tables", "14"], "--tables is 14", tmp_path, capsys)
+
+
+def test_moves_up_and_down_do_not_cancel(tables):
+    chosen = claims.WIDTH_MANY
+    drift = tables["drift"].copy()
+    drift.loc[{"table": list(chosen)}] = [4.0, -4.0, 4.0, -4.0]
+    made = claims.judge_transfer(tables.assign(drift=drift), chosen)
+    assert made.evidence.startswith("moves by 4.00 ")
+    assert made.verdict is Verdict.REFUTED

@@ -112,6 +112,22 @@ def test_stable_ranks_are_those_of_the_directions():
         assert np.isnan(drawn[:, 0]).all()
 
 
+def test_stable_ranks_are_those_of_the_middle_weights():
+    """Of gradients of several samples, whose ranks differ from weight to weight."""
+    measure = TrainedStreams(optimizer="sgd", hyperparameters=rates(0.1), momentum=True, steps=1)
+    drawn, directions = measure.draw(FULL, 0, range(2))["stable_rank"][:, 1], measure.begun(FULL, 0, range(2)).step()
+    for role in ("input", "hidden", "output"):
+        place, own = weight_roles(FULL).index(role), [name for name in FULL.weights if FULL.role_of(name) == role]
+        values = [np.linalg.svd(dense(part), compute_uv=False) for part in directions[own[len(own) // 2]]]
+        np.testing.assert_allclose(drawn[:, place], [np.sum(v**2) / v[0] ** 2 for v in values], rtol=1e-6)
+
+
+def test_every_draw_has_drawn_labels_of_its_own():
+    sampled = {"momentum": True, "steps": 1, "sampled_curvature": True}
+    measure = TrainedStreams(optimizer="sophia", hyperparameters=rates(0.1), **sampled)
+    assert len(set(measure.begun(FULL, 0, range(2)).seeds)) == 2
+
+
 @pytest.mark.parametrize(
     ("width", "depth", "together"), [(16, 2, 16), (64, 8, 15), (64, 64, 4), (128, 32, 4), (256, 64, 1), (512, 2, 1)]
 )

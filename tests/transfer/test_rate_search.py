@@ -237,3 +237,17 @@ def test_training_that_memory_does_not_hold_is_refused_before_curvatures_are_dra
     monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: pytest.fail("work begins"))
     with pytest.raises(MemoryError):
         mf.tuned_rate(NET, data, steps=10**12, batch_size=10)
+
+
+def test_three_losses_have_no_parabola():
+    """The fourth is that of a net that has left the valley."""
+    logs = np.array([-1.0, -0.4, 0.0, 0.3, 1.0])
+    losses = np.array([9.0, 1.2, 1.0, 1.5, 9.0])[:, None]
+    assert minima(logs, losses).tolist() == [0.0]
+
+
+def test_rates_are_searched_down_to_ten_to_the_minus_fifteenth():
+    downhill = RateSearch(0, EIGHTH, 200)
+    while wanted := downhill.wanted():
+        downhill.tell({rung: float(rung + 20 * LATTICE) for rung in wanted})
+    assert min(downhill.losses) == -15 * LATTICE

@@ -1,0 +1,79 @@
+"""What reports say beside their tables: each number of a sentence is that of what the sentence names."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from meanfield.verification.wang_2026 import looped_transformers
+from meanfield.verification.zhang_2026.batches import cross_entropies
+from meanfield.verification.zhang_2026.plain_nets import depth_growth
+from sims.cnn_overlap import report as overlap
+from sims.common.cells import heavy_tail_notes
+from sims.cross_entropy import report as losses
+from sims.learning_rate_search import report as search
+from sims.looped_transformer import report as loops
+
+
+def _in_one_line(words):
+    return " ".join(words.split())
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.09, False), (0.11, True)])
+def test_a_draw_that_makes_a_tenth_of_a_mean_is_told(share, said):
+    shares = {"label_term_largest_share": ("layer", [share, 0.0]), "label_term": ("layer", [1.0, 1.0])}
+    assert bool(heavy_tail_notes(xr.Dataset(shares, {"layer": [1, 2]}), ["label_term"])) == said
+
+
+def test_the_answer_on_loops_has_the_slope_of_the_larger_factor(smoke_run):
+    dataset = smoke_run("looped_transformer")
+    slope = looped_transformers.energy_slope(dataset, "looped", "sqrt", -1).exponent
+    assert f"under L^(-1/2), as L^{slope:.2f}" in _in_one_line(loops._answer(dataset, []))
+
+
+def test_the_answer_on_losses_names_each_slope(smoke_run):
+    dataset = smoke_run("cross_entropy")
+    entropic, squared = (
+        cross_entropies.depth_slope(dataset, "MLP", "he", loss) for loss in ("cross_entropy", "squared")
+    )
+    both = f"slopes {entropic.exponent:.3f} +- {entropic.stderr:.3f} against {squared.exponent:.3f}"
+    assert both in _in_one_line(losses._answer(dataset, []))
+
+
+def test_the_answer_on_growth_has_both_exponents(smoke_run):
+    dataset = smoke_run("cnn_overlap")
+    deepest = dataset.isel(depth=-1)
+    limit, finite = (
+        depth_growth.growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term")
+    )
+    words = _in_one_line(overlap._answer(dataset))
+    assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f} at infinitely many channels" in words
+    assert f"it is {finite.exponent:.2f} +- {finite.stderr:.2f}" in words
+
+
+def test_what_controls_leave_of_errors_is_said_term_by_term(smoke_run):
+    deepest = smoke_run("cnn_overlap").isel(depth=-1)
+    label, output = (
+        float((deepest[f"adjusted_{name}_stderr"] / deepest[f"{name}_stderr"])[-1])
+        for name in ("label_term", "output_term")
+    )
+    assert f"{label:.2f} of the standard error of B and {output:.2f} of that of A" in overlap._adjusted_note(deepest)
+
+
+def test_the_next_run_has_draws_for_all_verdicts(smoke_run):
+    dataset = smoke_run("cnn_overlap")
+    finding = depth_growth.judge_output_term(dataset)
+    needs = [replace(finding, evidence=f"; about {count} needed (8 made)") for count in ("1,200", "40,000")]
+    assert "--draws 40000" in overlap._next(dataset, depth_growth.net_of(dataset), needs)
+
+
+def test_advice_speaks_of_the_median_net(smoke_run):
+    """One net whose seeds are far apart makes a mean, and no median."""
+    dataset = smoke_run("learning_rate_search")
+    seeds = dataset["seed_tuned_rate_log10"].copy()
+    seeds[:] = 0.0
+    seeds[0, 0, 0] = 5.0
+    changed = dataset.assign(seed_tuned_rate_log10=seeds, tuned_rate_log10=0 * dataset["tuned_rate_log10"])
+    assert np.mean(search._spreads(changed)) > 0.1
+    assert "uncertain by 0.00 decades in the median net" in _in_one_line(search._advice(changed))

@@ -1,0 +1,63 @@
+"""How many numbers share the false-alarm budget of a verdict, and by how many draws or seeds its errors are known."""
+
+import numpy as np
+import pytest
+
+from meanfield.verification.verdicts import Bands
+from meanfield.verification.zhang_2026.plain_nets import overlap_conservation
+from meanfield.verification.zhang_2026.training import tuned_rates
+from meanfield.verification.zheng_2026 import (
+    coordinate_checks,
+    spectral_products,
+    training_assumptions,
+    transformer_checks,
+)
+
+
+def test_every_slope_is_one_comparison(smoke_runs):
+    """Those of all optimizers or groups where one report judges them; of Transformers those of the check itself."""
+    flat = transformer_checks.judge_flat.decide(smoke_runs["transformer_coordinate_check"], "layer", "many")
+    assert flat.comparisons == flat.claim.difference.size == 2
+    grown = transformer_checks.judge_growth.decide(smoke_runs["transformer_coordinate_check"], "layer")
+    assert grown.comparisons == 2 * grown.claim.difference.size == 4
+    assumed = training_assumptions.judge_assumption.decide(smoke_runs["training_assumptions-times-3"], "G.2")
+    assert assumed.comparisons == assumed.claim.difference.size > 1
+    run = smoke_runs["coordinate_check-tables-many-optimizers-muon-muon_kimi-soap-lion-sophia"]
+    checked = coordinate_checks.judge_flat.decide(run, "muon", "many")
+    assert checked.comparisons == 5 * checked.claim.difference.size
+    run = smoke_runs["spectral_condition-optimizers-sgd-times-6"]
+    made = spectral_products.judge_group.decide(run, "C1")
+    everywhere = sum(len(rows) for _, rows in spectral_products.groups(run).values())
+    assert made.comparisons == everywhere > made.claim.difference.size
+
+
+def test_variances_of_a_layer_rest_on_draws_of_their_own(smoke_run):
+    dataset = smoke_run("overlap_recursion")
+    made = overlap_conservation.judge_added_variance.decide(dataset)
+    assert made.effective == made.draws == dataset.attrs["draws_given"]
+
+
+def _located(dataset, family, seeds):
+    """Tuned rates of a family whose errors are those of the first depth, known by so many seeds."""
+    numbers = {"tuned_rate_log10": [0.0, -0.3], "tuned_rate_log10_stderr": [0.1, 1e-9], "located": seeds}
+    changed = {name: dataset[name].astype(float).copy() for name in numbers}
+    for name, values in numbers.items():
+        changed[name].loc[{"family": family}] = values
+    return dataset.assign(changed)
+
+
+def test_a_difference_of_slopes_is_as_sure_as_the_norm_with_fewer_seeds(smoke_run):
+    dataset = _located(smoke_run("learning_rate_search"), "transformer pre", 4)
+    dataset = _located(dataset, "transformer post", 40)
+    assert tuned_rates.judge_placement.decide(dataset).effective == pytest.approx(4)
+
+
+def test_bands_of_ratios_know_how_few_curvatures_were_drawn(smoke_run):
+    """Where all of the error is that of the stable rate, of sixteen nets."""
+    dataset = smoke_run("learning_rate_search")
+    one = 0 * dataset["one_step_scale"] + 1.0
+    rates = {"tuned_rate_log10": 0 * one, "tuned_rate_log10_stderr": 1e-12 * one, "located": 4 * one}
+    dataset = dataset.assign(rates, stable_rate=one, stable_rate_stderr=0.1 * one)
+    known = int(np.isfinite(one).sum())
+    (alarm,) = {round(band.alarm, 6) for band in tuned_rates._ratio_bands(dataset)}
+    assert alarm == pytest.approx(Bands.of(len(tuned_rates.JUDGES) * known, 16).alarm, rel=1e-6)
