@@ -56,8 +56,8 @@ def test_bands_of_ratios_know_how_few_curvatures_were_drawn(smoke_run):
     """Where all of the error is that of the stable rate, of sixteen nets."""
     dataset = smoke_run("learning_rate_search")
     one = 0 * dataset["one_step_scale"] + 1.0
-    rates = {"tuned_rate_log10": 0 * one, "tuned_rate_log10_stderr": 1e-12 * one, "located": 4 * one}
-    dataset = dataset.assign(rates, stable_rate=one, stable_rate_stderr=0.1 * one)
+    tuned = {"tuned_rate_log10": 0 * one, "tuned_rate_log10_stderr": 1e-12 * one, "located": 4 * one}
+    dataset = dataset.assign(tuned | {"stable_rate": one, "stable_rate_stderr": 0.1 * one})
     known = int(np.isfinite(one).sum())
     (alarm,) = {round(band.alarm, 6) for band in tuned_rates._ratio_bands(dataset)}
     assert alarm == pytest.approx(Bands.of(len(tuned_rates.JUDGES) * known, 16).alarm, rel=1e-6)
