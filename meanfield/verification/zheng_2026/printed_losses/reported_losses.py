@@ -160,8 +160,8 @@ CLAIMS = (
         id="S10b",
         source="Zheng et al. 2026, section 5.2, tables 16, 27, 32, 37",
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate moves over widths by about an "
-        "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, Muon-Kimi's "
-        "table decides so, and no other)",
+        "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, "
+        "Muon-Kimi's table decides so, and no other)",
         printed='"when width is scaled, whereas muP keeps the optimal base learning rate nearly invariant" (section '
         "5.2)",
         hypotheses=f"{FOUR}; {WIDTHS}, where the paper claims it of Sophia above 256 alone; {PRINTED}",
@@ -171,8 +171,8 @@ CLAIMS = (
         id="S10c",
         source="Zheng et al. 2026, section 5.2, tables 18, 29, 34, 39",
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate moves over depths by about an "
-        "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, Muon-Kimi's "
-        "and Muon's tables decide so, and no other)",
+        "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, "
+        "Muon-Kimi's and Muon's tables decide so, and no other)",
         printed='"Under depth scaling, muP also preserves HP transferability" (section 5.2)',
         hypotheses=f"{FOUR}; {DEPTHS}; {PRINTED}",
         checks=(kept(DEPTH_MANY),),
