@@ -6,6 +6,7 @@ import pytest
 from figures import reported_losses as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026.printed_losses import reported_losses as claims
+from meanfield.verification.zheng_2026.printed_losses import single_optimizers
 from meanfield.verification.zheng_2026.printed_losses.loss_tables import (
     BASE,
     base_scatter,
@@ -152,3 +153,18 @@ def test_moves_up_and_down_do_not_cancel(tables):
     made = claims.judge_transfer(tables.assign(drift=drift), chosen)
     assert made.evidence.startswith("moves by 4.00 ")
     assert made.verdict is Verdict.REFUTED
+
+
+def test_best_rates_inside_the_grid_stay_within_an_octave_or_are_refuted(tables):
+    large = tables["ladder"].sel(table=21) == 256
+    for moved, verdict in ((0.9, Verdict.CONFIRMED), (1.1, Verdict.REFUTED)):
+        made = tables.assign(bracketed=0 * tables["bracketed"] + 1, optimum=moved * large + 0 * tables["optimum"])
+        assert single_optimizers.judge_unnormalised_transfer(made).verdict is verdict
+
+
+def test_stability_asks_that_the_standard_loses_runs(tables):
+    """Negative control: the two that it loses, put right."""
+    assert single_optimizers.judge_stability(tables).verdict is Verdict.CONFIRMED
+    standard = (tables["table"] == 20) & tables["loss"].isnull()
+    mended = tables.assign(loss=tables["loss"].where(~standard, 4.0))
+    assert single_optimizers.judge_stability(mended).verdict is Verdict.REFUTED

@@ -91,6 +91,21 @@ def test_growth_and_flatness_are_told_apart(made_up):
     assert verdicts(many=0.0, one=0.6, standard=0.4) == ["CONFIRMED", "CONFIRMED", "REFUTED"] * 2
 
 
+def test_what_rises_and_falls_again_is_no_growth(finished):
+    """A straight line through L^(-1) exp(-c / L) rises where c is large, and the limit falls."""
+    dataset = finished.isel(draw=np.arange(32) % 2).assign_attrs(draws=32)
+    depth, noise = dataset["depth"].astype(float), 0.01 * np.random.default_rng(0).normal(size=32)
+    law = np.exp(-np.log(depth) - 4 * depth[0] / depth) * depth ** xr.DataArray(noise, dims="draw")
+    values = dataset["feature_norm_by_depth"]
+    dataset = dataset.assign({values.name: (0 * values + law).transpose(*values.dims)})
+    slope = claims.features_slope(dataset, "none", str(dataset["optimizer"][0].item()), "standard", "depth")
+    assert slope.plain > claims.GROWTH
+    assert slope.settled < -0.9
+    finding = claims.judge_growth(dataset, "none", ("depth",))
+    assert str(finding.verdict) == "INCONCLUSIVE"
+    assert "as of no power of the size" in finding.evidence
+
+
 def test_nets_that_leave_the_floats_are_not_flat_and_have_grown(finished):
     lost = finished.assign({name: np.inf + 0 * values for name, values in finished.data_vars.items()})
     by_table = ["REFUTED", "CONFIRMED", "REFUTED"]

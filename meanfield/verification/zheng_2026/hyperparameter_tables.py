@@ -50,12 +50,17 @@ def compare_table(table: Table, optimizer: str) -> list[Cell]:
     ]
 
 
+def printed_cells() -> list[Cell]:
+    """Every cell of every table, for each optimizer that it is of."""
+    return [cell for table in TABLES for optimizer in table.optimizers for cell in compare_table(table, optimizer)]
+
+
 @JUDGES.decide
 def judge_derivation(seed: int = 0) -> Ruling:
     """Every cell of the hyperparameter tables follows from the norms of its optimizer's updates; rival: some do not;
     source: tables 3-7 and 9-13; measured: powers of width, depth and block multiplier in every printed cell, and in a
     derivation that reads no table; no examples."""
-    cells = [cell for table in TABLES for optimizer in table.optimizers for cell in compare_table(table, optimizer)]
+    cells = printed_cells()
     off = [cell for cell in cells if not cell.agrees]
     places = dict.fromkeys(f"table {cell.table}, {cell.optimizer}, {cell.role}" for cell in off)
     named = f"; the others: {'; '.join(places)}" if off else ""
