@@ -16,6 +16,7 @@ from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_transfer.__main__ import COMMAND as simulation
 from sims.learning_rate_transfer.ladders import RULES, Ladder
+from sims.learning_rate_transfer.measure import _carried
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
@@ -81,6 +82,16 @@ def test_slopes_of_the_loss_are_those_of_the_tuned_nets_mean():
     assert ladder.loss_slope(0, 1.0) == 0.0
     untried = xr.Dataset({"final_loss": (("rate", "seed"), [[0.5, 1.5], [np.nan, 1.0]])}, {"rate": [0.1, 1.0]})
     assert Ladder([None], [untried], "depth", 4, 2.0).loss_slope(0, -0.5) == pytest.approx(-0.25)
+
+
+def test_the_slope_of_the_loss_is_that_of_the_net_that_a_rate_is_carried_to():
+    """A loss of one per decade there, and none on the net that was tuned."""
+    ladder, rates = _ladder(), [0.01, 0.1, 1.0]
+    for place, of_place in enumerate(ladder.tuned[:2]):
+        losses = np.array([0.0, 1.0, 2.0])[:, None] * place + np.zeros(2)
+        ladder.tuned[place] = of_place.assign(final_loss=(("rate", "seed"), losses)).assign_coords(rate=rates)
+    carried = [_carried(ladder, rule, place)["loss_slope"] for rule, place in (("tuned", 0), ("unchanged", 1))]
+    assert carried == pytest.approx([0.0, 1.0])
 
 
 def test_anchors_are_tuned_and_seeds_without_a_minimum_carry_nothing():

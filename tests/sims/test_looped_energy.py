@@ -55,6 +55,11 @@ def test_energies_that_creep_at_the_threshold_do_not_converge(power, verdict):
     assert claims.threshold_ruling(np.array([0.4, 0.5]), energy, 0.5, 4096).verdict is verdict
 
 
+def test_stacks_are_followed_closely_on_both_sides_of_their_threshold(finished):
+    evidence = claims.judge_independent_threshold(finished).evidence
+    assert all(f"(alpha = {alpha})" in evidence for alpha in (0.45, 0.5, 0.55))
+
+
 def test_tied_loops_treated_as_independent_are_refuted(finished):
     """Negative control: the prediction of stacks in place of that of loops."""
     name = "log_energy_mean_field"

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
+import meanfield as mf
 from figures import looped_transformer as figure
 from meanfield.verification.wang_2026 import looped_transformers as claims
 from sims.common.cells import drawn
+from sims.looped_transformer import measure
 from sims.looped_transformer.__main__ import COMMAND as simulation
 from sims.looped_transformer.report import text
 from tests.sims.commands import assert_refused, finished_run
@@ -61,6 +64,25 @@ def test_report_compares_the_rivals(finished):
         places = [printed.index(cell) for cell in (*cells["looped"], *cells["deep"])]
         assert places == sorted(places)
         assert words in table.splitlines()[0]
+
+
+def test_before_and_after_training_are_the_first_and_the_last_update():
+    """Of two loops, whose four additions are alike by 0, 1 and 1/2 at three times."""
+    energies = {f"trained_residual_energy{end}": (("step", "update"), [[1.0, 2.0, 3.0]]) for end in measure.ENDS}
+    overlaps = np.eye(4) + np.array([0.0, 1.0, 0.5])[:, None, None] * (1 - np.eye(4))
+    measured = xr.Dataset(energies | {"trained_increment_correlation": (("update", "a", "b"), overlaps)})
+    assert measure._by_rate(measured)["energy_by_rate"].tolist() == [1.0, 3.0]
+    before, after = measure._correlations(measured)["increment_correlation"]
+    assert before[0, 1] == 0.0
+    assert after[0, 1] == pytest.approx(2 / 3)  # four pairs of a half, between loops of 1 + 1 + 2 / 2 each
+
+
+def test_the_toy_loop_adds_twice_a_loop(finished):
+    """As often as attention and FFN do."""
+    for loops in finished["loops"].values:
+        loop = mf.TiedLoop(depth=2 * int(loops), width=8, alpha="sqrt")
+        toy = mf.predict(loop, level="mean_field")["log_correlation_term"][-1]
+        assert float(finished["log_toy_correlation_term"].sel(loops=loops)) == pytest.approx(float(toy))
 
 
 def test_deepnorm_keeps_energies_and_moves_streams(finished):

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from figures import update_orders as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import update_orders as claims
+from sims.update_orders import measure
 from sims.update_orders.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
@@ -85,6 +87,21 @@ def test_blocks_of_one_matrix_have_no_second_order(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "adamw, k = 1 table, step 1: the terms of order 1" in printed
     assert "terms of order 2" not in printed
+
+
+@pytest.mark.parametrize("block_depth", [2, 4])
+def test_base_rates_fall_with_the_layers_of_a_block(block_depth, monkeypatch):
+    seen = {}
+
+    def asked_for_one(options, results, run_of, *_):
+        run_of("sgd", "many", 8, 4)
+        return xr.Dataset()
+
+    monkeypatch.setattr(measure, "measure_ladders", asked_for_one)
+    monkeypatch.setattr(measure, "run_under", lambda *_, **__: None)
+    monkeypatch.setattr(measure, "hyperparameters", lambda *_, rates, **__: seen.update(rates))
+    measure.measure(simulation.parse(["--optimizers", "sgd", "--block-depth", str(block_depth)]), None, {})
+    assert seen["sgd"] == pytest.approx(0.4 * 2 / block_depth)
 
 
 def test_an_optimizer_given_twice_is_one(tmp_path):

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation
-from meanfield.verification.zhang_2026.training import tuned_rates
+from meanfield.verification.zhang_2026.plain_nets import overlap_conservation, stencil_slopes
+from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     spectral_products,
     training_assumptions,
     transformer_checks,
+    update_ranks,
 )
+from tests.sims.claim_controls.changes import SCALE
 
 
 def test_every_slope_is_one_comparison(smoke_runs):
@@ -29,6 +31,9 @@ def test_every_slope_is_one_comparison(smoke_runs):
     made = spectral_products.judge_group.decide(run, "C1")
     everywhere = sum(len(rows) for _, rows in spectral_products.groups(run).values())
     assert made.comparisons == everywhere > made.claim.difference.size
+    run = smoke_runs["coordinate_check-tables-many-optimizers-sgd-adamw-lion-sophia-times-2"]
+    ranked = update_ranks.judge_ranks.decide(run)
+    assert ranked.comparisons == ranked.claim.difference.size > 2
 
 
 def test_variances_of_a_layer_rest_on_draws_of_their_own(smoke_run):
@@ -61,3 +66,35 @@ def test_bands_of_ratios_know_how_few_curvatures_were_drawn(smoke_run):
     known = int(np.isfinite(one).sum())
     (alarm,) = {round(band.alarm, 6) for band in tuned_rates._ratio_bands(dataset)}
     assert alarm == pytest.approx(Bands.of(len(tuned_rates.JUDGES) * known, 16).alarm, rel=1e-6)
+
+
+def test_an_error_that_four_seeds_tell_has_three_degrees_of_freedom(smoke_run):
+    dataset = _located(smoke_run("learning_rate_search"), "mlp", 4)
+    assert tuned_rates.judge_one_step.decide(dataset, "mlp").effective == pytest.approx(4)
+
+
+def test_carried_rates_are_as_sure_as_what_was_tuned_on_the_first_net(smoke_run):
+    """An error of the first net alone moves the losses of all of them."""
+    dataset = smoke_run("learning_rate_transfer")
+    errors = 0.1 * (dataset["size"] == dataset["size"][0]) + 0 * dataset["tuned_rate_log10_stderr"]
+    dataset = dataset.assign(tuned_rate_log10_stderr=errors)
+    moved = carried_rates._moved(dataset, "finite_depth", carried_rates.FIRST_TUNED)
+    np.testing.assert_allclose(moved, 0.1 * dataset["loss_slope"].sel(rule="finite_depth"))
+
+
+def test_errors_of_means_of_one_sign_add_up(smoke_run):
+    """The first and the last of three layers, between which a slowing is told, are of the same draws."""
+    dataset, name = smoke_run("overlap_recursion"), "squared_overlap"
+    last = int(dataset["layer"][-1])
+    first, middle = max(last // 4, 2), max(last // 2, 3)
+    errors = (0.01 * dataset[name]).where(dataset["layer"].isin([first, last]), 0.0)
+    made = overlap_conservation.judge_uniform_bound.decide(dataset.assign({f"{name}_stderr": errors}))
+    share = (1 / middle - 1 / last) / (1 / first - 1 / middle)
+    assert made.claim.stderr == pytest.approx(0.01 * (share + 1))
+
+
+def test_the_mean_slope_of_independent_stencils_has_the_error_of_a_mean(smoke_run):
+    dataset = smoke_run("cnn_finite_channels")
+    dataset = dataset.assign({f"{SCALE}_stderr": 0.01 * dataset[SCALE]})
+    stderr = stencil_slopes.judge_slopes.decide(dataset).claim.stderr
+    assert stderr[-1] == pytest.approx(stderr[0] / dataset.sizes["stencil"] ** 0.5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import t
 
 import meanfield as mf
 from meanfield.theory.exact.depth_scan import finite_width_excess, output_share
@@ -77,6 +78,31 @@ def test_the_output_term_is_neither_lower_order_nor_negligible():
 def test_measured_slopes(slope, stderr, verdict):
     measured = MeasuredSlope("made up", tuple(range(3, 31)), slope, stderr, 20)
     assert depth_laws.judge_measured_slope(measured, 3).verdict is verdict
+
+
+def test_measured_slopes_may_leave_claim_and_rival_by_what_one_paper_in_a_hundred_would():
+    """The budget of three slopes, of which each is compared twice, on two sides."""
+    law, band = depth_laws.finite_depth_slope(depth_laws.COMMON_SWEEP), t.isf(0.01 / 2 / 6, 8)
+    for share, refuted in ((0.99, False), (1.01, True)):
+        slope = MeasuredSlope("made up", depth_laws.COMMON_SWEEP, law + share * band * 0.01, 0.01, 8)
+        assert (depth_laws.judge_measured_slope(slope, 3).verdict is Verdict.REFUTED) == refuted
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize(("share", "confirmed"), [(0.9, True), (1.1, False)])
+def test_computed_exponents_are_confirmed_within_a_tenth(share, side, confirmed, smoke_run):
+    dataset = smoke_run("mlp_depth")
+    off = side * 0.1 * share
+    scales = -1.5 + off + 0 * dataset["scale_slope"]
+    outputs = (off - 1) * np.log(dataset["share_depth"]) + 0 * dataset["log_output_over_label"]
+    excess = (dataset["width"] / dataset["width"][0]) ** (off - 1) + 0 * dataset["excess_at_share"]
+    made = dataset.assign(scale_slope=scales, log_output_over_label=outputs, excess_at_share=excess)
+    for judge in (
+        depth_laws.judge_negligible_output_term,
+        depth_laws.judge_output_term_growth,
+        depth_laws.judge_uniform_correction,
+    ):
+        assert (judge(made).verdict is Verdict.CONFIRMED) == confirmed
 
 
 @pytest.mark.parametrize(

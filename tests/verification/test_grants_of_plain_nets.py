@@ -1,4 +1,4 @@
-"""What further judges of plain and residual nets and of Transformers grant beside standard errors, as in `test_grants`.
+"""What further judges of plain nets grant beside standard errors, as in `test_grants`.
 
 Where a run itself holds what is granted, it is given a number here, from which the judge's grant follows.
 """
@@ -8,13 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from meanfield.theory.laws.residual import log_path_sum_scale
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.plain_nets import activation_drift, depth_growth, padding, stencil_slopes
-from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
-from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
-from meanfield.verification.zheng_2026 import transformer_checks
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.granted import ERROR, assert_computed, assert_drawn, exactly, fitted_slope, power_law
 
@@ -25,6 +21,15 @@ def prefactors_of_losses(dataset, share):
     law = (dataset.attrs["classes"] - 1) * np.exp(0.1 * share) * squared
     for loss, values in (("squared", squared), ("cross_entropy", law)):
         dataset = exactly(dataset, "update_energy", values.values, head="mup", loss=loss)
+    return dataset
+
+
+def exponents_with_outputs(dataset, share):
+    """A twentieth of an exponent of eta*: twice that of the energy."""
+    squared = dataset["update_energy"].sel(net="MLP", head="he", loss="squared").values
+    for loss, power in (("squared", 0.0), ("cross_entropy", -0.1 * share)):
+        law = squared * power_law(dataset["depth"], power)
+        dataset = exactly(dataset, "update_energy", law, net="MLP", head="he", loss=loss)
     return dataset
 
 
@@ -53,12 +58,57 @@ def terms_of_padding(dataset, share):
     return exactly(dataset, "label_term", values, padding="zero")
 
 
+def decays_of_padding(dataset, share):
+    """The rise per layer, over the deeper half, of what finite width is granted: ln(1 + 0.3 l / L)."""
+    grid, layers = padding._line(dataset, 0), dataset["layer"]
+    granted = 0.3 * layers / layers.size
+    half = granted[layers >= layers.size // 2]
+    rise = np.log1p(half).diff("layer").sum() / (half.size - 1)
+    law = np.exp((np.log(dataset["transport_eigenvalue"].sel(grid=grid)) + share * rise) * layers).values
+    allowance = (granted + 0 * dataset["finite_width_allowance"]).transpose(*dataset["finite_width_allowance"].dims)
+    dataset = dataset.assign(finite_width_allowance=allowance)
+    for padded, values in (("zero", law), ("circular", 0 * law + 1)):
+        dataset = _by_layer(dataset, "label_term", values, grid=grid, padding=padded)
+    return dataset
+
+
+def _by_width(dataset, law, case, left=0.0):
+    """A case's scales, of which wider nets have a share 1/n: ``left`` is that of the second width."""
+    wider = (dataset["width"].values / dataset["width"].values[1])[:, None]
+    return exactly(dataset, SCALE, law / np.sqrt(wider) * np.exp(-left / wider), case=case)
+
+
 def slightly_steeper(dataset, share):
     """Slopes by the printed difference of -0.04, and by twice that to either side."""
     for case, slope in (("relu", -1.4), ("gelu, fan_in", -1.44 - 0.08 * share)):
-        narrower = np.sqrt(dataset["width"].values[0] / dataset["width"].values)[:, None]
-        dataset = exactly(dataset, SCALE, narrower * power_law(dataset["depth"], slope), case=case)
+        dataset = _by_width(dataset, power_law(dataset["depth"], slope), case)
     return dataset
+
+
+def scales_of_activations(dataset, share):
+    """f a^2, where the wider of two nets, f times as wide as the other, is off by a: by a tenth here."""
+    granted = float(dataset["width"][1] / dataset["width"][0]) * 0.1**2
+    for case in map(str, dataset["case"].values):
+        law = dataset[f"{SCALE}_mean_field"].sel(case=case, layers=dataset["depth"].values).values
+        dataset = _by_width(dataset, law * np.exp(share * granted), case, left=0.1)
+    return dataset
+
+
+def attenuated_slopes(dataset, share):
+    """What f a^2 makes of both slopes, where the wider net is off by a: by nothing to a tenth, along the depths."""
+    left = np.linspace(0, 0.1, dataset.sizes["depth"])
+    granted = fitted_slope(dataset["depth"], float(dataset["width"][1] / dataset["width"][0]) * left**2)
+    for case, slope in (("relu", -1.4), ("gelu, he", -1.4 + 2 * share * granted)):
+        dataset = _by_width(dataset, power_law(dataset["depth"], slope), case, left=left)
+    return dataset
+
+
+def constant_gains(dataset, share):
+    """The square of the correction of order 1/n, which is a twentieth here."""
+    name, case = "gate_energy", "gelu, he"
+    dataset = dataset.assign({f"{name}_correction": 0.05 + 0 * dataset[f"{name}_correction"]})
+    law = dataset[f"{name}_mean_field"].sel(case=case, layers=dataset["layer"].values[-1])
+    return exactly(dataset, name, 0.912 / 2 + share * 0.05**2 * law, case=case)
 
 
 def stationary_energies(dataset, share):
@@ -82,7 +132,9 @@ def output_terms_by_layer(dataset, share):
     layer = dataset["layer"].astype(float)
     finite = dataset["output_term_mean_field"] * layer**0.1
     dataset = dataset.assign(output_term_finite_channels=finite.transpose(*dataset["output_term_mean_field"].dims))
-    return _of_deepest(dataset, "adjusted_output_term", layer.values ** (2.1 + 0.1 * share))
+    return _by_layer(
+        dataset, "adjusted_output_term", layer.values ** (2.1 + 0.1 * share), depth=dataset["depth"].values[-1]
+    )
 
 
 def growths_by_layer(dataset, share):
@@ -91,14 +143,14 @@ def growths_by_layer(dataset, share):
     left = 0.1 + 0.1 * np.log2(dataset["layer"] / (layers[-1] // 2)) + 0 * dataset["extrapolation_left"]
     made = dataset.assign(extrapolation_left=left, thin_input_allowance=0 * dataset["thin_input_allowance"])
     law = dataset["label_term_mean_field"].isel(depth=-1).values * layers ** (share * np.log2(1.2 / 1.1))
-    return _of_deepest(made, "label_term_limit", law)
+    return _by_layer(made, "label_term_limit", law, depth=dataset["depth"].values[-1])
 
 
-def _of_deepest(dataset, name, values):
-    """With these values of the deepest net by layer, and errors of a millionth that are independent."""
-    depth, covariance = dataset["depth"].values[-1], dataset[f"{name}_covariance"].copy()
-    covariance.loc[{"depth": depth}] = np.diag((ERROR * values) ** 2)
-    return exactly(dataset, name, values, depth=depth).assign({f"{name}_covariance": covariance})
+def _by_layer(dataset, name, values, **where):
+    """With these values by layer, and errors of a millionth that are independent."""
+    covariance = dataset[f"{name}_covariance"].copy()
+    covariance.loc[where] = np.diag((ERROR * values) ** 2)
+    return exactly(dataset, name, values, **where).assign({f"{name}_covariance": covariance})
 
 
 def transfer_rules(dataset, share):
@@ -125,95 +177,9 @@ def one_exponent(dataset, share):
     return exactly(dataset, SCALE, power_law(dataset["depth"], -1.4) * np.exp(share * granted))
 
 
-def _short_by(dataset, lacking, **net):
-    """With theory's slope far up that of the drawn blocks and LACKING, of one net."""
-    far = dataset[f"{SCALE}_far_slope"].copy()
-    far.loc[net] = fitted_slope(dataset["blocks"], dataset[f"log_{SCALE}_theory"].sel(net).values) + lacking
-    return dataset.assign({far.name: far})
-
-
-def depths_of_branches(dataset, share):
-    """What theory's slopes lack of those far up, 0.1 for k layers and 0.1 for one."""
-    for place, block_depth in enumerate(dataset["block_depth"].values):
-        net = {"activation": "relu", "scaling": "init", "block_depth": block_depth}
-        law = power_law(dataset["blocks"], -1 + (0.2 * share if place else 0.0))
-        dataset = exactly(_short_by(dataset, 0.1, **net), SCALE, law, **net)
-    return dataset
-
-
-def printed_exponents(dataset, share):
-    """What theory's slope lacks of that far up, 0.1, and 2.5 times what finite width does to that of linear nets."""
-    net = {"scaling": "init", "block_depth": 1}
-    linear = dataset.sel(activation="linear", **net)
-    finite, limit = (
-        fitted_slope(dataset["blocks"], linear[f"log_{SCALE}_{level}"].values) for level in ("theory", "mean_field")
-    )
-    law = power_law(dataset["blocks"], -1.5 + share * (0.1 + 2.5 * abs(finite - limit)))
-    dataset = exactly(dataset, SCALE, np.exp(linear[f"log_{SCALE}_theory"].values), activation="linear", **net)
-    return exactly(_short_by(dataset, 0.1, activation="relu", **net), SCALE, law, activation="relu", **net)
-
-
-def path_sums(dataset, share):
-    """By a factor e they depart from end to end: here by e^(2 - share)."""
-    blocks = dataset["blocks"].values
-    law = np.exp(log_path_sum_scale(blocks) + (2 - share) * np.linspace(0, 1, len(blocks)))
-    return exactly(dataset, SCALE, law, activation="relu", scaling="init", block_depth=1)
-
-
-def vanishing_deviations(dataset, share):
-    """What a relative correction 2/n at the least width does to the slope over the first three."""
-    width, name = dataset["width"].astype(float), "gate_deviation_by_width"
-    granted = float(np.log1p(2 / width[0]) / np.log(width[2] / width[0]))
-    law = (width / width[0]) ** (-1 + share * granted) + 0 * dataset[name].fillna(0)
-    law = law.transpose(*dataset[name].dims)
-    return dataset.assign({name: law, "gate_deviation_stderr_by_width": ERROR * law})
-
-
-def excesses_of_overlaps(dataset, share):
-    """The scale of the overlap times the logarithm of its growth, over n."""
-    granted = dataset["overlap_scale"] * np.log(dataset["growth_bound"]) / dataset.attrs["width"]
-    law = (share * granted + 0 * dataset["overlap_excess"]).transpose(*dataset["overlap_excess"].dims)
-    return dataset.assign(overlap_excess=law, overlap_excess_stderr=ERROR * abs(law))
-
-
-def exponents_of_transformers(dataset, share):
-    """As much as from half the width to the width: a tenth here."""
-    depths = dataset["wide_depth"].values
-    for attention in dataset["attention_scale"].values:
-        net = {"norm": "post", "attention_scale": attention, "depth": depths}
-        theory = dataset[f"log_{SCALE}_mean_field"].sel(scaling="none", **net).values
-        law = depths ** (fitted_slope(depths, theory) + 0.1 * share)
-        dataset = exactly(dataset, SCALE, law, scaling="none", **net)
-        del net["depth"]
-        dataset = exactly(dataset, f"narrow_{SCALE}", law * depths**0.1, **net)
-    return dataset
-
-
-def tangents_of_transformers(dataset, share):
-    """As much as from half the width to the width: a tenth here."""
-    name, layers, widths = tangent_propagation.RHO, dataset["wide_layer"].astype(float), dataset["width"].values
-    for width in widths:
-        net = {"width": width, "norm": "post", "direction": "shared"}
-        values = dataset[name].sel(net)
-        law = 0 * values + layers ** (0.1 * share + 0.1 * (width == widths[-2]))
-        dataset = exactly(dataset, name, law.transpose(*values.dims).values, **net)
-    return dataset
-
-
-def growths_in_transformers(dataset, share):
-    """Norms grow by the quarter power or faster: here by 0.25 (2 - share), nearly alike in all draws."""
-    for along in ("width", "depth"):
-        name = f"feature_norm_by_{along}"
-        values, size = dataset[name].astype(float).copy(), dataset[along].astype(float)
-        at = values.sel(table="standard")
-        law = (size / size[0]) ** (0.25 * (2 - share) + 1e-10 * np.cos(dataset["draw"])) + 0 * at.fillna(0)
-        values.loc[{"table": "standard"}] = law.transpose(*at.dims).values
-        dataset = dataset.assign({name: values})
-    return dataset
-
-
 DRAWN = {
     "prefactors of losses": ("cross_entropy", prefactors_of_losses, cross_entropies.judge_prefactor),
+    "exponents with outputs": ("cross_entropy", exponents_with_outputs, cross_entropies.judge_exponent_with_outputs),
     "output terms of softmax": ("cross_entropy", output_terms_of_softmax, cross_entropies.judge_output_term),
     "terms by batch": ("batch_size", partial(terms_by_batch, cases=slice(None)), batch_sizes.judge_mean_field),
     "floors by batch": (
@@ -222,6 +188,10 @@ DRAWN = {
         batch_sizes.judge_floor,
     ),
     "terms of padding": ("cnn_padding", terms_of_padding, padding.judge_mean_field),
+    "decays of padding": ("cnn_padding", decays_of_padding, partial(padding.judge_decay, grid="")),
+    "scales of activations": ("activation_drift", scales_of_activations, activation_drift.judge_scales),
+    "attenuated slopes": ("activation_drift", attenuated_slopes, activation_drift.judge_attenuation),
+    "constant gains": ("activation_drift", constant_gains, activation_drift.judge_constant_gain),
     "slightly steeper": (
         "activation_drift",
         slightly_steeper,
@@ -234,18 +204,6 @@ DRAWN = {
     "transfer rules": ("cnn_overlap", transfer_rules, depth_growth.judge_transfer_rule),
     "slopes of stencils": ("cnn_finite_channels", slopes_of_stencils, stencil_slopes.judge_slopes),
     "one exponent": ("cnn_finite_channels", one_exponent, stencil_slopes.judge_one_exponent),
-    "depths of branches": ("residual_depth", depths_of_branches, slopes.judge_block_depth),
-    "printed exponents": ("residual_depth", printed_exponents, slopes.judge_initialisation),
-    "path sums": ("residual_depth", path_sums, slopes.judge_path_sum),
-    "vanishing deviations": ("residual_overlap", vanishing_deviations, overlaps.judge_vanishing_deviation),
-    "excesses of overlaps": ("residual_overlap", excesses_of_overlaps, overlaps.judge_mean_law),
-    "exponents": ("transformer_depth", exponents_of_transformers, partial(depth_exponents.judge_theory, norm="post")),
-    "tangents": ("transformer_depth", tangents_of_transformers, tangent_propagation.judge_post_bounded),
-    "growths": (
-        "transformer_coordinate_check",
-        growths_in_transformers,
-        partial(transformer_checks.judge_growth, normalisation="layer"),
-    ),
 }
 
 
@@ -276,17 +234,9 @@ def rates_of_gelu(dataset, share):
     return dataset.assign({changed.name: changed})
 
 
-def slopes_of_backbones(dataset, share):
-    """A tenth of an exponent, of layers and of blocks."""
-    layers = dataset["backbone_layers"]
-    off = -1.5 * layers / layers.sum("count") + 0.1 * share + 0 * dataset["backbone_slope"]
-    return dataset.assign(backbone_slope=off)
-
-
 COMPUTED = {
     "slopes by batch": ("batch_size", slopes_by_batch, batch_sizes.judge_depth),
     "rates of GELU": ("activation_drift", rates_of_gelu, activation_drift.judge_asymptote),
-    "slopes of backbones": ("residual_depth", slopes_of_backbones, slopes.judge_effective_depth),
 }
 
 
@@ -294,3 +244,21 @@ COMPUTED = {
 def test_computed_numbers_are_confirmed_within_what_is_said_alone(name, smoke_run):
     simulation, made, judge = COMPUTED[name]
     assert_computed(smoke_run(simulation), made, judge)
+
+
+def test_a_correction_by_padding_is_followed_until_a_quarter_is_lost(smoke_run):
+    """As l^(1/10) up to there, and otherwise beyond it."""
+    dataset = smoke_run("cnn_padding")
+    layer = dataset["far_layer"]
+    lost = 0.2 * (layer / 4) ** 0.1
+    bent = lost.where(lost <= 0.25, 0.25 + 0.1 * np.log(layer / layer.max()) ** 2)
+    assert padding.correction_exponent(dataset.assign(far_ratio=1 - bent)) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("fraction", "judged"), [(0.49, True), (0.51, False)])
+def test_lines_of_which_half_is_boundary_are_not_judged(fraction, judged, smoke_run):
+    dataset = smoke_run("cnn_padding")
+    changed = 0.1 + 0 * dataset["boundary_fraction"]
+    changed.loc[{"grid": padding._line(dataset, 0)}] = fraction
+    evidence = padding.judge_exponent(dataset.assign(boundary_fraction=changed)).evidence
+    assert ("not judged" not in evidence) == judged
