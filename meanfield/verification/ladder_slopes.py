@@ -1,9 +1,10 @@
 """Slopes over a ladder of sizes, draw by draw, with what finite sizes leave of their limit fitted and not assumed."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
@@ -74,6 +75,13 @@ def against_conditions(rows: Sequence[LadderRow]) -> tuple[Deviation, Deviation]
     rival = Deviation(beyond[weakest], stderr[weakest], allowance[weakest])
     falls = np.where(difference < 0, [row.may_fall for row in rows], 0.0)
     return Deviation(difference, stderr, allowance + falls), rival
+
+
+def ladder_values(dataset: xr.Dataset, variable: str, direction: str, **labels: Hashable) -> Array:
+    """(sizes, draws) of VARIABLE_by_DIRECTION at these labels of its other dimensions."""
+    places = {dim: dataset.get_index(dim).get_loc(label) for dim, label in labels.items()}
+    values = dataset.variables[f"{variable}_by_{direction}"].isel(places)
+    return np.asarray(values.transpose(direction, "draw").values)
 
 
 def ladder_slope(sizes: ArrayLike, values: ArrayLike) -> LadderSlope:

@@ -107,12 +107,12 @@ def _slopes_of(dataset: xr.Dataset, name: str) -> Array:
 def _scale_table(
     dataset: xr.Dataset, names: Iterable[str], title: str, *, unit: str = "depth", exact: bool = False
 ) -> str:
-    columns = {name: (scale_of(dataset, name), _slopes_of(dataset, name)) for name in names}
+    columns = {name: (scale_of(dataset, name).values, _slopes_of(dataset, name)) for name in names}
     logs, exact_slopes = (dataset[name].to_series() for name in ("log_learning_rate_scale", "exact_slope"))
     lines = []
     for depth in (depth for depth in SHOWN if depth <= _deepest(dataset)):
         at = int(np.searchsorted(dataset["depth"].values, depth))
-        cells = [f"{float(scale[at] / scale[0]):.4g} ({_slope(slopes[at])})" for scale, slopes in columns.values()]
+        cells = [f"{scale[at] / scale[0]:.4g} ({_slope(slopes[at])})" for scale, slopes in columns.values()]
         if exact:
             cells.append(f"{from_log(logs[depth] - logs[1])} ({_slope(exact_slopes[depth])})")
         lines.append([str(depth), *cells])
@@ -154,11 +154,11 @@ def _slope_table(dataset: xr.Dataset) -> str:
 def _transfer_table(dataset: xr.Dataset, names: list[str], shared: float | None = None) -> str:
     """How far a power law, one for all or each family's own, misses a rate that the finite-depth scale carries."""
     deepest, lines = _deepest(dataset), []
-    scales = {name: scale_of(dataset, name) for name in names}
+    scales, place = {name: scale_of(dataset, name).values for name in names}, dataset.get_index("depth").get_loc
     laws = {name: family_laws.law_of(dataset, name) if shared is None else shared for name in names}
     for start in (depth for depth in STARTS if depth < deepest):
         for end in [*(start * factor for factor in FACTORS if start * factor < deepest), deepest]:
-            finite = {name: float(scale.sel(depth=end) / scale.sel(depth=start)) for name, scale in scales.items()}
+            finite = {name: scale[place(end)] / scale[place(start)] for name, scale in scales.items()}
             cells = [f"{finite[name] / (end / start) ** laws[name] - 1:+.1%}" for name in names]
             power = [] if shared is None else [number((end / start) ** shared)]
             lines.append([str(start), str(end), *power, *cells])

@@ -48,7 +48,8 @@ def _shown(text, dataset, expected):
     report, moves = _Report(text, dataset, expected), defaultdict(dict)
     before = report.cells(dataset, [])
     for variable in report.variables:
-        for cell, sign in _moved(before, report.cells(_raised(dataset, variable), [variable])).items():
+        raised = dataset.assign({variable: _raised(dataset, variable)})
+        for cell, sign in _moved(before, report.cells(raised, [variable])).items():
             moves[cell][variable] = sign
     parts = _parts(dataset, moves, before, report)
     columns = defaultdict(dict)
@@ -75,15 +76,14 @@ class _Report:
         self.variables = [name for name in numbers if any(name in moving for moving in self._moving)]
 
     def _silent(self, place, dataset, numbers, expected):
-        before, together = cells(self._before[place]), dataset
+        before = cells(self._before[place])
         if expected is None:
             return set()
         tables = {table for table, *_ in before}
         named_before = set(re.findall(r"\w+", " ".join(line for line in expected if line.split(" | ")[0] in tables)))
-        others = set(numbers) - named_before
-        for nth, variable in enumerate(name for name in numbers if name in others):
-            together = _raised(together, variable, 0.05 + 0.03 * nth)
-        return others if cells(self._parts[place](together)) == before else set()
+        others = [name for name in numbers if name not in named_before]
+        together = {name: _raised(dataset, name, 0.05 + 0.03 * nth) for nth, name in enumerate(others)}
+        return set(others) if cells(self._parts[place](dataset.assign(together))) == before else set()
 
     def cells(self, dataset, moved):
         """Of the whole report, where these variables of the dataset have moved."""
@@ -134,12 +134,12 @@ def _split(line, spans):
 
 
 def _raised(dataset, variable, share=0.05):
-    """A copy in which this variable is higher by this share of its size and more, the further along any dimension."""
-    values = dataset[variable]
+    """This variable, higher by this share of its size and more, the further along any dimension."""
+    values = dataset.variables[variable]
     sizes = np.abs(values.values)
     steps = [1 + np.arange(size) / size for size in values.shape]
     rise = share * np.maximum(sizes, 1e-3 * np.nanmax(sizes, initial=0.0)) * reduce(np.multiply.outer, steps, 1.0)
-    return dataset.assign({variable: values.copy(data=values.values + rise)})
+    return values.copy(data=values.values + rise)
 
 
 def _apart(cells_of):

@@ -29,7 +29,7 @@ def test_every_slope_is_one_comparison(smoke_runs):
     assert checked.comparisons == 5 * checked.claim.difference.size
     run = smoke_runs["spectral_condition-optimizers-sgd-times-6"]
     made = spectral_products.judge_group.decide(run, "C1")
-    everywhere = sum(len(rows) for _, rows in spectral_products.groups(run).values())
+    everywhere = sum(len(ladders) for _, ladders in spectral_products.groups(run).values())
     assert made.comparisons == everywhere > made.claim.difference.size
     run = smoke_runs["coordinate_check-tables-many-optimizers-sgd-adamw-lion-sophia-times-2"]
     ranked = update_ranks.judge_ranks.decide(run)

@@ -14,7 +14,14 @@ from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import Check, Claim, of_all, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
-from meanfield.verification.ladder_slopes import OFF, LadderRow, LadderSlope, against_conditions, ladder_slope
+from meanfield.verification.ladder_slopes import (
+    OFF,
+    LadderRow,
+    LadderSlope,
+    against_conditions,
+    ladder_slope,
+    ladder_values,
+)
 from meanfield.verification.verdicts import Bands, Finding, Verdict
 
 DIRECTIONS = ("width", "depth")
@@ -71,8 +78,8 @@ def watched(dataset: xr.Dataset, *names: str) -> list[Watched]:
 
 def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, number: Watched) -> LadderSlope:
     """Slope of one number over one ladder."""
-    at = dataset[f"{number.variable}_by_{direction}"].sel(optimizer=optimizer, table=table, **number.selection)
-    return ladder_slope(dataset[direction].values, at.transpose(direction, "draw").values)
+    values = ladder_values(dataset, number.variable, direction, optimizer=optimizer, table=table, **number.selection)
+    return ladder_slope(dataset[direction].values, values)
 
 
 # The judges of `sims.coordinate_check`. Entries of tables differ by halves and wholes: a wrong one is off by a root.
@@ -163,10 +170,9 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     """
     away, slopes, least = [], [], 0.0
     for direction in DIRECTIONS:
-        at = dataset[f"feature_update_norm_by_{direction}"].sel(
-            optimizer=optimizer, table="standard", step=1, place="last"
-        )
-        middle, stderr, gone = _middle_slope(dataset[direction].values, at.transpose(direction, "draw").values)
+        watched_at = {"optimizer": optimizer, "table": "standard", "step": 1, "place": "last"}
+        values = ladder_values(dataset, "feature_update_norm", direction, **watched_at)
+        middle, stderr, gone = _middle_slope(dataset[direction].values, values)
         away.append(abs(middle) / max(stderr, ROUNDING))
         least = max(least, Bands(AWAY, AWAY).sure * max(stderr, ROUNDING))
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""

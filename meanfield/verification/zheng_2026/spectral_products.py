@@ -1,6 +1,7 @@
 """Zheng et al. 2026, conditions 3.1, B.1, B.2, B.3, against measured norms: slopes of products, verdicts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
@@ -10,7 +11,14 @@ import xarray as xr
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, mean_over_draws
+from meanfield.verification.ladder_slopes import (
+    OFF,
+    LadderRow,
+    against_conditions,
+    ladder_slope,
+    ladder_values,
+    mean_over_draws,
+)
 from meanfield.verification.verdicts import Finding
 from meanfield.verification.zheng_2026 import update_orders
 from meanfield.verification.zheng_2026.norm_products import order_of
@@ -43,22 +51,39 @@ def alignment_rows(dataset: xr.Dataset) -> list[LadderRow]:
     return [*_rows(dataset, "weight_alignment", "F.1"), *_rows(dataset, "update_alignment", "F.2")]
 
 
-def _rows(dataset: xr.Dataset, variable: str, name: str = "") -> list[LadderRow]:
+@dataclass(frozen=True)
+class _Ladder:
+    """One quantity along one ladder: its variable at these labels."""
+
+    name: str
+    variable: str
+    direction: str
+    labels: dict[str, str]
+
+
+def _ladders(dataset: xr.Dataset, variable: str, name: str = "") -> list[_Ladder]:
     """Of every optimizer and product, if the variable has any; ``name`` is that of a variable without products."""
-    rows = []
+    ladders, product_name = [], f"{variable}_name"
     for direction in DIRECTIONS:
-        at = dataset[f"{variable}_by_{direction}"].transpose(..., direction, "draw")
-        labels = [dim for dim in ("optimizer", f"{variable}_name") if dim in at.dims]
-        for place in product(*(at[dim].values for dim in labels)):
-            where = dict(zip(labels, map(str, place), strict=True))
-            label, values = where.get(f"{variable}_name", name), at.sel(where).values
-            # Two samples of opposite labels all but cancel in biases, to which they are alike: no single draw's
-            # logarithm means anything there, the mean over draws does.
-            usual = mean_over_draws(values, power=1) if "|db" in label else values
-            slope, condition = ladder_slope(dataset[direction].values, usual), _condition(dataset, label, direction)
-            optimizer = where.get("optimizer", "")
-            rows.append(LadderRow(label, direction, slope, optimizer, condition=condition, granted=EXACT))
-    return rows
+        dims = [dim for dim in ("optimizer", product_name) if dim in dataset[f"{variable}_by_{direction}"].dims]
+        for place in product(*(dataset[dim].values for dim in dims)):
+            labels = dict(zip(dims, map(str, place), strict=True))
+            ladders.append(_Ladder(labels.get(product_name, name), variable, direction, labels))
+    return ladders
+
+
+def _row(dataset: xr.Dataset, ladder: _Ladder) -> LadderRow:
+    name, direction = ladder.name, ladder.direction
+    values = ladder_values(dataset, ladder.variable, direction, **ladder.labels)
+    # Two samples of opposite labels all but cancel in biases, to which they are alike: no single draw's logarithm means
+    # anything there, the mean over draws does.
+    usual = mean_over_draws(values, power=1) if "|db" in name else values
+    slope, condition = ladder_slope(dataset[direction].values, usual), _condition(dataset, name, direction)
+    return LadderRow(name, direction, slope, ladder.labels.get("optimizer", ""), condition=condition, granted=EXACT)
+
+
+def _rows(dataset: xr.Dataset, variable: str, name: str = "") -> list[LadderRow]:
+    return [_row(dataset, ladder) for ladder in _ladders(dataset, variable, name)]
 
 
 def block_depth(dataset: xr.Dataset) -> int:
@@ -72,18 +97,19 @@ def _condition(dataset: xr.Dataset, name: str, direction: str) -> float:
     return -0.5 if block_depth(dataset) == 1 and order_of(name) == 0 else -1.0
 
 
-def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[LadderRow]]]:
-    """Slopes by the condition that constrains them, with the claim in words; no groups that this net has nothing of."""
-    updates, aligned = update_rows(dataset), alignment_rows(dataset)
-    inside = [row for row in updates if row.name.startswith("a_l")]
+def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[_Ladder]]]:
+    """Ladders by the condition that constrains their slopes, with the claim in words; no groups without a ladder."""
+    updates = _ladders(dataset, "update_product")
+    inside = [ladder for ladder in updates if ladder.name.startswith("a_l")]
+    outside = [ladder for ladder in updates if ladder not in inside]
     all_groups = {
-        "C1": ("weights meet the initial condition (C1.1, C1.2)", weight_rows(dataset)),
-        "features": ("features are of order one before the update", feature_rows(dataset)),
-        "C2.1": ("input and output updates are of order one (C2.1)", [row for row in updates if row not in inside]),
-        "C2.2": ("first-order products are 1/L (C2.2)", [row for row in inside if order_of(row.name) == 1]),
-        "C2.3": ("products of higher order are 1/L (C2.3)", [row for row in inside if order_of(row.name) > 1]),
-        "F.1": ("weights reach a fixed share of their norm (F.1)", [row for row in aligned if row.name == "F.1"]),
-        "F.2": ("updates reach a fixed share of their norm (F.2)", [row for row in aligned if row.name == "F.2"]),
+        "C1": ("weights meet the initial condition (C1.1, C1.2)", _ladders(dataset, "weight_product")),
+        "features": ("features are of order one before the update", _ladders(dataset, "feature_norm", "|h_L|")),
+        "C2.1": ("input and output updates are of order one (C2.1)", outside),
+        "C2.2": ("first-order products are 1/L (C2.2)", [ladder for ladder in inside if order_of(ladder.name) == 1]),
+        "C2.3": ("products of higher order are 1/L (C2.3)", [ladder for ladder in inside if order_of(ladder.name) > 1]),
+        "F.1": ("weights reach a fixed share of their norm (F.1)", _ladders(dataset, "weight_alignment", "F.1")),
+        "F.2": ("updates reach a fixed share of their norm (F.2)", _ladders(dataset, "update_alignment", "F.2")),
     }
     return {name: group for name, group in all_groups.items() if group[1]}
 
@@ -102,14 +128,14 @@ def judge_group(dataset: xr.Dataset, name: str) -> Contest:
     """{claimed}; rival: half a power of width or depth off; measured: slopes in width and in depth of each product,
     norm or share so named, less the exponents that the condition asks for."""
     by_name = groups(dataset)
-    claimed, rows = by_name[name]
+    claimed, ladders = by_name[name]
+    rows = [_row(dataset, ladder) for ladder in ladders]
     claim, rival = against_conditions(rows)
     worst = rows[int(np.argmax(np.abs(claim.difference)))]
     far = f"{worst.slope} for {worst.condition:+g} ({worst.where})"
     note = IDENTITY if is_identity(dataset, name) else ""
-    made = Contest(
-        claim, rival, apart=OFF, gaussian=True, note=note, comparisons=sum(len(rows) for _, rows in by_name.values())
-    )
+    comparisons = sum(len(ladders) for _, ladders in by_name.values())
+    made = Contest(claim, rival, apart=OFF, gaussian=True, note=note, comparisons=comparisons)
     return made.saying(f"{len(rows)} slopes, farthest {far}", claimed=claimed)
 
 

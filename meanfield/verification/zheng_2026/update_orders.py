@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, of_rival
 from meanfield.verification.judges import Contest, Judges, contest
-from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, mean_over_draws
+from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, ladder_values, mean_over_draws
 from meanfield.verification.verdicts import Deviation, Finding
 
 DIRECTIONS = ("width", "depth")
@@ -36,8 +36,9 @@ def order_slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str,
     A second-order term has a random sign that single draws may have close to zero, so that its logarithm is taken of
     the mean square over draws, not of each draw.
     """
-    at = dataset[f"order_norm_by_{direction}"].sel(optimizer=optimizer, table=table, step=step, order=order)
-    return ladder_slope(dataset[direction].values, mean_over_draws(at.transpose(direction, "draw").values, power=2))
+    at = {"optimizer": optimizer, "table": table, "step": step, "order": order}
+    values = ladder_values(dataset, "order_norm", direction, **at)
+    return ladder_slope(dataset[direction].values, mean_over_draws(values, power=2))
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:

@@ -1,13 +1,14 @@
 """Zheng et al. 2026, assumption C.1: updates of optimizers of elements keep a rank that neither size changes."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import xarray as xr
 
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
+from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, ladder_values
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS
 
 # Optimizers that step every element by itself, of which the paper assumes it.
@@ -22,16 +23,12 @@ JUDGES = Judges()
 
 def rank_rows(dataset: xr.Dataset, optimizers: Sequence[str]) -> list[LadderRow]:
     """Slopes of the stable rank of input, hidden and output updates after the first and the last step."""
-    rows = []
+    rows, roles = [], list(map(str, dataset["role"].values))
     steps = dict.fromkeys((1, int(dataset["step"].values[-1])))
-    for direction in DIRECTIONS:
-        ranks = dataset[f"stable_rank_by_{direction}"].transpose(..., direction, "draw")
-        for optimizer in optimizers:
-            for role in map(str, dataset["role"].values):
-                for step in steps:
-                    at = ranks.sel(optimizer=optimizer, role=role, step=step).isel(table=0)
-                    law = ladder_slope(dataset[direction].values, at.values)
-                    rows.append(LadderRow("stable rank", direction, law, optimizer, role, step))
+    for direction, optimizer, role, step in product(DIRECTIONS, optimizers, roles, steps):
+        at = {"optimizer": optimizer, "role": role, "step": step, "table": dataset["table"].values[0]}
+        law = ladder_slope(dataset[direction].values, ladder_values(dataset, "stable_rank", direction, **at))
+        rows.append(LadderRow("stable rank", direction, law, optimizer, role, step))
     return rows
 
 
