@@ -37,6 +37,12 @@ def pytest_collection_finish():
     gc.set_threshold(100 * gc.get_threshold()[0])
 
 
+def pytest_sessionfinish():
+    """What is left at the end stays: pytest searches it five times for errors that garbage hides, here it is once."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def no_overlap_energies():
     """For tests that read none; what is drawn besides is the same."""

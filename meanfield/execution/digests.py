@@ -48,9 +48,14 @@ def sources_digest(root: Path) -> str:
 
 def digest(**what: Any) -> str:
     """A short digest of plain values, specs and arrays, the same on every machine."""
+    told: dict[int, tuple[Any, str]] = {}  # many specs may share large arrays, held here so that ids stay their own
 
     def plain(value: Any) -> Any:
-        return fingerprint(value) if isinstance(value, np.ndarray) else value.describe()
+        if not isinstance(value, np.ndarray):
+            return value.describe()
+        if id(value) not in told:
+            told[id(value)] = value, fingerprint(value)
+        return told[id(value)][1]
 
     return sha256(json.dumps(what, sort_keys=True, default=plain).encode()).hexdigest()[:16]
 

@@ -35,7 +35,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     require_count("--tuning-seeds", options.tuning_seeds, minimum=2, why="one seed has no standard error")
     options.families = list(dict.fromkeys(options.families))
     nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
-    data = {family: [_data(options, net) for net in of_family] for family, of_family in nets.items()}
+    data = {family: _data(options, of_family) for family, of_family in nets.items()}
     training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "precision")}
     for family, of_family in nets.items():
         for net, pair in zip(of_family, data[family], strict=True):
@@ -49,8 +49,14 @@ def _net(options: argparse.Namespace, family: str, size: int) -> Net:
     return trained_net(family, sizes["depth"], sizes["width"], options.data)
 
 
-def _data(options: argparse.Namespace, net: Net) -> Data:
-    return training_data(options.data, net, samples=options.samples, seed=options.seed)
+def _data(options: argparse.Namespace, of_family: list[Net]) -> list[Data]:
+    """Of each net of a family; those that take inputs of the same shape share them."""
+    by_shape = {net.input_shape: net for net in of_family}
+    made = {
+        shape: training_data(options.data, net, samples=options.samples, seed=options.seed)
+        for shape, net in by_shape.items()
+    }
+    return [made[net.input_shape] for net in of_family]
 
 
 def _tuning(options: argparse.Namespace, family: str, net: Net, data: Data, training: dict[str, Any]) -> Tuning:
