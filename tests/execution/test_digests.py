@@ -43,6 +43,25 @@ def digests_made_anew():
     sources_digest.cache_clear()
 
 
+class _Made:
+    """A spec whose description holds an array that is made for it, and gone with it."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def describe(self):
+        return {"value": np.array([self.value])}
+
+
+def test_arrays_are_told_apart_by_what_they_hold_and_hashed_once(monkeypatch):
+    alike, other = ([_Made(1.0), _Made(second)] for second in (1.0, 2.0))
+    assert digest(specs=alike) != digest(specs=other)
+    seen, real, shared = [], digests.fingerprint, np.ones(3)
+    monkeypatch.setattr(digests, "fingerprint", lambda array: seen.append(array) or real(array))
+    assert digest(first=shared, second=shared) == digest(first=shared, second=shared.copy())
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize("name", [field.name for field in fields(Chunk)])
 def test_every_part_of_a_piece_is_in_its_key(name):
     assert replace(CHUNK, **{name: OTHERS[name]}).key != CHUNK.key

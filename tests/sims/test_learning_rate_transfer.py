@@ -16,7 +16,7 @@ from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_transfer.__main__ import COMMAND as simulation
 from sims.learning_rate_transfer.ladders import RULES, Ladder
-from sims.learning_rate_transfer.measure import _carried
+from sims.learning_rate_transfer.measure import _carried, planned
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
@@ -100,6 +100,11 @@ def test_anchors_are_tuned_and_seeds_without_a_minimum_carry_nothing():
     ladder = _ladder()
     blind = Ladder(ladder.nets, [_tuned([np.nan, -1.2], 0.4), *ladder.tuned[1:]], "depth", 4, 2.0)
     assert np.isnan(blind.carried("two_anchors", 2)).tolist() == [True, False]
+
+
+def test_nets_that_take_the_same_inputs_share_them():
+    first, *others = planned(simulation.parse([*SIZES, *SMALL]))["data"]["mlp"]
+    assert all(own is first for own in others)
 
 
 def test_carried_rates_are_those_of_the_library(finished):
