@@ -50,5 +50,5 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
         return run_under(options, TrainedStreams, optimizer, given, width, depth, **training)
 
     axes = {"optimizer": options.optimizers, "table": options.tables}
-    dataset = measure_ladders(options, results, run_of, axes, at_places)
+    dataset = measure_ladders(options, results, run_of, lambda _: axes, at_places)
     return dataset.assign_coords(step=range(options.steps + 1)).assign_attrs(worded(described))

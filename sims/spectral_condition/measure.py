@@ -38,5 +38,5 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
         net = block_net(given[options.optimizers[0]], width, depth, **shape)
         return Run(net, FirstUpdates(hyperparameters=given, steps=options.steps), options.draws, options.seed)
 
-    dataset = measure_ladders(options, results, run_of, {}, products_of)
+    dataset = measure_ladders(options, results, run_of, lambda _: {}, products_of)
     return dataset.assign_coords(optimizer=options.optimizers).assign_attrs(worded(described))

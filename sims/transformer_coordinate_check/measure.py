@@ -59,5 +59,5 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
         return Run(net, training(optimizer=optimizer, hyperparameters=given), options.draws, options.seed)
 
     axes = {name: getattr(options, f"{name}s") for name in ("normalisation", "optimizer", "table")}
-    dataset = measure_ladders(options, results, run_of, axes, at_places)
+    dataset = measure_ladders(options, results, run_of, lambda _: axes, at_places)
     return dataset.assign_coords(step=range(options.steps + 1)).assign_attrs(worded(described))

@@ -36,5 +36,5 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
         return run_under(options, UpdateOrders, optimizer, given, width, depth, momentum=False, steps=steps)
 
     axes = {"optimizer": options.optimizers, "table": options.tables}
-    dataset = measure_ladders(options, results, run_of, axes, lambda measured, net: measured)
+    dataset = measure_ladders(options, results, run_of, lambda _: axes, lambda measured, net: measured)
     return dataset.assign_coords(step=steps, order=range(options.block_depth + 1)).assign_attrs(worded(described))

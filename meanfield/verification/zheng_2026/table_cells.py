@@ -12,6 +12,7 @@ from meanfield.optimizers import optimizer_of_role
 from meanfield.parameterizations import BIASES, HYPERPARAMETERS, OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
 from meanfield.verification.claims import Check, Claim
 from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.ladder_slopes import labelled
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, Watched, watched
 
@@ -120,9 +121,9 @@ def _move(cell: str, direction: str, changes_of: dict[Watched, np.ndarray]) -> M
 
 def _logarithms(dataset: xr.Dataset, direction: str, number: Watched) -> np.ndarray:
     """(cells, sizes, draws)."""
-    at = dataset[f"{number.variable}_by_{direction}"].sel(number.selection)
+    values = labelled(dataset, f"{number.variable}_by_{direction}", number.selection)
     with np.errstate(all="ignore"):  # nets that leave the range of floats
-        return np.asarray(np.log(at.transpose(f"{direction}_cell", direction, "draw").values))
+        return np.asarray(np.log(values.transpose(f"{direction}_cell", direction, "draw").values))
 
 
 def candidates(dataset: xr.Dataset) -> int:

@@ -169,37 +169,51 @@ def measure_ladders(
     options: argparse.Namespace,
     results: Results,
     run_of: Callable[..., Run],
-    axes: Mapping[str, Sequence[str]],
+    axes_of: Callable[[str], Mapping[str, Sequence[str]]],
     read: Callable[[xr.Dataset, Any], xr.Dataset],
 ) -> xr.Dataset:
     """NAME_by_width and NAME_by_depth of all that ``read`` takes from the runs, over the axes and the sizes.
 
     Args:
         run_of: (name on each axis, width, depth) -> the run.
+        axes_of: direction of a ladder -> the names on each axis.
         read: (what a run has measured, its net) -> the variables that are kept, which are the same for all runs.
     """
     import numpy as np
     import xarray as xr
 
-    places = list(product(*axes.values()))
-    runs = {along: [run_of(*at, *size) for at in places for size in rungs(options, along)] for along in DIRECTIONS}
+    axes = {along: axes_of(along) for along in DIRECTIONS}
+    runs = {
+        along: [run_of(*at, *size) for at in product(*axes[along].values()) for size in rungs(options, along)]
+        for along in DIRECTIONS
+    }
     measured = iter(results.draw([run for along in DIRECTIONS for run in runs[along]]))
-    parts, coords = {}, {name: list(values) for name, values in axes.items()}
+    parts: dict[str, xr.Variable] = {}
+    coords: dict[str, Any] = {}
     for along in DIRECTIONS:
         sizes = getattr(options, f"{along}s")
         kept = [read(next(measured), run.net) for run in runs[along]]
-        shape = (*(len(values) for values in axes.values()), len(sizes))
-        for name, first in kept[0].items():
-            values = np.stack([part[name].values for part in kept]).reshape(*shape, *first.shape)
-            parts[f"{name!s}_by_{along}"] = xr.Variable((*axes, along, *first.dims), values, first.attrs)
-        coords |= {along: sizes, **{str(name): values.values for name, values in kept[0].coords.items()}}
+        shape = (*(len(names) for names in axes[along].values()), len(sizes))
+        for name in kept[0].data_vars:
+            first = kept[0].variables[name]
+            values = np.stack([part.variables[name].values for part in kept]).reshape(*shape, *first.shape)
+            parts[f"{name!s}_by_{along}"] = xr.Variable((*axes[along], along, *first.dims), values, first.attrs)
+        own = {str(name): values.values for name, values in kept[0].coords.items()}
+        coords |= {**axes[along], along: sizes, **own}
     return xr.Dataset(parts, coords)
 
 
 def at_places(measured: xr.Dataset, net: Net) -> xr.Dataset:
     """The stream below all blocks, after half of them and after all, and the roles by name."""
+    import xarray as xr
+
     above = len(net.units) - 1
     places = {"input": 0, "middle": (above + 1) // 2, "last": above}
-    streams = measured.isel(block=list(places.values())).rename(block="place").assign_coords(place=list(places))
+    streams = {}
+    for name in measured.data_vars:
+        values = measured.variables[name]
+        at = values.isel(block=list(places.values())) if "block" in values.dims else values
+        streams[name] = xr.Variable(["place" if dim == "block" else dim for dim in at.dims], at.values, at.attrs)
     roles = list(dict.fromkeys(map(net.role_of, net.weights)))
-    return streams.assign_coords(role=roles) if "role" in streams.dims else streams
+    others = {name: values.variable for name, values in measured.coords.items() if "block" not in values.dims}
+    return xr.Dataset(streams, others | {"place": list(places)} | ({"role": roles} if "role" in measured.dims else {}))
