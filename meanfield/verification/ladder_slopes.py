@@ -84,7 +84,7 @@ def ladder_values(dataset: xr.Dataset, variable: str, direction: str, **labels: 
 
 
 def labelled(dataset: xr.Dataset, name: str, labels: Mapping[str, Hashable]) -> xr.Variable:
-    """A variable at one label of each of these dimensions: `sel` without what it carries along, a tenth of its time."""
+    """A variable at one label of each of these dimensions, by place: `sel` takes all coordinates along."""
     places = {dim: dataset.get_index(dim).get_loc(label) for dim, label in labels.items()}
     return dataset.variables[name].isel(places)
 

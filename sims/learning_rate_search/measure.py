@@ -11,12 +11,12 @@ import xarray as xr
 
 from meanfield import Chain
 from meanfield.common import derived_seed
-from meanfield.nets import ResidualConvNet
+from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
 from sims.common.data.trained_families import trained_net
-from sims.common.data.training_data import training_data
+from sims.common.data.training_data import shared_training_data
 from sims.common.datasets import attributes, ladder, over
 from sims.common.results import Results
 
@@ -36,18 +36,26 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """What is tuned, family by family through all depths."""
     depths = ladder("--depths", options.depths, 2, "a slope", why="layers, blocks or steps of the nets")
     families = list(dict.fromkeys(options.families))
-    return {"tunings": [_tuning(options, *place) for place in product(families, depths)], "depths": depths}
+    places = list(product(families, depths))
+    nets = [_net(options, *place) for place in places]
+    data = shared_training_data(options.data, nets, samples=options.samples, seed=options.seed)
+    given = zip(places, nets, data, strict=True)
+    tunings = [_tuning(options, *place, net, inputs_and_labels) for place, net, inputs_and_labels in given]
+    return {"tunings": tunings, "depths": depths}
 
 
-def _tuning(options: argparse.Namespace, family: str, depth: int) -> Tuning:
-    """With seeds that no other family or depth has, so that errors of different depths are independent."""
+def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
     width = options.channels if family.startswith(NARROW) else options.width
-    net = trained_net(family, _blocks(family, [depth])[0], width, options.data)
+    return trained_net(family, _blocks(family, [depth])[0], width, options.data)
+
+
+def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
+    """With seeds that no other family or depth has, so that errors of different depths are independent."""
     first = derived_seed(options.seed, f"{family} {depth}") % 2**SEED_BITS
     training = {"epochs": options.epochs, "batch_size": options.batch_size, "optimizer": options.optimizer}
     return Tuning(
         net=net,
-        data=training_data(options.data, net, samples=options.samples, seed=options.seed),
+        data=data,
         training=training | {"precision": "float32"},
         seeds=range(first, first + options.draws),
         spacing=options.spacing,

@@ -14,7 +14,7 @@ from meanfield.transfer import Tuning, tune_all
 from sims.common.data.data_shape import DataShape
 from sims.common.data.labelled import require_installed
 from sims.common.data.trained_families import trained_net
-from sims.common.data.training_data import training_data
+from sims.common.data.training_data import shared_training_data
 from sims.common.datasets import ladder, over
 from sims.common.results import Results
 from sims.learning_rate_transfer.ladders import RULES, Ladder
@@ -35,7 +35,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     require_count("--tuning-seeds", options.tuning_seeds, minimum=2, why="one seed has no standard error")
     options.families = list(dict.fromkeys(options.families))
     nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
-    data = {family: _data(options, of_family) for family, of_family in nets.items()}
+    how = {"samples": options.samples, "seed": options.seed}
+    data = {family: shared_training_data(options.data, of_family, **how) for family, of_family in nets.items()}
     training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "precision")}
     for family, of_family in nets.items():
         for net, pair in zip(of_family, data[family], strict=True):
@@ -47,16 +48,6 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 def _net(options: argparse.Namespace, family: str, size: int) -> Net:
     sizes = {"depth": options.depth, "width": options.width} | {options.across: size}
     return trained_net(family, sizes["depth"], sizes["width"], options.data)
-
-
-def _data(options: argparse.Namespace, of_family: list[Net]) -> list[Data]:
-    """Of each net of a family; those that take inputs of the same shape share them."""
-    by_shape = {net.input_shape: net for net in of_family}
-    made = {
-        shape: training_data(options.data, net, samples=options.samples, seed=options.seed)
-        for shape, net in by_shape.items()
-    }
-    return [made[net.input_shape] for net in of_family]
 
 
 def _tuning(options: argparse.Namespace, family: str, net: Net, data: Data, training: dict[str, Any]) -> Tuning:

@@ -116,3 +116,21 @@ def test_printed_report(tmp_path, capsys):
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
+
+
+def test_a_correction_by_padding_is_followed_until_a_quarter_is_lost(smoke_run):
+    """As l^(1/10) up to there, and otherwise beyond it."""
+    dataset = smoke_run("cnn_padding")
+    layer = dataset["far_layer"]
+    lost = 0.2 * (layer / 4) ** 0.1
+    bent = lost.where(lost <= 0.25, 0.25 + 0.1 * np.log(layer / layer.max()) ** 2)
+    assert claims.correction_exponent(dataset.assign(far_ratio=1 - bent)) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("fraction", "judged"), [(0.49, True), (0.51, False)])
+def test_lines_of_which_half_is_boundary_are_not_judged(fraction, judged, smoke_run):
+    dataset = smoke_run("cnn_padding")
+    changed = 0.1 + 0 * dataset["boundary_fraction"]
+    changed.loc[{"grid": claims._line(dataset, 0)}] = fraction
+    evidence = claims.judge_exponent(dataset.assign(boundary_fraction=changed)).evidence
+    assert ("not judged" not in evidence) == judged

@@ -9,7 +9,7 @@ import meanfield as mf
 from sims.common.data.data_shape import DataShape
 from sims.common.data.labelled import CHARACTERS, labelled_images, text_windows
 from sims.common.data.trained_families import trained_net
-from sims.common.data.training_data import training_data
+from sims.common.data.training_data import shared_training_data, training_data
 
 ROW = mf.MLP(depth=1, width=4, input_width=64)
 IMAGE = mf.ConvNet(depth=1, channels=4, grid=(4, 4), kernel=(3, 3), input_channels=1)
@@ -187,3 +187,14 @@ def test_nets_for_vectors_take_them_and_nets_on_grids_say_that_they_do_not(tmp_p
     assert training_data(str(file), trained_net("mlp", 2, 16, str(file)))[0].shape == (24, 9)
     with pytest.raises(ValueError, match="are vectors, which 'mlp' and others take; 'cnn' takes"):
         trained_net("cnn", 2, 16, str(file))
+
+
+def test_nets_share_what_they_take_and_no_labels_of_other_outputs():
+    every = TOKENS.replace(readout="every")
+    first, deeper, labelled_everywhere = shared_training_data(
+        "text", [TOKENS, TOKENS.replace(depth=3), every], samples=8
+    )
+    assert first is deeper
+    np.testing.assert_array_equal(first[1], training_data("text", TOKENS, samples=8)[1])
+    np.testing.assert_array_equal(labelled_everywhere[1], training_data("text", every, samples=8)[1])
+    assert labelled_everywhere[1].shape != first[1].shape

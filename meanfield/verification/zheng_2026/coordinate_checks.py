@@ -170,8 +170,8 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     """
     away, slopes, least = [], [], 0.0
     for direction in DIRECTIONS:
-        watched_at = {"optimizer": optimizer, "table": "standard", "step": 1, "place": "last"}
-        values = ladder_values(dataset, "feature_update_norm", direction, **watched_at)
+        at = {"optimizer": optimizer, "table": "standard", "step": 1, "place": "last"}
+        values = ladder_values(dataset, "feature_update_norm", direction, **at)
         middle, stderr, gone = _middle_slope(dataset[direction].values, values)
         away.append(abs(middle) / max(stderr, ROUNDING))
         least = max(least, Bands(AWAY, AWAY).sure * max(stderr, ROUNDING))

@@ -27,6 +27,8 @@ DIRECTIONS = ("width", "depth")
 # Slopes of norms that are known exactly must not be told from their value by rounding or by how well SSO's sphere is
 # kept.
 EXACT = 1e-3
+# In the words of the report, what has no names of products.
+SYMBOLS = {"feature_norm": "|h_L|", "weight_alignment": "F.1", "update_alignment": "F.2"}
 # What the evidence says of groups that no draw can refute.
 IDENTITY = "; an identity: of these optimizers one step has a norm that no gradient changes"
 
@@ -43,12 +45,12 @@ def update_rows(dataset: xr.Dataset) -> list[LadderRow]:
 
 def feature_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of |h_L| before the update: root mean squares over units and samples."""
-    return _rows(dataset, "feature_norm", "|h_L|")
+    return _rows(dataset, "feature_norm")
 
 
 def alignment_rows(dataset: xr.Dataset) -> list[LadderRow]:
     """Slopes of the alignments of claims F.1 (weights) and F.2 (updates)."""
-    return [*_rows(dataset, "weight_alignment", "F.1"), *_rows(dataset, "update_alignment", "F.2")]
+    return [*_rows(dataset, "weight_alignment"), *_rows(dataset, "update_alignment")]
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,15 @@ class _Ladder:
     labels: dict[str, str]
 
 
-def _ladders(dataset: xr.Dataset, variable: str, name: str = "") -> list[_Ladder]:
-    """Of every optimizer and product, if the variable has any; ``name`` is that of a variable without products."""
+def _ladders(dataset: xr.Dataset, variable: str) -> list[_Ladder]:
+    """Of every optimizer and product, if the variable has any."""
     ladders, product_name = [], f"{variable}_name"
     for direction in DIRECTIONS:
         dims = [dim for dim in ("optimizer", product_name) if dim in dataset[f"{variable}_by_{direction}"].dims]
         for place in product(*(dataset[dim].values for dim in dims)):
             labels = dict(zip(dims, map(str, place), strict=True))
-            ladders.append(_Ladder(labels.get(product_name, name), variable, direction, labels))
+            name = labels[product_name] if product_name in labels else SYMBOLS[variable]
+            ladders.append(_Ladder(name, variable, direction, labels))
     return ladders
 
 
@@ -82,8 +85,8 @@ def _row(dataset: xr.Dataset, ladder: _Ladder) -> LadderRow:
     return LadderRow(name, direction, slope, ladder.labels.get("optimizer", ""), condition=condition, granted=EXACT)
 
 
-def _rows(dataset: xr.Dataset, variable: str, name: str = "") -> list[LadderRow]:
-    return [_row(dataset, ladder) for ladder in _ladders(dataset, variable, name)]
+def _rows(dataset: xr.Dataset, variable: str) -> list[LadderRow]:
+    return [_row(dataset, ladder) for ladder in _ladders(dataset, variable)]
 
 
 def block_depth(dataset: xr.Dataset) -> int:
@@ -104,12 +107,12 @@ def groups(dataset: xr.Dataset) -> dict[str, tuple[str, list[_Ladder]]]:
     outside = [ladder for ladder in updates if ladder not in inside]
     all_groups = {
         "C1": ("weights meet the initial condition (C1.1, C1.2)", _ladders(dataset, "weight_product")),
-        "features": ("features are of order one before the update", _ladders(dataset, "feature_norm", "|h_L|")),
+        "features": ("features are of order one before the update", _ladders(dataset, "feature_norm")),
         "C2.1": ("input and output updates are of order one (C2.1)", outside),
         "C2.2": ("first-order products are 1/L (C2.2)", [ladder for ladder in inside if order_of(ladder.name) == 1]),
         "C2.3": ("products of higher order are 1/L (C2.3)", [ladder for ladder in inside if order_of(ladder.name) > 1]),
-        "F.1": ("weights reach a fixed share of their norm (F.1)", _ladders(dataset, "weight_alignment", "F.1")),
-        "F.2": ("updates reach a fixed share of their norm (F.2)", _ladders(dataset, "update_alignment", "F.2")),
+        "F.1": ("weights reach a fixed share of their norm (F.1)", _ladders(dataset, "weight_alignment")),
+        "F.2": ("updates reach a fixed share of their norm (F.2)", _ladders(dataset, "update_alignment")),
     }
     return {name: group for name, group in all_groups.items() if group[1]}
 

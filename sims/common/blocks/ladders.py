@@ -211,9 +211,10 @@ def at_places(measured: xr.Dataset, net: Net) -> xr.Dataset:
     places = {"input": 0, "middle": (above + 1) // 2, "last": above}
     streams = {}
     for name in measured.data_vars:
-        values = measured.variables[name]
-        at = values.isel(block=list(places.values())) if "block" in values.dims else values
+        at = measured.variables[name].isel(block=list(places.values()), missing_dims="ignore")
         streams[name] = xr.Variable(["place" if dim == "block" else dim for dim in at.dims], at.values, at.attrs)
-    roles = list(dict.fromkeys(map(net.role_of, net.weights)))
-    others = {name: values.variable for name, values in measured.coords.items() if "block" not in values.dims}
-    return xr.Dataset(streams, others | {"place": list(places)} | ({"role": roles} if "role" in measured.dims else {}))
+    coords = {name: values.variable for name, values in measured.coords.items() if "block" not in values.dims}
+    coords["place"] = list(places)
+    if "role" in measured.dims:
+        coords["role"] = list(dict.fromkeys(map(net.role_of, net.weights)))
+    return xr.Dataset(streams, coords)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt, prod
 
 import numpy as np
@@ -57,6 +58,18 @@ def training_data(
         inputs, labels = _laid_out(values, net, source, seed, chosen), labels[chosen]
     _require_outputs(net, labels, source)
     return inputs, labels
+
+
+def shared_training_data(
+    source: str, nets: Sequence[Net], *, samples: int | None = None, seed: int = 0
+) -> list[tuple[Array, NDArray[np.int64]]]:
+    """`training_data` of each of several nets; those that take and give arrays of the same shapes share theirs."""
+    shapes = [(net.input_law, net.input_shape, net.output_shape) for net in nets]
+    made = {
+        shape: training_data(source, net, samples=samples, seed=seed)
+        for shape, net in dict(zip(shapes, nets, strict=True)).items()
+    }
+    return [made[shape] for shape in shapes]
 
 
 def _laid_out(values: Array, net: Net, source: str, seed: int, chosen: NDArray[np.int64]) -> Array:

@@ -1,8 +1,6 @@
-"""Runs made anew as far from a claim as a share of what is granted, and what judges must say inside and outside."""
+"""Runs made anew: their numbers in closed form, with errors of a millionth."""
 
 import numpy as np
-
-from meanfield.verification.verdicts import Verdict
 
 ERROR = 1e-6
 
@@ -18,21 +16,18 @@ def exactly(dataset, name, values, **where):
     return dataset.assign(changed)
 
 
+def in_draws(dataset, name, along, exponent, **where):
+    """With powers of the size at a place, nearly alike in all draws."""
+    values, size = dataset[name].astype(float).copy(), dataset[along].astype(float)
+    at = values.sel(where)
+    law = (size / size[0]) ** (exponent + 1e-10 * np.cos(dataset["draw"])) + 0 * at.fillna(0)
+    values.loc[where] = law.transpose(*at.dims).values
+    return dataset.assign({name: values})
+
+
 def power_law(sizes, exponent):
     return (sizes / sizes[0]).astype(float).values ** exponent
 
 
 def fitted_slope(sizes, logs):
     return np.polyfit(np.log(sizes), logs, 1)[0]
-
-
-def assert_drawn(dataset, made, judge):
-    """Drawn numbers a tenth inside of what is granted are not refuted, a tenth outside they are."""
-    assert judge(made(dataset, 0.9)).verdict is not Verdict.REFUTED
-    assert judge(made(dataset, 1.1)).verdict is Verdict.REFUTED
-
-
-def assert_computed(dataset, made, judge):
-    """Computed ones a tenth inside are confirmed, a tenth outside they are not."""
-    assert judge(made(dataset, 0.9)).verdict is Verdict.CONFIRMED
-    assert judge(made(dataset, 1.1)).verdict is not Verdict.CONFIRMED
