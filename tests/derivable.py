@@ -28,7 +28,8 @@ SIGMA = {
     "relu": lambda z: numpy_of(z).where(z > 0, z, 0.0),
     "linear": lambda z: z,
     "gelu": lambda z: z * (1 + (jax.scipy.special.erf if numpy_of(z) is jnp else erf)(z / math.sqrt(2))) / 2,
-    "silu": lambda z: z / (1 + numpy_of(z).exp(-z)),
+    # z over 1 + e^(-z), of which no part overflows: streams that nothing normalises reach thousands.
+    "silu": lambda z: z * numpy_of(z).exp(numpy_of(z).minimum(z, 0.0)) / (1 + numpy_of(z).exp(-abs(z))),
     "tanh": lambda z: numpy_of(z).tanh(z),
 }
 

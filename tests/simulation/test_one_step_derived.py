@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
@@ -41,6 +41,7 @@ def _assert_alike(net, seed):
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(nets(), st.integers(0, 2**31))
+@example(mf.TiedLoop(depth=4, width=6, alpha=-1.0, weight_variance=10.0, activation="silu"), 0)
 def test_one_step_is_that_of_automatic_differentiation(net, seed):
     _assert_alike(net, seed)
 
