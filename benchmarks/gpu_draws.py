@@ -71,8 +71,8 @@ def draws_per_second(net: Sequential, kind: str, precision: str, backend: str, s
 def limits(xp: Any, precision: str, seconds: float, wait: Callable[[], object]) -> str:
     """Normals and operations of large matrix products per second on the device."""
     normals = GroupNormals(xp, 0, "benchmark", range(1), precision)
-    square = normals.standard_normal((SIDE, SIDE))
-    filled = rate(lambda _: normals.standard_normal((NORMALS,)), NORMALS, seconds, wait)
+    square = normals.drawn((SIDE, SIDE), 1.0)
+    filled = rate(lambda _: normals.drawn((NORMALS,), 1.0), NORMALS, seconds, wait)
     multiplied = rate(lambda _: square @ square, 2 * SIDE**3, seconds, wait)
     return f"{precision}: {filled / 1e9:.2f} thousand million normals/s, {multiplied / 1e12:.1f} TFLOP/s of products"
 

@@ -163,10 +163,10 @@ class RandomState:
         assert method == "philox"
         self._seed, self._calls = seed, 0
 
-    def standard_normal(self, size, dtype):
+    def normal(self, loc, scale, size, dtype):
         self._calls += 1
         numbers = np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, self._calls])))
-        return _wrapped(numbers.standard_normal(size, dtype=dtype))
+        return _wrapped(np.asarray(loc + scale * numbers.standard_normal(size, dtype=dtype), dtype=dtype))
 
 
 def namespace():

@@ -72,6 +72,6 @@ class GroupNormals:
         self._generator = xp.random.RandomState(key, method=xp.cuda.curand.CURAND_RNG_PSEUDO_PHILOX4_32_10)
         self._precision = precision
 
-    def standard_normal(self, shape: tuple[int, ...]) -> Any:
-        """The next numbers, in an array of this shape."""
-        return self._generator.standard_normal(shape, dtype=self._precision)
+    def drawn(self, shape: tuple[int, ...], deviation: float) -> Any:
+        """The next numbers times ``deviation``, in an array of this shape that is written once."""
+        return self._generator.normal(0.0, deviation, shape, dtype=self._precision)

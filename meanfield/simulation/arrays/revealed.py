@@ -15,6 +15,13 @@ from meanfield.simulation.kernels.reveal import ROUNDING_POWER
 from meanfield.simulation.weights.matrices import Dense, WeightMatrix, Weights, named, revealed
 
 
+class Filled(Dense):
+    """A matrix that holds all its elements; CuPy copies a transposed factor, so that the small one is transposed."""
+
+    def transpose_times(self, columns: Any) -> Any:
+        return (columns.swapaxes(1, 2) @ self.matrix).swapaxes(1, 2)
+
+
 class Revealed:
     """`meanfield.simulation.weights.matrices.Lazy` by operations on whole arrays: the same mathematics and numbers.
 
@@ -40,8 +47,7 @@ class Revealed:
         queries = self._arrays.xp.ascontiguousarray(columns.swapaxes(1, 2))
         basis, parts, independent = extended(self._arrays, side.basis, queries)
         known, (draws, count, _) = side.basis.shape[1], queries.shape
-        image = self._normals.standard_normal((draws, count, side.images.shape[2]))
-        image *= self._deviation
+        image = self._normals.drawn((draws, count, side.images.shape[2]), self._deviation)
         if other.basis.shape[1]:
             fixed = basis[:, known:] @ other.images.swapaxes(1, 2) - image @ other.basis.swapaxes(1, 2)
             image += fixed @ other.basis
@@ -104,8 +110,6 @@ def draw_device_weights(net: Net, normals: Any, kind: str, arrays: Arrays, draws
         return revealed(net, lambda weight: Revealed(weight, normals, arrays, draws), arrays.xp.concatenate)
 
     def filled(weight: Weight, _: slice) -> WeightMatrix:
-        matrix = normals.standard_normal((draws, weight.group_rows, weight.fan_in))
-        matrix *= sqrt(weight.variance)
-        return Dense(matrix)
+        return Filled(normals.drawn((draws, weight.group_rows, weight.fan_in), sqrt(weight.variance)))
 
     return named(net, filled, arrays.xp.concatenate)

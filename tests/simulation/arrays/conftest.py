@@ -32,8 +32,8 @@ class HostNormals:
         self._xp, self._precision = xp, precision
         self._generators = [stream(seed, purpose, draw) for draw in draws]
 
-    def standard_normal(self, shape):
-        drawn = np.stack([generator.standard_normal(shape[1:]) for generator in self._generators])
+    def drawn(self, shape, deviation):
+        drawn = np.stack([deviation * generator.standard_normal(shape[1:]) for generator in self._generators])
         return self._xp.asarray(drawn, dtype=self._precision)
 
 

@@ -42,10 +42,10 @@ def test_draws_meet_the_exact_expectation(cupy, monkeypatch, weights, precision)
     }
 
 
-def test_weights_a_tenth_too_large_are_seen(cupy, monkeypatch):
-    """Negative control of the comparison above."""
+def test_weights_of_a_variance_a_fifth_too_large_are_seen(cupy, monkeypatch):
+    """Negative control of the comparison above, by 8 standard errors or more in six seeds of six; a tenth is 5 to 6."""
     monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
-    assert not _exact_difference(mf.MLP(depth=3, width=24, outputs=3, weight_variance=2.2), cupy, "dense", "float64")[1]
+    assert not _exact_difference(mf.MLP(depth=3, width=24, outputs=3, weight_variance=2.4), cupy, "dense", "float64")[1]
 
 
 @pytest.mark.parametrize("weights", ["dense", "lazy"])
