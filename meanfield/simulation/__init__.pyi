@@ -1,6 +1,7 @@
 """What is measured: the passes over a net, and what is read off a draw."""
 
 from .arrays.resolve import arrays_of as arrays_of
+from .arrays.resolve import device_described as device_described
 from .measures.propagation.activation_statistics import ActivationStatistics as ActivationStatistics
 from .measures.propagation.tangent_propagation import TangentPropagation as TangentPropagation
 from .measures.propagation.token_statistics import TokenStatistics as TokenStatistics

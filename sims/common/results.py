@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,12 +108,20 @@ class Results:
         self._write(dataset)
 
     def _sign(self, dataset: xr.Dataset) -> None:
-        """Record draws, arrays and provenance where the dataset does not itself; seeds are text, as in `simulate`'s."""
+        """Record draws, arrays and provenance where the dataset does not itself; seeds are text, as in `simulate`'s.
+
+        A dataset that joins runs has no record of their device.
+        """
         from meanfield.execution import provenance
 
         shared = shared_values(self._options)
         seed = {"seed": str(shared.pop("seed"))} if "seed" in shared else {}
         dataset.attrs = {"provenance": provenance(), **shared, **dataset.attrs, **seed}
+        if shared.get("backend", "numpy") != "numpy":
+            from meanfield.simulation import device_described
+
+            record = json.loads(dataset.attrs["provenance"]) | device_described(shared["backend"])
+            dataset.attrs["provenance"] = json.dumps(record, sort_keys=True)
         dataset.attrs |= {"run": self.run_key, "command": self._command}
 
     def _write(self, dataset: xr.Dataset) -> None:

@@ -1,5 +1,6 @@
 """--backend and --precision: they reach the draws, the name of the run and its record, and are refused in one line."""
 
+import json
 from itertools import product
 
 import pytest
@@ -72,6 +73,7 @@ def test_a_run_records_them_and_stays_in_one_process(cupy, tmp_path, monkeypatch
     dataset = finished_run(simulation, [*tiny, *SINGLE], tmp_path / "run.nc")
     assert (dataset.attrs["backend"], dataset.attrs["precision"]) == ("cupy", "float32")
     assert "--backend cupy" in dataset.attrs["command"]
+    assert {"code", "seeds", "device", "cupy"} <= set(json.loads(dataset.attrs["provenance"]))
     assert seen[0].processes == 1
 
 
