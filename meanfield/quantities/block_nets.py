@@ -14,11 +14,13 @@ output_update_norm = |Delta f|_R [draw step]
     scaling: O(1) in width and depth under the spectral conditions
     source: Zheng et al. 2026, condition C2.1
 own_change = |Delta_r|_R [draw step role]
-    root mean square of what the weights of one role change alone: the outputs by output weights, h_L by the others
+    root mean square of what the weights of one role change alone, the outputs by output weights, h_L by the others;
+    after the first and the last step, nan elsewhere
     scaling: O(1) in width and depth under the spectral conditions
     source: Zheng et al. 2026, eq. P2
 stable_rank = |A|_F^2 / |A|_2^2 [draw step role]
-    stable rank of the optimizer's direction A for the middle weight of a role
+    stable rank of the optimizer's direction A for the middle weight of a role, of the first and the last step; nan
+    elsewhere
     scaling: O(1) in width and depth, by assumption
     source: Zheng et al. 2026, assumption C.1, eq. 15
 order_norm = |epsilon_j(L)|_R [draw optimizer order]

@@ -134,7 +134,8 @@ class Tuning:
     def curvature(self) -> Run:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
-        measure = Sharpness(inputs=inputs, loss=self.training.get("loss", "cross_entropy"))
+        how = {"loss": "cross_entropy", "precision": "float64"}
+        measure = Sharpness(inputs=inputs, **{name: self.training.get(name, how[name]) for name in how})
         return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
 
     def silent_loss(self) -> float:

@@ -9,7 +9,15 @@ start from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layer
 """
 
 from sims.common.blocks.base_values import add_base_option
-from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, TABLES, add_block_options, add_net_options
+from sims.common.blocks.ladders import (
+    DEFAULT,
+    PAPER,
+    SMOKE,
+    TABLES,
+    add_block_options,
+    add_net_options,
+    add_precision_option,
+)
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -31,6 +39,7 @@ def add_options(parser: CommandParser) -> None:
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
     add("--biases", action="store_true", help="biases beside input and hidden matrices, which start at 0")
     add_base_option(add, "hidden.learning_rate=0.02")
+    add_precision_option(add)
     add("--plain", action="store_true", help="no weight decay and negligible epsilons (default: such as matter)")
 
 

@@ -6,7 +6,7 @@ parameterization of that cell. Draws are the same, so that the difference of two
 along whose ladder no slope moves is one that the coordinate check does not see.
 """
 
-from sims.common.blocks.ladders import SMOKE, add_block_options, add_net_options
+from sims.common.blocks.ladders import SMOKE, add_block_options, add_net_options, add_precision_option
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -25,6 +25,7 @@ def add_options(parser: CommandParser) -> None:
     words = "give the nets biases, and try the cells of biases instead of those of weights"
     parser.add_argument("--biases", action="store_true", help=words)
     parser.add_argument("--steps", type=int, help="steps of training (default: 6; smoke: 2)")
+    add_precision_option(parser.add_argument)
 
 
 COMMAND = Experiment("table_cells", __doc__, add_options, PRESETS)

@@ -56,8 +56,8 @@ def test_rates_of_single_roles_scale_what_these_roles_change(tmp_path):
     ends = []
     for rate in ("0.001", "0.002"):
         arguments = ["--optimizers", "muon-adamw", "--tables", "many", *LADDERS, "--draws", "2", "--steps", "1"]
-        base = ["--biases", "--plain", "--base", f"hidden_bias.learning_rate={rate}", "--workers", "1"]
-        run = finished_run(simulation, [*arguments, *base], tmp_path / f"{rate}.nc")
+        base = ["--biases", "--plain", "--base", f"hidden_bias.learning_rate={rate}", "--precision", "float64"]
+        run = finished_run(simulation, [*arguments, *base, "--workers", "1"], tmp_path / f"{rate}.nc")
         ends.append(run["own_change_by_width"].sel(step=1))
     ratio = (ends[1] / ends[0]).squeeze(drop=True)
     np.testing.assert_allclose(ratio.sel(role="hidden_bias"), 2.0, rtol=1e-6)

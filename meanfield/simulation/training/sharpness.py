@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from meanfield.nets.inputs.given import require_allowed
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.quantities.registry import SHARES
+from meanfield.simulation.arrays.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.inputs import repeated_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
@@ -39,8 +41,9 @@ from meanfield.simulation.weights.moves import gradient_changes
 if TYPE_CHECKING:
     import xarray as xr
 
-# An eigenvalue is known once its residual is below this share of it; its error is then far smaller.
-TOLERANCE = 1e-6
+# An eigenvalue is known once its residual is below this share of it; its error is then far smaller. Further iterations
+# changed those of 576 nets that were to be trained by shares below 1e-9 and 1e-7.
+TOLERANCE = {"float64": 1e-6, "float32": 1e-4}
 # Products with J J^T H at most, and how many usually do.
 MOST_PRODUCTS, USUAL_PRODUCTS = 300, 30
 # Vectors whose curvature is below this share of the largest are rounding.
@@ -54,6 +57,7 @@ class Sharpness(Measure):
     Args:
         inputs: the batch, (samples, channels, *grid).
         loss: "cross_entropy" or "squared", whose second derivatives H do not depend on the targets.
+        precision: of weights and passes, "float64" or "float32", of which draw i is the same net, rounded.
 
     Source: docs/theory.md section 21.
     """
@@ -63,9 +67,11 @@ class Sharpness(Measure):
 
     inputs: Any
     loss: str
+    precision: str = "float64"
 
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
+        require_choice("precision", self.precision, PRECISIONS)
         shape = (len(self.inputs), net.first_channels, *net.grid)
         batch = require_array("inputs", self.inputs, shape, INPUT_LAYOUT)
         require_allowed(net, batch)
@@ -73,28 +79,32 @@ class Sharpness(Measure):
 
     def cost(self, net: Net) -> Cost:
         samples = len(self.inputs)
-        operations = USUAL_PRODUCTS * step_operations(net, samples)
-        return Cost(operations, 2 * weight_bytes(net) + 2 * passes_bytes(net, samples, 1, "float64"), 1)
+        held = weight_bytes(net, self.precision) + passes_bytes(net, samples, 1, self.precision)
+        return Cost(USUAL_PRODUCTS * step_operations(net, samples), 2 * held, 1)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """sharpness and its residual, the bound on its error, each (draws,)."""
-        curvatures = []
+        curvatures, arrays = [], on_numpy(self.precision)
         for draw in draws:
-            weights, start = drawn_weights(net, seed, range(draw, draw + 1)), stream(seed, "curvature", draw)
-            curvatures.append(largest_curvature(net, weights, self.inputs, self.loss, start))
+            weights, start = drawn_weights(net, seed, range(draw, draw + 1), arrays), stream(seed, "curvature", draw)
+            curvatures.append(largest_curvature(net, weights, self.inputs, self.loss, start, arrays))
         sharpness, residual = np.array(curvatures).T
         return {"sharpness": sharpness, "residual": residual}
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         sharpness = values["sharpness"]
-        warn_unless_known(sharpness, values["residual"])
+        warn_unless_known(sharpness, values["residual"], self.precision)
         rates = rate_at(sharpness)
         estimates: dict[str, Estimate | Means | DrawStatistic] = {
             "sharpness": summarise(sharpness[:, None]),
             "stable_rate": summarise(rates[:, None]),
             "stable_rate_quantile": quantiles(rates, np.array(SHARES)),
         }
-        return measured_dataset(net, estimates, {"loss": self.loss} | inputs_described(self.inputs) | dict(attrs))
+        return measured_dataset(
+            net,
+            estimates,
+            {"loss": self.loss, "precision": self.precision} | inputs_described(self.inputs) | dict(attrs),
+        )
 
 
 def rate_at(sharpness: Any) -> Any:
@@ -103,23 +113,26 @@ def rate_at(sharpness: Any) -> Any:
         return 2 / np.asarray(sharpness, dtype=float)
 
 
-def warn_unless_known(values: Array, residuals: Array) -> None:
+def warn_unless_known(values: Array, residuals: Array, precision: str = "float64") -> None:
     """Warn where Lanczos iterations have ended before their tolerance."""
-    loose = residuals > TOLERANCE * values
+    tolerance = TOLERANCE[precision]
+    loose = residuals > tolerance * values
     if loose.any():
         worst = float((residuals / values)[loose].max())
         warnings.warn(
             f"the largest curvature of {int(loose.sum())} of {len(values)} nets is known to a share of {worst:.2g} "
-            f"after {MOST_PRODUCTS} products, not to {TOLERANCE:g}: the largest eigenvalues lie close together",
+            f"after {MOST_PRODUCTS} products, not to {tolerance:g}: the largest eigenvalues lie close together",
             RuntimeWarning,
             stacklevel=3,
         )
 
 
 def largest_curvature(
-    net: Net, weights: Mapping[str, Array], batch: Array, loss: str, start: Generator
+    net: Net, weights: Mapping[str, Array], batch: Array, loss: str, start: Generator, arrays: Arrays = NUMPY
 ) -> tuple[float, float]:
     """lambda_max of one net of weights (1, out, in taps), and the bound on its error; ``start`` draws a first vector.
+
+    Passes are in the precision of the arrays, and all that is done with their vectors in double precision.
 
     Raises:
         OverflowError: it leaves the range of floats.
@@ -127,7 +140,8 @@ def largest_curvature(
     # The readout as one more unit, so that the tangent reaches the outputs and moves the readout's weights, too.
     whole = Chain.of(net, units=net.all_units, readout_unit=None, inputs=len(batch))
     with np.errstate(all="ignore"):  # an error is raised instead
-        state = forward(whole, given_weights(whole, weights), repeated_inputs(whole, batch, 1))
+        inputs = arrays.moved(repeated_inputs(whole, batch, 1))
+        state = forward(whole, given_weights(whole, weights), inputs, arrays)
         largest, residual = _lanczos(state, LOSSES[loss], start)
     if not np.isfinite(largest):
         raise OverflowError("the curvature of a net leaves the range of floats; take a smaller width, depth or inputs")
@@ -139,34 +153,34 @@ def _lanczos(state: Forward, loss: Loss, start: Generator) -> tuple[float, float
 
     Every vector is made orthogonal to all before it, twice, so that none of them comes back by rounding.
     """
-    shape = state.output.shape
+    arrays, output = state.arrays, state.arrays.fetched(state.output)
 
     def curved(change: Array) -> Array:
-        return np.asarray(loss.curvature_times(state.output, change.reshape(shape), state.arrays)).ravel()
+        return np.asarray(loss.curvature_times(output, change.reshape(output.shape), NUMPY)).ravel()
 
-    vector = start.standard_normal(state.output.size)
+    vector: Array = start.standard_normal(output.size)
     image = curved(vector)
     basis: list[Array] = []
     images: list[Array] = []
     diagonal, off_diagonal = [], []
     largest = residual = 0.0
     for _ in range(min(MOST_PRODUCTS, vector.size)):
-        size = np.sqrt(max(vector @ image, 0.0))
+        size = sqrt(max(float(vector @ image), 0.0))
         if basis:
             off_diagonal.append(size)
         if size <= ROUNDING * max(largest, np.finfo(float).tiny):
             return largest, 0.0
         basis.append(vector / size)
         images.append(image / size)
-        *_, moved = gradient_changes(state, images[-1].reshape(shape))
-        vector = moved.ravel()
+        *_, moved = gradient_changes(state, arrays.moved(images[-1].reshape(output.shape)))
+        vector = arrays.fetched(moved).ravel()
         diagonal.append(images[-1] @ vector)
         for _ in range(2):
             vector = vector - np.stack(basis, axis=1) @ (np.stack(images) @ vector)
         image = curved(vector)
         values, vectors = eigh_tridiagonal(diagonal, off_diagonal)
         largest = float(values[-1])
-        residual = float(np.sqrt(max(vector @ image, 0.0)) * abs(vectors[-1, -1]))
-        if residual <= TOLERANCE * largest:
+        residual = sqrt(max(float(vector @ image), 0.0)) * abs(float(vectors[-1, -1]))
+        if residual <= TOLERANCE[arrays.precision] * largest:
             break
     return largest, residual

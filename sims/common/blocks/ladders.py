@@ -68,6 +68,12 @@ def add_net_options(parser: argparse.ArgumentParser) -> None:
     add_batch_options(parser)("--activation", default="linear", help=relu)
 
 
+def add_precision_option(add: Callable[..., Any]) -> None:
+    """Of simulations that train."""
+    words = "of weights and passes: float32 (default), as in practice, or float64"
+    add("--precision", choices=("float32", "float64"), default="float32", help=words)
+
+
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     """What all numbers of a run on nets of blocks depend on: `checked_ladders`, the block depth and the rate."""
     from meanfield.common import require_count

@@ -138,6 +138,18 @@ def test_draws_are_the_nets_that_training_starts_from():
     assert drawn.stable_rate_quantile.values.tolist() == sorted(drawn.stable_rate_quantile.values)
 
 
+@pytest.mark.parametrize("name", ["mlp", "conv_net", "transformer", "batch normalisation"])
+def test_single_precision_gives_the_same_nets_to_rounding(name):
+    net = NETS[name]
+    double, single = (
+        sharpness.Sharpness(inputs=batch_of(net)[0], loss="cross_entropy", precision=precision).settled(net)
+        for precision in ("float64", "float32")
+    )
+    expected, found = (measure.draw(net, 6, range(4))["sharpness"] for measure in (double, single))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert (found != expected).all()
+
+
 def test_copies_of_a_batch_change_nothing():
     """A mean over samples; and eigenvalues that come twice are found."""
     net = NETS["conv_net"]

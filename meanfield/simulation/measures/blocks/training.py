@@ -133,16 +133,18 @@ class TrainedFeatures(OneOptimizer):
         weights, first = copied(training.weights), training.look()
         looks = [self.changes(training, weights, first, None)]
         with np.errstate(all="ignore"):  # where training diverges, the numbers say so by not being finite
-            for _ in range(self.steps):
-                looks.append(self.changes(training, weights, first, training.step()))
+            for step in range(1, self.steps + 1):
+                directions = training.step()
+                looks.append(self.changes(training, weights, first, directions if step in (1, self.steps) else None))
         return {name: np.stack([look[name] for look in looks], axis=1) for name in looks[0]}
 
     def changes(
         self, training: Training, weights: Mapping[str, Array], first: Forward, directions: Directions | None
     ) -> Pieces:
-        """What is looked at, of nets that began with these weights and this first pass, after a step if there was one.
+        """What is looked at, of nets that began with these weights and this first pass.
 
-        ``weights`` and ``directions``, which the step was made of, are for what derived measures look at.
+        ``weights``, and ``directions`` that the first and the last step were made of, are for what derived measures
+        look at after these steps.
         """
         now = training.look()
         pairs = zip(now.values[1:], first.values[1:], strict=True)
@@ -155,12 +157,11 @@ class TrainedFeatures(OneOptimizer):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedStreams(TrainedFeatures):
-    """The same, and who changes them, and the ranks of the updates.
+    """The same, and after the first and the last step who changes them and the ranks of the updates; nan elsewhere.
 
     own_change (roles,) is what the weights of one role change alone, those of all others as at the start: the outputs
     for output weights, h_L for the others;
-    stable_rank (roles,), of the optimizer's direction A, which steps are made of, for the role's middle weight;
-    nan before the first step.
+    stable_rank (roles,), of the optimizer's direction A, which steps are made of, for the role's middle weight.
     """
 
     DIMS: ClassVar[Dims] = {**TrainedFeatures.DIMS, **dict.fromkeys(("own_change", "stable_rank"), ("step", "role"))}
@@ -168,13 +169,12 @@ class TrainedStreams(TrainedFeatures):
     def changes(
         self, training: Training, weights: Mapping[str, Array], first: Forward, directions: Directions | None
     ) -> Pieces:
-        net, middles = training.net, _middles(training.net)
+        common, middles = super().changes(training, weights, first, directions), _middles(training.net)
         if directions is None:
-            ranks = np.full((training.nets, len(middles)), np.nan)
-        else:
-            ranks = np.transpose([[stable_rank(part) for part in directions[name]] for name in middles])
-        own = [_own_change(training, weights, first, role) for role in weight_roles(net)]
-        common = super().changes(training, weights, first, directions)
+            nowhere = np.full((training.nets, len(middles)), np.nan)
+            return common | {"own_change": nowhere, "stable_rank": nowhere}
+        ranks = np.transpose([[stable_rank(part) for part in directions[name]] for name in middles])
+        own = [_own_change(training, weights, first, role) for role in weight_roles(training.net)]
         return common | {"own_change": np.stack(own, axis=1), "stable_rank": ranks}
 
 
@@ -182,7 +182,7 @@ def _own_change(training: Training, weights: Mapping[str, Array], first: Forward
     """What the steps of one role's weights change, the others being as at the start."""
     net = training.net
     moved = {name: training.weights[name] if net.role_of(name) == role else old for name, old in weights.items()}
-    alone = forward(net, given_weights(net, moved), training.batch.inputs)
+    alone = forward(net, given_weights(net, moved), training.batch.inputs, training.arrays)
     if role == "output":
         return root_mean_square(alone.output - first.output)
     return root_mean_square(alone.values[-1] - first.values[-1])
@@ -205,8 +205,9 @@ def root_mean_squares(values: Sequence[Array]) -> Array:
 
 
 def root_mean_square(values: Array) -> Array:
-    """|a|_R over all numbers of every net, (D,), of (D, ...)."""
-    return np.sqrt(np.mean(np.square(values).reshape(len(values), -1), axis=1))
+    """|a|_R over all numbers of every net, (D,), of (D, ...), summed in double precision."""
+    wide = np.asarray(values, dtype=np.float64)
+    return np.sqrt(np.mean(np.square(wide).reshape(len(wide), -1), axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
