@@ -13,9 +13,9 @@ PRESETS: Presets = {
     "smoke": {"lines": [4, 16], "squares": [3], "depths": [2, 4, 8], "channels": 64, "draws": 64}
     | {"far_lines": [8, 16, 32], "far_squares": [4, 8]},
     "default": {"lines": [4, 8, 16, 32], "squares": [4], "depths": [4, 8, 16], "channels": 96, "draws": 128}
-    | {"far_lines": [8, 16, 32, 64], "far_squares": [4, 8, 16, 32], "precision": "float32"},
+    | {"far_lines": [8, 16, 32, 64], "far_squares": [4, 8, 16, 32]},
     "paper": {"lines": [4, 8, 16, 32, 64], "squares": [8, 16], "depths": [4, 8, 16, 32], "channels": 256, "draws": 1024}
-    | {"far_lines": [8, 16, 32, 64, 128], "far_squares": [4, 8, 16, 32], "precision": "float32"},
+    | {"far_lines": [8, 16, 32, 64, 128], "far_squares": [4, 8, 16, 32]},
 }
 
 
