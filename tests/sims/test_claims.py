@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -106,8 +107,13 @@ def test_a_simulation_longer_than_all_others_is_made_by_all_processes():
 
 
 def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
+    """On a copy: the report of all claims stays for other tests."""
     monkeypatch.setattr(record, "FOLDER", tmp_path)
-    arguments = ["--only", "L2", "--preset", "smoke", "--workers", "1", "--out", str(folder)]
+    own = tmp_path / "own"
+    own.mkdir()
+    for path in folder.glob("looped_energy.*"):
+        shutil.copy2(path, own)
+    arguments = ["--only", "L2", "--preset", "smoke", "--workers", "1", "--out", str(own)]
     assert simulation.main(arguments) == 1
     assert "L2: recorded nothing, now CONFIRMED" in capsys.readouterr().out
     assert simulation.main([*arguments, "--record"]) == 0
@@ -116,7 +122,7 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     assert (entry["verdict"], entry["seed"]) == ("CONFIRMED", 0)
     run = entry["runs"]["looped_energy"]
     assert (run["draws"], run["code"]) == (128, code_digest())
-    reported = {result["id"]: result for result in json.loads((folder / "verdicts.json").read_text())}
+    reported = {result["id"]: result for result in json.loads((own / "verdicts.json").read_text())}
     assert entry["findings"] == reported["L2"]["findings"]
     (tmp_path / "smoke.json").write_text('{"L2": {"verdict": "REFUTED"}}')
     assert simulation.main(arguments) == 1

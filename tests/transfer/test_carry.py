@@ -13,6 +13,7 @@ from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.transfer import carry
 from meanfield.transfer.corrections import log_channel_correction
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
+from tests.draws import SINGLE
 from tests.statistics import consistent
 
 DRAWS = 2048
@@ -70,7 +71,7 @@ PAIRS = {
 @cache
 def simulated(net, seed):
     """Drawn once for all pairs that it is part of."""
-    return mf.simulate(net, draws=DRAWS, seed=seed)
+    return mf.simulate(net, draws=DRAWS, seed=seed, **SINGLE)
 
 
 @pytest.mark.parametrize("nets", PAIRS.values(), ids=PAIRS)

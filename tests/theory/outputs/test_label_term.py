@@ -14,6 +14,7 @@ from meanfield.theory.outputs.exchangeable import Exchangeable
 from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.three_gates import AlikeGates
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
+from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.outputs.naive import single_site_terms
 
@@ -109,7 +110,7 @@ NETS = {
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS)
 def test_draws_meet_it(net):
-    measured, predicted = mf.simulate(net, draws=DRAWS, seed=1), _label_term(net)
+    measured, predicted = mf.simulate(net, draws=DRAWS, seed=1, **SINGLE), _label_term(net)
     value, stderr = measured["label_term"].values, measured["label_term_stderr"].values
     assert consistent(value - predicted, stderr, DRAWS, finite_width_allowance(net) * predicted)
     if net.activation == "linear":
@@ -124,7 +125,7 @@ def test_the_bias_shrinks_as_one_over_channels():
     ratios = []
     for channels in (16, 32, 64):
         net = mf.ConvNet(depth=4, channels=channels, grid=(5,), kernel=(3,))
-        measured = mf.simulate(net, draws=2 * DRAWS, seed=2)
+        measured = mf.simulate(net, draws=2 * DRAWS, seed=2, **SINGLE)
         predicted = _label_term(net)
         ratios.append((measured["label_term"] / predicted, measured["label_term_stderr"] / predicted))
     (_, _), (narrow, narrow_error), (wide, wide_error) = ratios
@@ -150,7 +151,7 @@ def test_the_excess_falls_with_channels_to_none(options):
     ratios, errors = [], []
     for channels, draws in ((16, 1024), (32, 2560), (64, 2560)):
         net = mf.ConvNet(depth=3, channels=channels, outputs=4, **options)
-        measured, predicted = mf.simulate(net, draws=draws, seed=7), mf.predict(net, level="mean_field")
+        measured, predicted = mf.simulate(net, draws=draws, seed=7, **SINGLE), mf.predict(net, level="mean_field")
         ratios.append((measured.label_term / predicted.label_term).values)
         errors.append((measured.label_term_stderr / predicted.label_term).values)
     assert ratios[0][-1] > ratios[1][-1] > ratios[2][-1]

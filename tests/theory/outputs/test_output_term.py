@@ -9,6 +9,7 @@ import meanfield as mf
 from meanfield.theory.outputs.batch_terms import _output_variances
 from meanfield.theory.outputs.label_term import label_profiles
 from meanfield.theory.outputs.output_term import output_profiles, output_term
+from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.outputs.naive import single_site_terms, written_out
 
@@ -97,7 +98,7 @@ DRAWN = {
 def _drawn(options, count, draws):
     """A net, its output term and the standard error."""
     net = mf.ConvNet(depth=4, channels=count, outputs=count // 4, **options)
-    measured = mf.simulate(net, draws=draws, seed=3)
+    measured = mf.simulate(net, draws=draws, seed=3, **SINGLE)
     return net, measured["output_term"].values, measured["output_term_stderr"].values
 
 
