@@ -110,7 +110,7 @@ class Results:
     def _sign(self, dataset: xr.Dataset) -> None:
         """Record draws, arrays and provenance where the dataset does not itself; seeds are text, as in `simulate`'s.
 
-        A dataset that joins runs has no record of their device.
+        A dataset that joins runs has none of their records, so that their device is added here.
         """
         from meanfield.execution import provenance
 

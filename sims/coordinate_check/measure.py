@@ -24,7 +24,7 @@ from sims.common.results import Results
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, steps and batches."""
     checked_tables(options)
-    described = planned_ladders(options, "steps", "tables", "base", "precision", *NETS)
+    described = planned_ladders(options, "steps", "tables", "base", *NETS)
     for optimizer in options.optimizers:
         values = _values(options, optimizer, "standard", options.width, options.depth)
         block_net(values, options.width, options.depth, biases=options.biases)
@@ -46,7 +46,7 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
 
     def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
         given = _values(options, optimizer, table, width, depth)
-        training = {"momentum": True, "steps": options.steps, "precision": options.precision}
+        training = {"momentum": True, "steps": options.steps}
         return run_under(options, TrainedStreams, optimizer, given, width, depth, **training)
 
     axes = {"optimizer": options.optimizers, "table": options.tables}

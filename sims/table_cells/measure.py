@@ -25,7 +25,7 @@ from sims.common.results import Results
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, steps and batches; some cell has to scale."""
-    described = planned_ladders(options, "steps", "precision", *NETS)
+    described = planned_ladders(options, "steps", *NETS)
     if not any(cell for along in DIRECTIONS for _, cell in _cells(options, along)):
         names, of = " ".join(options.optimizers), "biases" if options.biases else "weights"
         raise ValueError(f"no cell of {of} scales in the tables for {names} at these blocks; give sgd or adamw")
@@ -44,7 +44,7 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
         optimizer, cell = cells[name]
         how: dict[str, Any] = {"rate": options.rate, "acting": True, "biases": options.biases}
         given = hyperparameters(optimizer, table, width, depth, **how, standard_cell=cell)
-        training = {"momentum": True, "steps": options.steps, "precision": options.precision}
+        training = {"momentum": True, "steps": options.steps}
         return run_under(options, TrainedStreams, optimizer, given, width, depth, **training)
 
     def read(measured: xr.Dataset, net: Net) -> xr.Dataset:

@@ -15,6 +15,7 @@ from sims.common.blocks.ladders import (
     checked_tables,
     measure_ladders,
     rungs,
+    training_precision,
     worded,
 )
 from sims.common.data.labelled import TEXT
@@ -25,7 +26,7 @@ from sims.transformer_coordinate_check.nets import HEAD_SIZE, net_under, text_ne
 # Windows of text, from which every draw takes its batch.
 WINDOWS = 64
 # What all numbers of a run depend on besides the ladders.
-OWN = ("tokens", "samples", "steps", "tables", "normalisations", "precision", "curvature")
+OWN = ("tokens", "samples", "steps", "tables", "normalisations", "curvature")
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -50,13 +51,15 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     sizes = _batch(options)
     net = text_net(options.width, options.depth, options.normalisations[0], **sizes)
     inputs, targets = training_data(TEXT, net, samples=WINDOWS * options.samples, seed=options.seed)
-    how = {"steps": options.steps, "precision": options.precision, "sampled_curvature": options.curvature == "sampled"}
+    how = {"steps": options.steps, "sampled_curvature": options.curvature == "sampled"}
     training = partial(TrainedFeatures, momentum=True, inputs=inputs, targets=targets, **how)
 
     def run_of(normalisation: str, optimizer: str, table: str, width: int, depth: int) -> Run:
         given = values_of(optimizer, table, width, depth)
         net = net_under(given, width, depth, normalisation, **sizes)
-        return Run(net, training(optimizer=optimizer, hyperparameters=given), options.draws, options.seed)
+        precision = training_precision(options, optimizer)
+        measure = training(optimizer=optimizer, hyperparameters=given, precision=precision)
+        return Run(net, measure, options.draws, options.seed)
 
     axes = {name: getattr(options, f"{name}s") for name in ("normalisation", "optimizer", "table")}
     dataset = measure_ladders(options, results, run_of, lambda _: axes, at_places)

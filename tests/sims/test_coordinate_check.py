@@ -11,6 +11,7 @@ from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Shares, Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
 from meanfield.verification.zheng_2026.update_ranks import judge_ranks
+from sims import simulation as simulation_module
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure
 from sims.coordinate_check.__main__ import COMMAND as simulation
@@ -82,9 +83,27 @@ def test_middle_slopes_scatter_as_medians_and_leave_sizes_out_at_which_many_nets
     assert claims._middle_slope(sizes, values)[::2] == pytest.approx((middle, 1 / 8), rel=0.02)
 
 
+@pytest.mark.parametrize("name", ["coordinate_check", "table_cells"])
+def test_single_precision_rounds_all_optimizers_but_sso(name, tmp_path):
+    sizes = ["--widths", "4", "6", "8", "--depths", "1", "2", "3", "--width", "4", "--depth", "1", "--draws", "2"]
+    arguments = [*sizes, "--optimizers", "adamw", "sso", "--steps", "3", "--workers", "1", "--precision"]
+    single, double = (
+        finished_run(simulation_module(name), [*arguments, precision], tmp_path / f"{precision}.nc")
+        for precision in ("float32", "float64")
+    )
+    changes = double["feature_update_norm_by_width"].isel(step=-1)
+    rounded = single["feature_update_norm_by_width"].isel(step=-1)
+    np.testing.assert_allclose(rounded, changes, rtol=1e-3)
+    own = "optimizer" if name == "coordinate_check" else "width_cell"
+    is_sso = np.array(["sso" in str(label) for label in changes[own].values])
+    alike = (rounded == changes) | (rounded.isnull() & changes.isnull())  # of nets that leave the floats
+    same = alike.all([dim for dim in changes.dims if dim != own]).values
+    np.testing.assert_array_equal(same, is_sso)
+
+
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])
 def test_a_slope_without_a_table_is_refuted_from_five_errors_on(finished, monkeypatch, distance, verdict):
-    monkeypatch.setattr(claims, "_middle_slope", lambda sizes, values: (distance, 1.0, 0.0))
+    monkeypatch.setattr(claims, "_middle_slope", lambda *_: (distance, 1.0, 0.0))
     assert claims.judge_standard(finished, "muon").verdict is verdict
 
 

@@ -166,6 +166,7 @@ def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
 def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates():
     (tuning, *_) = measure.planned(simulation.parse([*SMALL, "--families", "mlp"]))["tunings"]
     assert tuning.curvature().draws == tuned_rates.CURVATURE_DRAWS
+    assert tuning.curvature().measure.precision == tuning.training["precision"] == "float32"
 
 
 def test_a_run_without_a_minimum_is_reported(finished):

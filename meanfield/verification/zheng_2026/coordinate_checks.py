@@ -33,7 +33,7 @@ OTHER = {"one": "many", "many": "one"}
 AWAY = 5.0
 # Changes at which a net stands still to rounding, or is about to leave the floats; a slope's error that is rounding.
 # The share of draws that must have a net left for a size to count.
-LIMITS, MOST = (1e-14, 1e250), 0.6
+LIMITS, MOST = {"float64": (1e-14, 1e250), "float32": (1e-6, 1e30)}, 0.6
 ROUNDING = 1e-9
 
 
@@ -172,7 +172,8 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     for direction in DIRECTIONS:
         at = {"optimizer": optimizer, "table": "standard", "step": 1, "place": "last"}
         values = ladder_values(dataset, "feature_update_norm", direction, **at)
-        middle, stderr, gone = _middle_slope(dataset[direction].values, values)
+        limits = LIMITS[dataset.attrs.get("precision", "float64")]
+        middle, stderr, gone = _middle_slope(dataset[direction].values, values, limits)
         away.append(abs(middle) / max(stderr, ROUNDING))
         least = max(least, Bands(AWAY, AWAY).sure * max(stderr, ROUNDING))
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""
@@ -184,14 +185,16 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
     return Ruling(verdict, evidence, power=power, power_of_rival="none: flat slopes stay INCONCLUSIVE")
 
 
-def _middle_slope(sizes: Array, values: Array) -> tuple[float, float, float]:
+def _middle_slope(
+    sizes: Array, values: Array, limits: tuple[float, float] = LIMITS["float64"]
+) -> tuple[float, float, float]:
     """Median over draws of a straight line's slope, its error by the median distance from it, the share of lost nets.
 
     Lines are over sizes at which few nets are lost, and there over those that the draw has left; infinitely steep where
     fewer than three are. Normal numbers are half of them within 1/1.4826 of their spread, and their median scatters
     sqrt(pi/2) times as much as their mean.
     """
-    finite = (values > LIMITS[0]) & (values < LIMITS[1])
+    finite = (values > limits[0]) & (values < limits[1])
     left = finite & (finite.mean(axis=1, keepdims=True) >= MOST)
     slopes = [
         np.polyfit(np.log(sizes[kept]), np.log(draw[kept]), 1)[0] if kept.sum() > 2 else np.inf

@@ -70,8 +70,17 @@ def add_net_options(parser: argparse.ArgumentParser) -> None:
 
 def add_precision_option(add: Callable[..., Any]) -> None:
     """Of simulations that train."""
-    words = "of weights and passes: float32 (default), as in practice, or float64"
+    words = "of weights and passes: float32 (default; SSO in float64), as in practice, or float64"
     add("--precision", choices=("float32", "float64"), default="float32", help=words)
+
+
+def training_precision(options: argparse.Namespace, optimizer: str) -> str:
+    """That of --precision, if there is such an option; double for SSO.
+
+    Its steps have all singular values of the momentum alike, down to those that single precision does not tell from
+    rounding, so that it would train other nets.
+    """
+    return getattr(options, "precision", "float64") if optimizer != "sso" else "float64"
 
 
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
@@ -145,6 +154,7 @@ def run_under(
     own = {name: getattr(options, name) for name in NETS if hasattr(options, name)}
     own["biases"] = "hidden_bias" in given
     net = block_net(given, width, depth, block_depth=options.block_depth, **own)
+    training["precision"] = training_precision(options, optimizer)
     whole_measure = measure(optimizer=optimizer, hyperparameters=given, **training)
     return Run(net, whole_measure, options.draws, options.seed)
 
@@ -162,7 +172,8 @@ def require_rate(options: argparse.Namespace) -> None:
         width, depth = rungs(options, along)[0]
         given = hyperparameters(optimizer, table, width, depth, rate=options.rate)
         net = block_net(given, width, depth, block_depth=options.block_depth)
-        measure = TrainedStreams(optimizer=optimizer, hyperparameters=given, momentum=False, steps=2)
+        how: dict[str, Any] = {"momentum": False, "steps": 2, "precision": training_precision(options, optimizer)}
+        measure = TrainedStreams(optimizer=optimizer, hyperparameters=given, **how)
         moved = measure.draw(net, options.seed, range(1))["feature_norm"]
         if not np.isfinite(moved).all():
             raise ValueError(

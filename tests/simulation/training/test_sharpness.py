@@ -150,6 +150,33 @@ def test_single_precision_gives_the_same_nets_to_rounding(name):
     assert (found != expected).all()
 
 
+def test_what_single_precision_does_not_hold_is_found_in_double():
+    """Weights that make and unmake 10^40 and more in twelve layers."""
+    for variance in (1e4, 1e-4):
+        net = mf.MLP(depth=12, width=8, outputs=2, weight_variance=variance)
+        double, single = (
+            sharpness.Sharpness(inputs=batch_of(net)[0], loss="squared", precision=precision).settled(net)
+            for precision in ("float64", "float32")
+        )
+        found = single.draw(net, 0, range(2))["sharpness"]
+        np.testing.assert_array_equal(found, double.draw(net, 0, range(2))["sharpness"])
+        assert not (1e-38 < found[0] < 1e38)
+
+
+def test_another_precision_is_refused():
+    measure = sharpness.Sharpness(inputs=INPUTS, loss="squared", precision="float16")
+    with pytest.raises(ValueError, match="precision is 'float16'"):
+        measure.settled(NET)
+
+
+def test_a_curvature_beyond_floats_is_an_error():
+    net = mf.MLP(depth=60, width=8, outputs=2, weight_variance=1e6)
+    for precision in ("float64", "float32"):
+        measure = sharpness.Sharpness(inputs=batch_of(net)[0], loss="squared", precision=precision).settled(net)
+        with pytest.raises(OverflowError, match="curvature of a net"):
+            measure.draw(net, 0, range(1))
+
+
 def test_copies_of_a_batch_change_nothing():
     """A mean over samples; and eigenvalues that come twice are found."""
     net = NETS["conv_net"]
