@@ -8,7 +8,7 @@ import pytest
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
 from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, weight_roles
+from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, root_mean_square, weight_roles
 from meanfield.simulation.training.gradients import gradients
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
@@ -124,6 +124,11 @@ def test_stable_ranks_are_those_of_the_middle_weights():
         place, own = weight_roles(FULL).index(role), [name for name in FULL.weights if FULL.role_of(name) == role]
         values = [np.linalg.svd(dense(part), compute_uv=False) for part in directions[own[len(own) // 2]]]
         np.testing.assert_allclose(drawn[:, place], [np.sum(v**2) / v[0] ** 2 for v in values], rtol=1e-6)
+
+
+def test_sizes_in_single_precision_are_summed_in_double():
+    """Squares of these would leave the range."""
+    np.testing.assert_allclose(root_mean_square(np.full((1, 3), 1e25, np.float32)), 1e25, rtol=1e-6)
 
 
 def test_every_draw_has_drawn_labels_of_its_own():

@@ -147,6 +147,7 @@ def test_single_precision_gives_the_same_nets_to_rounding(name):
     )
     expected, found = (measure.draw(net, 6, range(4))["sharpness"] for measure in (double, single))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert single.dataset(net, single.draw(net, 6, range(2)), {}).attrs["precision"] == "float32"
     assert (found != expected).all()
 
 
