@@ -57,7 +57,8 @@ class Sharpness(Measure):
     Args:
         inputs: the batch, (samples, channels, *grid).
         loss: "cross_entropy" or "squared", whose second derivatives H do not depend on the targets.
-        precision: of weights and passes, "float64" or "float32", of which draw i is the same net, rounded.
+        precision: of weights and passes, "float64" or "float32", of which draw i is the same net, rounded; draws that
+            single precision loses are made in double.
 
     Source: docs/theory.md section 21.
     """
@@ -79,7 +80,8 @@ class Sharpness(Measure):
 
     def cost(self, net: Net) -> Cost:
         samples = len(self.inputs)
-        held = weight_bytes(net, self.precision) + passes_bytes(net, samples, 1, self.precision)
+        # Of double precision, in which all weights are drawn, and passes made where single precision loses them.
+        held = weight_bytes(net) + passes_bytes(net, samples, 1, "float64")
         return Cost(USUAL_PRODUCTS * step_operations(net, samples), 2 * held, 1)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
