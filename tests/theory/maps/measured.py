@@ -5,31 +5,49 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.common.seeds import streams_of_draws
-from meanfield.simulation.measures.tangent_kernel import tangent_kernels
-from meanfield.simulation.passes import forward
+from meanfield.simulation.passes import backward, forward, tangent
 from meanfield.simulation.weights.matrices import draw_weights
+from meanfield.simulation.weights.moves import GradientMoves
 from meanfield.theory.maps.value_kernels import value_kernels
 
-# Few, so that kernels of all of them stay in the caches.
-TOGETHER = 5
+# Few, so that what all of them keep stays in the caches.
+TOGETHER = 25
+# Columns of signs that stand for all channels: means scatter by a tenth more than the whole kernel's, or less (softmax: a fifth).
+PROBES = 8
 # Pairs of points (sample, site) that are compared: the same and another site, the same and another sample.
 PAIRS = ([0, 0, 0, 0, -1], [0, 1, -1, -2, -1])
 
 
 def drawn(net, inputs, draws, seed):
     """(draws, 2, pairs): means over channels of the products of values, and of Theta within a channel."""
-    columns = inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None]
+    columns = np.repeat(inputs.reshape(*inputs.shape[:2], -1).swapaxes(0, 1)[None], TOGETHER, axis=0)
+    rng = np.random.default_rng(seed)
     pairs_by_chunk = []
     for start in range(0, draws, TOGETHER):
         streams = streams_of_draws(seed, "weights", range(start, start + TOGETHER))
-        state = forward(net, draw_weights(net, streams, "dense"), np.repeat(columns, TOGETHER, axis=0))
-        *_, kernel = tangent_kernels(state)
+        state = forward(net, draw_weights(net, streams, "dense"), columns)
         values = state.values[-1].reshape(*state.values[-1].shape[:2], -1)
-        _, channels, points = values.shape
-        own = np.einsum("dipir->dpr", kernel.reshape(-1, channels, points, channels, points))
-        both = np.stack([values.swapaxes(1, 2) @ values, own], axis=1) / channels
+        both = np.stack([values.swapaxes(1, 2) @ values / values.shape[1], _kernel(state, rng)], axis=1)
         pairs_by_chunk.append(both[:, :, *PAIRS])
     return np.concatenate(pairs_by_chunk)
+
+
+def _kernel(state, rng):
+    """The mean over channels of Theta within one, between the first and the last point and all: (D, points, points).
+
+    Random signs v say it in expectation: v^T Theta v / channels.
+    """
+    draws, channels, *points = state.values[-1].shape
+    probes, ends = rng.choice([-1.0, 1.0], (draws, channels, PROBES)), [0, -1]
+    errors = np.zeros((draws, channels, len(ends), PROBES, np.prod(points)))
+    for place, end in enumerate(ends):
+        errors[:, :, place, :, end] = probes
+    top = errors.reshape(draws, channels, -1, points[-1])
+    units = len(state.net.units)
+    *_, moved = tangent(state, GradientMoves(state, backward(state, top, units)), units, len(ends) * PROBES)
+    kernel = np.zeros((draws, errors.shape[-1], errors.shape[-1]))
+    kernel[:, ends] = np.einsum("dcv,dcevp->dep", probes, moved.reshape(errors.shape)) / (channels * PROBES)
+    return kernel
 
 
 def predicted(net, inputs=None):

@@ -20,7 +20,6 @@ from tests.theory.maps.nets import NETS, inputs_of
 
 WIDTH = 16
 DRAWS = 1200
-COSTLY = {"attention": 300, "everywhere": 200, "softmax": 400, "gated": 600}
 # What the extrapolation leaves, in units of 1 / n^2: a share of up to 2 / n is missing at width n, so (2 / n)^2.
 REST = 4.0
 
@@ -28,9 +27,8 @@ REST = 4.0
 @cache
 def draws_of(name):
     """Of width n and of 2n."""
-    draws = COSTLY.get(name, DRAWS)
     nets = [NETS[name](width) for width in (WIDTH, 2 * WIDTH)]
-    return [drawn(net, inputs_of(net), draws, 3) for net in nets]
+    return [drawn(net, inputs_of(net), DRAWS, 3) for net in nets]
 
 
 def agrees(name):
