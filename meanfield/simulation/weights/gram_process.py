@@ -15,6 +15,7 @@ Linear nets are the case m = n. The law is that of drawn matrices, not an approx
 Source: docs/theory.md section 13.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,14 +56,14 @@ def draw_gram_energies(
     """
     depth, widths = architecture.depth, np.array([*architecture.channels_by_layer[1:], architecture.outputs])
     generators = streams_of_draws(seed, "Gram process", draws).generators()
-    active = np.array([_active_units(architecture, widths[:-1], generator) for generator in generators])
-    degrees, of_head = _halved_degrees(active, widths[:-1] - active), widths[-1] / 2 - [0.0, 0.5]
+    active = _active_units(architecture, widths[:-1], generators)
+    degrees, of_head = _halved_degrees(active, widths[:-1] - active), (widths[-1] / 2, (widths[-1] - 1) / 2)
     halves, normals = np.empty(degrees.shape), np.empty((len(draws), depth, NORMALS))
     head_halves, head_normals = np.empty((len(draws), 2)), np.empty(len(draws))
     for place, generator in enumerate(generators):
         generator.standard_gamma(degrees[place], out=halves[place])
         generator.standard_normal(out=normals[place])
-        head_halves[place] = generator.standard_gamma(of_head)
+        head_halves[place] = [generator.standard_gamma(degree) for degree in of_head]  # as an array it takes longer
         head_normals[place] = generator.standard_normal()
     variances = np.array(architecture.weight_variances)
     energies, errors = np.empty((len(draws), depth, 2)), np.empty(len(draws))
@@ -72,9 +73,15 @@ def draw_gram_energies(
     return {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": errors[:, None]}
 
 
-def _active_units(architecture: Sequential, widths: NDArray[np.int64], generator: Generator) -> NDArray[np.int64]:
-    """m_1 .. m_L: sums of fair coins, or all units of a linear net."""
-    return widths if architecture.activation == "linear" else generator.binomial(widths, 0.5)
+def _active_units(
+    architecture: Sequential, widths: NDArray[np.int64], generators: Sequence[Generator]
+) -> NDArray[np.int64]:
+    """m_1 .. m_L of every draw, (D, L): sums of fair coins, or all units of a linear net."""
+    if architecture.activation == "linear":
+        return np.broadcast_to(widths, (len(generators), len(widths)))
+    # NumPy looks through an array of widths three times, and at one width once; the numbers are the same.
+    given = (widths, None) if len(set(widths)) > 1 else (widths[0], len(widths))
+    return np.array([generator.binomial(given[0], 0.5, given[1]) for generator in generators])
 
 
 def _halved_degrees(active: NDArray[np.int64], inactive: NDArray[np.int64]) -> Array:
