@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 
@@ -64,24 +65,22 @@ def convolve(net, weight, features):
     """sum over channels and taps, one sample at a time: (B, C, *grid) -> (B, C', *grid)."""
     out = np.zeros((features.shape[0], weight.shape[0], *net.grid))
     for sample, channel in itertools.product(range(features.shape[0]), range(weight.shape[0])):
-        for site in np.ndindex(*net.grid):
-            for tap, step in taps_and_steps(net.kernel):
-                source = reached(site, step, net.grid, net.padding)
-                if source is not None:
-                    for below in range(features.shape[1]):
-                        out[(sample, channel, *site)] += (
-                            weight[(channel, below, *tap)] * features[(sample, below, *source)]
-                        )
+        for tap, site, source in visits(net.grid, net.kernel, net.padding):
+            for below in range(features.shape[1]):
+                out[(sample, channel, *site)] += weight[(channel, below, *tap)] * features[(sample, below, *source)]
     return out
 
 
-def visits(grid, kernel, padding, dilation):
-    """Every tap, the site where it is applied and the site it reads."""
+@cache
+def visits(grid, kernel, padding, dilation=1):
+    """Every tap, the site where it is applied and the site it reads, site by site."""
+    found = []
     for site in np.ndindex(*grid):
         for tap, step in taps_and_steps(kernel):
             source = reached(site, [dilation * length for length in step], grid, padding)
             if source is not None:
-                yield tap, site, source
+                found.append((tap, site, source))
+    return found
 
 
 def stencil(weight, values, padding, dilation):

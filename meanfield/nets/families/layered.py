@@ -121,6 +121,11 @@ class Sequential(Net):
             weights.append(Weight(f"W{number}", (above, below, *self.kernel), variance))
         return weights
 
+    @property
+    def weight_variances(self) -> list[float]:
+        """As of any net, without its units, which take longer than most recursions that start from these."""
+        return [*(weight.variance for weight in self.hidden_weights), self.head_variance]
+
     def _layer_maps(self, weight: Weight) -> tuple[Map, ...]:
         return Pointwise(self.activation), Linear((weight,), self.padding)
 
