@@ -12,7 +12,8 @@ from meanfield.theory.maps.value_kernels import value_kernels
 
 # Few, so that what all of them keep stays in the caches.
 TOGETHER = 25
-# Columns of signs that stand for all channels; means scatter a tenth more than with the whole kernel (softmax: a fifth).
+# Columns of signs that stand for all channels; means scatter a tenth more than those of whole kernels (softmax: a
+# fifth).
 PROBES = 8
 # Pairs of points (sample, site) that are compared: the same and another site, the same and another sample.
 PAIRS = ([0, 0, 0, 0, -1], [0, 1, -1, -2, -1])
