@@ -24,14 +24,15 @@ posix = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 
 
 def _started(tmp_path, draws):
-    """A command with two workers that has finished a piece, what it was, and the numbers of its workers."""
+    """A command with two workers that has finished a piece of its own, what it was, and the numbers of its workers."""
     psutil = pytest.importorskip("psutil", reason="comes with the extra cluster")
     command = [sys.executable, "-m", "sims.cnn_overlap", "--depth", "3", "--channels", "64", "--grid", "16", "16"]
     command += ["--kernel", "3", "--draws", str(draws), "--workers", "2", "--out", str(tmp_path / "run.nc")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    before = len(list(tmp_path.glob(PIECES)))
     running = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **pipes)
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(PIECES)) and time.monotonic() < deadline:
+    while len(list(tmp_path.glob(PIECES))) == before and time.monotonic() < deadline:
         time.sleep(0.01)
     children = psutil.Process(running.pid).children(recursive=True)
     workers = [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
@@ -40,21 +41,27 @@ def _started(tmp_path, draws):
 
 
 @posix
-@pytest.mark.parametrize(
-    ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
-)
-def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path, number, status, word):
-    """In one line, without warnings of semaphores that nobody has released; by Ctrl-C, which reaches workers too."""
-    command, running, workers = _started(tmp_path, draws=96)
-    (os.killpg if number == signal.SIGINT else os.kill)(running.pid, number)
-    _, complaint = running.communicate(timeout=60)
-    assert running.returncode == status
-    assert complaint.strip() == f"{word}: finished pieces are kept; the same command continues from them"
-    assert_gone(workers)
-    pieces = list(tmp_path.glob(PIECES))
-    assert pieces
-    assert not list(tmp_path.glob("*.nc"))
-    assert all(np.load(piece)["label_term"].size for piece in pieces)
+def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path):
+    """In one line, without warnings of semaphores that nobody has released; by Ctrl-C, which reaches workers too.
+
+    And stopped once more, by SIGTERM.
+    """
+    stopped = set()
+    for send, number, status, word in (
+        (os.killpg, signal.SIGINT, 130, "interrupted"),
+        (os.kill, signal.SIGTERM, 143, "terminated"),
+    ):
+        command, running, workers = _started(tmp_path, draws=192)
+        send(running.pid, number)
+        _, complaint = running.communicate(timeout=60)
+        assert running.returncode == status
+        assert complaint.strip() == f"{word}: finished pieces are kept; the same command continues from them"
+        assert_gone(workers)
+        pieces = {piece: piece.stat().st_mtime_ns for piece in tmp_path.glob(PIECES)}
+        assert stopped < set(pieces.items())
+        stopped = set(pieces.items())
+        assert not list(tmp_path.glob("*.nc"))
+        assert all(np.load(piece)["label_term"].size for piece in pieces)
     continued = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "Verdicts" in continued.stdout
     assert not list(tmp_path.glob(".*.pieces"))
