@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification import Finding, Verdict
 from meanfield.verification import coordinate_checks as claims
-from sims.common.blocks.ladders import TABLES
+from sims.common.blocks.ladders import TABLES, trained_in
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 
@@ -43,14 +43,14 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
 
 def _heading(dataset: xr.Dataset) -> str:
     nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
-    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps, {draws} draws, seed {seed}"
+    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
     if dataset.attrs["biases"]:
         acting += "; biases"
     if dataset.attrs["base"]:
         acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
-    return "\n".join([nets, run, acting, how]).format_map(dataset.attrs)
+    return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
 
 
 def _slopes(dataset: xr.Dataset, optimizer: str) -> str:

@@ -6,6 +6,7 @@ import xarray as xr
 
 from meanfield.verification import coordinate_checks
 from meanfield.verification import table_cells as claims
+from sims.common.blocks.ladders import trained_in
 from sims.common.report import answer, report
 from sims.common.table import number, slope, table
 
@@ -19,7 +20,7 @@ REASONS = {
 }
 HEADING = """\
 L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width {width}
-{samples} samples, {outputs} outputs; {steps} steps, {draws} draws, seed {seed}
+{samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}
 Nets train under the whole table of an optimizer, and again with one cell of {of} kept at the
 value of the base model at all sizes: a line for every cell, by the ladder along which it scales."""
 WORDS = {
@@ -40,9 +41,8 @@ def text(dataset: xr.Dataset) -> str:
     tables = [_table(dataset, moves, direction) for direction in coordinate_checks.DIRECTIONS]
     head = answer(findings, f"{seen} of {len(moves)} cells move one by {number(claims.MOVED)} or more")
     of = "biases" if dataset.attrs["biases"] else "weights"
-    return report(
-        QUESTION, head, [HEADING.format_map({**dataset.attrs, "of": of}), *tables, *_reasons(moves)], findings, WORDS
-    )
+    heading = HEADING.format_map({**dataset.attrs, "of": of, "trained": trained_in(dataset.attrs)})
+    return report(QUESTION, head, [heading, *tables, *_reasons(moves)], findings, WORDS)
 
 
 def _table(dataset: xr.Dataset, moves: Sequence[claims.Move], direction: str) -> str:

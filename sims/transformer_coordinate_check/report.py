@@ -6,7 +6,7 @@ import xarray as xr
 
 from meanfield.verification import Finding, coordinate_checks
 from meanfield.verification import transformer_checks as claims
-from sims.common.blocks.ladders import DIRECTIONS, TABLES
+from sims.common.blocks.ladders import DIRECTIONS, TABLES, trained_in
 from sims.common.report import Report, answer
 from sims.common.table import number, slope, table
 
@@ -32,10 +32,12 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(findings[:1], f"slopes in L: {', '.join(by_table)}")
 
 
-def _curvature(dataset: xr.Dataset) -> list[str]:
-    """How Sophia was run, where it was."""
-    is_run = any("sophia" in str(name).split("-") for name in dataset["optimizer"].values)
-    return [f"Sophia takes its curvature {CURVATURES[dataset.attrs['curvature']]}."] if is_run else []
+def _training(dataset: xr.Dataset) -> str:
+    """In which precision nets trained, and how Sophia was run, where it was."""
+    precision = f"Nets trained in {trained_in(dataset.attrs)}."
+    has_sophia = any("sophia" in str(name).split("-") for name in dataset["optimizer"].values)
+    curvature = f" Sophia takes its curvature {CURVATURES[dataset.attrs['curvature']]}."
+    return precision + curvature * has_sophia
 
 
 def _slopes(dataset: xr.Dataset) -> list[str]:
@@ -80,7 +82,7 @@ text = Report(
     heading="Characters of English text: {samples} windows of {tokens}, {steps} steps on them; {draws} draws, seed "
     "{seed}\nwidths {widths} at L = {depth} blocks, L = {depths} at width {width}; no weight decay\n"
     "slope s of log y = a + s log x + c / x, draw by draw; in brackets that of a straight line",
-    parts=[_curvature, _slopes, _sizes],
+    parts=[_training, _slopes, _sizes],
     findings=claims.findings,
     words=WORDS,
 ).text

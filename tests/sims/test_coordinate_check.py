@@ -1,5 +1,6 @@
 """The command on coordinate checks: verdicts, controls, files, refusals."""
 
+from importlib import import_module
 from itertools import product
 
 import numpy as np
@@ -83,10 +84,10 @@ def test_middle_slopes_scatter_as_medians_and_leave_sizes_out_at_which_many_nets
     assert claims._middle_slope(sizes, values)[::2] == pytest.approx((middle, 1 / 8), rel=0.02)
 
 
-@pytest.mark.parametrize("name", ["coordinate_check", "table_cells"])
-def test_single_precision_rounds_all_optimizers_but_sso(name, tmp_path):
+@pytest.mark.parametrize(("name", "sso"), [("coordinate_check", "sso"), ("table_cells", "sso-adamw")])
+def test_single_precision_rounds_all_optimizers_but_sso(name, sso, tmp_path):
     sizes = ["--widths", "4", "6", "8", "--depths", "1", "2", "3", "--width", "4", "--depth", "1", "--draws", "2"]
-    arguments = [*sizes, "--optimizers", "adamw", "sso", "--steps", "3", "--workers", "1", "--precision"]
+    arguments = [*sizes, "--optimizers", "adamw", sso, "--steps", "3", "--workers", "1", "--precision"]
     single, double = (
         finished_run(simulation_module(name), [*arguments, precision], tmp_path / f"{precision}.nc")
         for precision in ("float32", "float64")
@@ -99,6 +100,8 @@ def test_single_precision_rounds_all_optimizers_but_sso(name, tmp_path):
     alike = (rounded == changes) | (rounded.isnull() & changes.isnull())  # of nets that leave the floats
     same = alike.all([dim for dim in changes.dims if dim != own]).values
     np.testing.assert_array_equal(same, is_sso)
+    assert f"3 steps in float32 ({sso}: float64), 2 draws" in import_module(f"sims.{name}.report").text(single)
+    assert "3 steps in float64, 2 draws" in import_module(f"sims.{name}.report").text(double)
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])

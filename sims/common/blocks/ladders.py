@@ -75,12 +75,25 @@ def add_precision_option(add: Callable[..., Any]) -> None:
 
 
 def training_precision(options: argparse.Namespace, optimizer: str) -> str:
-    """That of --precision, if there is such an option; double for SSO.
+    """That of --precision, if there is such an option; double for SSO, alone or in a hybrid.
 
     Its steps have all singular values of the momentum alike, down to those that single precision does not tell from
     rounding, so that it would train other nets.
     """
-    return getattr(options, "precision", "float64") if optimizer != "sso" else "float64"
+    return "float64" if _has_sso(optimizer) else getattr(options, "precision", "float64")
+
+
+def trained_in(attributes: Mapping[str, Any]) -> str:
+    """The precision of a dataset's training, as reports name it."""
+    optimizers, precision = attributes["optimizers"].split(), attributes["precision"]
+    double = list(filter(_has_sso, optimizers))
+    if double == optimizers:
+        return "float64"
+    return f"{precision} ({', '.join(double)}: float64)" if double and precision != "float64" else precision
+
+
+def _has_sso(optimizer: str) -> bool:
+    return "sso" in optimizer.split("-")
 
 
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
