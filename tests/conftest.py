@@ -16,8 +16,9 @@ for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 # The references in JAX are compiled for small products: without optimisation and fusion in a third of the time. A JAX
 # that does not know one of these flags (0.8 and 0.10 know all) names it and ends; XLA_FLAGS="" tests without them.
-_WITHOUT = "backend_optimization_level=0 llvm_disable_expensive_passes=true cpu_use_fusion_emitters=false"
-os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in _WITHOUT.split()))
+_WITHOUT = "backend_optimization_level=0", "llvm_disable_expensive_passes=true", "cpu_use_fusion_emitters=false"
+_IN_ONE_PART = "cpu_parallel_codegen_split_count=1"
+os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in (*_WITHOUT, _IN_ONE_PART)))
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
