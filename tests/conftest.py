@@ -37,7 +37,7 @@ def pytest_collection_finish():
     """Modules and thousands of tests stay: no search for cycles of garbage has to pass through them."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100 * gc.get_threshold()[0])
+    gc.set_threshold(1000 * gc.get_threshold()[0])
 
 
 def pytest_sessionfinish():

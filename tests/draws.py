@@ -38,7 +38,7 @@ def terms_alone():
         yield
 
 
-def in_batches(draw, draws, size=32):
+def in_batches(draw, draws, size=256):
     """What ``draw`` makes of ranges of draws, batch by batch as runs do: caches hold a batch, and no thousands."""
     batches = [draw(range(start, min(start + size, draws))) for start in range(0, draws, size)]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}

@@ -51,7 +51,7 @@ def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path):
         (os.killpg, signal.SIGINT, 130, "interrupted"),
         (os.kill, signal.SIGTERM, 143, "terminated"),
     ):
-        command, running, workers = _started(tmp_path, draws=192)
+        command, running, workers = _started(tmp_path, draws=320)
         send(running.pid, number)
         _, complaint = running.communicate(timeout=60)
         assert running.returncode == status
