@@ -46,7 +46,7 @@ def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path):
 
     And stopped once more, by SIGTERM.
     """
-    stopped = set()
+    stopped = set()  # of four pieces, so that the first stop leaves work for the second
     for send, number, status, word in (
         (os.killpg, signal.SIGINT, 130, "interrupted"),
         (os.kill, signal.SIGTERM, 143, "terminated"),
