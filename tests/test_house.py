@@ -132,6 +132,21 @@ def test_every_study_is_one_room():
     assert _by_place(strangers, STUDIES) == {}
 
 
+COMPILERS = {f"numba.{name}" for name in ("njit", "jit", "vectorize", "guvectorize", "cfunc", "stencil")}
+
+
+def test_one_place_compiles_loops():
+    """There, what is kept on disk goes by all code that it calls; Numba's own index would miss that of other files."""
+    assert _by_place(lambda path: COMPILERS.intersection(_imports(path)) or _takes_all_of_numba(path)) == {
+        "meanfield/common/compiled.py": {"numba.njit"}
+    }
+
+
+def _takes_all_of_numba(path):
+    nodes = (node for node in _nodes(path) if isinstance(node, ast.Import))
+    return {alias.name for node in nodes for alias in node.names if _is_within(alias.name, "numba")}
+
+
 FULL = 12
 FOLDERS = sorted({path.parent for path in MODULES} - {ROOT / "sims", ROOT / "figures"})
 

@@ -9,12 +9,12 @@ from .files import require_writable as require_writable
 from .files import write_text_whole as write_text_whole
 from .files import write_whole as write_whole
 from .gaussian_averages import mean_square as mean_square
+from .machine import collect_seldom as collect_seldom
+from .machine import leave_out_dask as leave_out_dask
 from .machine import share_machine as share_machine
 from .seeds import checked_seed as checked_seed
 from .seeds import derived_seed as derived_seed
 from .seeds import stream as stream
-from .short_lives import collect_seldom as collect_seldom
-from .short_lives import leave_out_dask as leave_out_dask
 from .signals import TERMINATED as TERMINATED
 from .signals import Terminated as Terminated
 from .signals import terminable as terminable

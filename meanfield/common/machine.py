@@ -1,5 +1,10 @@
-"""What this process takes of its machine: no more memory than there is, and one thread for its matrix products."""
+"""What this process takes of its machine: no more memory than there is, and one thread for its matrix products.
 
+And what a process with one thing to do leaves out: Dask, and most looks for garbage.
+"""
+
+import atexit
+import gc
 import os
 import sys
 from functools import lru_cache
@@ -47,3 +52,14 @@ def _libraries(modules: int) -> ThreadpoolController:
 
 def _gib(count: float) -> str:
     return f"{count / 2**30:.3g} GiB"
+
+
+def leave_out_dask() -> None:
+    """Let this process do without Dask for good: xarray loads it where it is installed, which takes half a second."""
+    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]  # a module whose import fails
+
+
+def collect_seldom() -> None:
+    """Let this process look for cycles of garbage rarely, and not at its end: 300,000 objects of imports never go."""
+    gc.set_threshold(100 * gc.get_threshold()[0])
+    atexit.register(gc.freeze)
