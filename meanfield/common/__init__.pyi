@@ -3,7 +3,9 @@
 from .arrays import Array as Array
 from .estimates import FALSE_ALARM_BUDGET as FALSE_ALARM_BUDGET
 from .estimates import fit_power_law as fit_power_law
+from .files import DamagedFileWarning as DamagedFileWarning
 from .files import UNREADABLE as UNREADABLE
+from .files import behind_links as behind_links
 from .files import require_file as require_file
 from .files import require_writable as require_writable
 from .files import write_text_whole as write_text_whole

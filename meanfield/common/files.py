@@ -1,5 +1,6 @@
 """Files that are either whole or absent."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,8 +13,14 @@ from meanfield.common.signals import termination_held
 UNREADABLE = (OSError, RuntimeError, AttributeError)
 
 
+class DamagedFileWarning(UserWarning):
+    """A file of finished work is not as it was written, and what it held is computed again."""
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; SIGTERM waits for it.
+
+    What is in place is on the disk, whatever ends the machine. A symbolic link stays, and what it leads to is written.
 
     Raises:
         IsADirectoryError: ``path`` is a folder.
@@ -21,8 +28,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             as it was.
     """
     _require_no_folder(path)
+    place = behind_links(path)
     with termination_held(), _named(path):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{path.stem}-", suffix=path.suffix)
         os.close(handle)
         temporary = Path(name)
         try:
@@ -30,7 +38,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             mask = os.umask(0)
             os.umask(mask)
             temporary.chmod(0o666 & ~mask)
-            temporary.replace(path)
+            _flush(temporary)
+            temporary.replace(place)
+            _flush_folder(place.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -41,9 +51,15 @@ def write_text_whole(path: Path, text: str) -> None:
 
 
 def require_file(path: Path) -> None:
-    """Raise IsADirectoryError if ``path`` is a folder, or what `require_writable` raises for the folder around it."""
+    """Raise IsADirectoryError if ``path`` is a folder, or what `require_writable` raises for the folders around it."""
     _require_no_folder(path)
     require_writable(path.parent)
+    require_writable(behind_links(path).parent)
+
+
+def behind_links(path: Path) -> Path:
+    """Where a file is, or will be, that symbolic links stand for."""
+    return Path(os.path.realpath(path))
 
 
 def require_writable(folder: Path) -> None:
@@ -58,6 +74,26 @@ def require_writable(folder: Path) -> None:
         raise type(error)(
             f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
         ) from error
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file is on the disk; otherwise its new name could be there before what it holds."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, as nothing that a file replaces may be deleted before."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that flush no folders
+            raise
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -4,15 +4,14 @@ Its numbers depend on the net, the measure, the seed and the draws alone, so chu
 order. Workers import this module, so it stays free of everything that only the main process needs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from meanfield.common.files import write_whole
 from meanfield.common.machine import on_one_thread
 from meanfield.common.validation import MOST_DRAWS
-from meanfield.execution.digests import code_digest, digest
+from meanfield.execution.digests import Digests, code_digest
 from meanfield.nets.net import Net
 from meanfield.simulation.measures.base import Measure, Pieces
 
@@ -40,8 +39,16 @@ class Chunk:
     @property
     def key(self) -> str:
         """A digest of all that the chunk's numbers depend on."""
-        draws = [self.start, self.stop]
-        return digest(spec=self.net, measure=self.measure, seed=self.seed, draws=draws, code=code_digest())
+        return keys([self])[0]
+
+
+def keys(plan: Sequence[Chunk]) -> list[str]:
+    """The key of every chunk; a net or a measure that many share is gone through once."""
+    digest, code = Digests(), code_digest()
+    return [
+        digest(spec=chunk.net, measure=chunk.measure, seed=chunk.seed, draws=[chunk.start, chunk.stop], code=code)
+        for chunk in plan
+    ]
 
 
 def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
@@ -71,30 +78,3 @@ def one_thread() -> None:
     The limit reaches the libraries that are loaded by now, which are all that chunks use, as this module imports them.
     """
     on_one_thread()
-
-
-@dataclass(frozen=True)
-class PieceStore:
-    """Finished pieces of a run on disk, one file per key; a piece that exists is whole."""
-
-    folder: Path
-
-    def load(self, key: str) -> Pieces | None:
-        """The piece with this key, or None if it is not finished."""
-        path = self.folder / f"{key}.npz"
-        if not path.exists():
-            return None
-        with np.load(path) as stored:
-            return dict(stored)
-
-    def save(self, key: str, piece: Pieces) -> None:
-        """Keep a finished piece."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self.folder / f"{key}.npz", lambda path: np.savez(path, allow_pickle=False, **piece))
-
-    def discard(self) -> None:
-        """Delete all pieces, once the result that they were kept for is itself on disk."""
-        for path in self.folder.glob("*.npz"):
-            path.unlink()
-        if self.folder.exists():
-            self.folder.rmdir()

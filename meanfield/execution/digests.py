@@ -2,20 +2,25 @@
 
 import json
 import platform
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from meanfield.common.arrays import fingerprint
+from meanfield.common.identity import Identity
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.net import Net
+from meanfield.simulation.maps import OPERATIONS
+from meanfield.simulation.training.losses import LOSSES
 from meanfield.version import __version__
 
 # Another version of these may draw, integrate or round otherwise; xarray only carries what they have computed.
 _UNDER_NUMBERS = ("numpy", "numba", "scipy")
 _CARRIERS = ("xarray",)
+
+# What nets may state without computing it.
+STATED = frozenset({"units", "readout_unit", "first_channels", "inputs", "grid", "input_law", "first_layer"})
 
 # Endings of code and of the data beside it; the folder of `sims.claims` that holds results.
 _SOURCES, _RECORDS = (".py", ".json"), "recorded_verdicts"
@@ -47,17 +52,53 @@ def sources_digest(root: Path) -> str:
 
 
 def digest(**what: Any) -> str:
-    """A short digest of plain values, specs and arrays, the same on every machine."""
-    told: dict[int, tuple[Any, str]] = {}  # many specs may share large arrays, held here so that ids stay their own
+    """A short digest of plain values, specs, arrays and code, the same on every machine; see `Digests`."""
+    return Digests()(**what)
 
-    def plain(value: Any) -> Any:
-        if not isinstance(value, np.ndarray):
-            return value.describe()
-        if id(value) not in told:
-            told[id(value)] = value, fingerprint(value)
-        return told[id(value)][1]
 
-    return sha256(json.dumps(what, sort_keys=True, default=plain).encode()).hexdigest()[:16]
+class Digests:
+    """Digests of things that share nets, measures and large arrays, each of which is gone through once.
+
+    Two of them are equal where all is equal that numbers depend on. A net counts by its class and fields, and by what
+    it is computed by: its units and readout, their maps, multipliers and variances, its inputs, and what its maps and
+    activations do. Classes and functions of the library go by name, as `code_digest` holds their code; those of
+    others go by their code, too.
+    """
+
+    def __init__(self) -> None:
+        self._identity = Identity(known=[__name__.partition(".")[0]], beside=_beside)
+
+    def __call__(self, **what: Any) -> str:
+        return self._identity(what)[:16]
+
+
+def _beside(value: Any) -> dict[str, Any]:
+    """What a value says of itself, and what a net or a part of it is computed by."""
+    told: dict[str, Any] = {"described": value.describe()} if callable(getattr(value, "describe", None)) else {}
+    if isinstance(value, Net):
+        told |= {name: _yielded(value, name) for name in _properties(type(value)) | STATED}
+    if (operation := OPERATIONS.get(type(value))) is not None:
+        told["operation"] = operation
+    for name, table in (("activation", ACTIVATIONS), ("loss", LOSSES)):
+        word = getattr(value, name, None)
+        if isinstance(word, str) and word in table:
+            told[name] = table[word]
+    return told
+
+
+@lru_cache
+def _properties(kind: type) -> frozenset[str]:
+    """The public names that a class computes."""
+    names = {name: value for base in kind.__mro__ for name, value in vars(base).items() if not name.startswith("_")}
+    return frozenset(name for name, value in names.items() if isinstance(value, property | cached_property))
+
+
+def _yielded(net: Net, name: str) -> Any:
+    """What a net gives under this name, or why it gives nothing."""
+    try:
+        return getattr(net, name, None)
+    except Exception as error:  # a family need not serve what only some measures ask for
+        return repr(error)
 
 
 def provenance(**what: Any) -> str:

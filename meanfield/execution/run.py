@@ -17,9 +17,10 @@ from meanfield.common.seeds import checked_seed
 from meanfield.common.signals import terminable
 from meanfield.common.validation import require_draws, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, PieceStore, one_thread
+from meanfield.execution.chunks import Chunk, one_thread
 from meanfield.execution.cluster import Submit, cluster
 from meanfield.execution.digests import provenance
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.processes import interrupts_held, leave_import, pool
 from meanfield.execution.team import Workers
 from meanfield.simulation.measures.base import Pieces
@@ -98,8 +99,9 @@ def simulate_all(
 
 def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:
     """Every chunk's numbers in order: from the store where they are, computed and stored where not, equal ones once."""
-    keys = [chunk.key if store else str(number) for number, chunk in enumerate(plan)]
-    stored = {key: store.load(key) if store else None for key in keys}
+    keys = chunks.keys(plan) if store else [str(number) for number in range(len(plan))]
+    draws = {key: chunk.stop - chunk.start for key, chunk in zip(keys, plan, strict=True)}
+    stored = {key: store.load(key, draws[key]) if store else None for key in keys}
     pieces = {key: piece for key, piece in stored.items() if piece is not None}
     missing = {key: chunk for key, chunk in zip(keys, plan, strict=True) if key not in pieces}
     bar = tqdm(total=len(stored), initial=len(pieces), unit="chunk", delay=2, disable=None, leave=False)

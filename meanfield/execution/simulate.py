@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from meanfield.common.validation import require_count
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import require_choice, require_count
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net

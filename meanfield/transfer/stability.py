@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import fingerprint, inputs_described
 from meanfield.common.seeds import checked_seed, stream
 from meanfield.common.validation import require_choice
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.team import Workers
 from meanfield.execution.training import checked_pair

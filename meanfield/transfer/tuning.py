@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise
 from meanfield.common.validation import require_choice, require_count, require_positive
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.team import Workers
 from meanfield.execution.training import NAMED, training_run

@@ -199,7 +199,7 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
             options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
-        with when_terminated(_leave), _premises_in_one_line():
+        with when_terminated(_leave), _warnings_in_one_line():
             return while_read(lambda: run(options))
     except REFUSALS as error:
         print(f"error: {complaint(error)}", file=sys.stderr)
@@ -213,12 +213,12 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
 
 
 @contextmanager
-def _premises_in_one_line() -> Iterator[None]:
-    """A warning that a prediction's premise fails is meant for the reader of the report: one line, no source code."""
-    from meanfield.common import PremiseWarning
+def _warnings_in_one_line() -> Iterator[None]:
+    """A premise that fails, or a damaged file, is meant for the reader of the report: one line, no source code."""
+    from meanfield.common import DamagedFileWarning, PremiseWarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-        if issubclass(category, PremiseWarning):
+        if issubclass(category, PremiseWarning | DamagedFileWarning):
             print(f"warning: {message}", file=sys.stderr)
         else:
             show_as_before(message, category, *place, **options)

@@ -6,8 +6,9 @@ import io
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -135,8 +136,14 @@ def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], 
         given["seed"] = derived_seed(root, json.dumps([simulation, swept], sort_keys=True))
     arguments = tuple(word for name, value in given.items() for word in _words(takes[name], value))
     slug = "-".join(f"{name}-{label(value)}" for name, value in swept.items())
-    key = run_key(arguments=arguments)
+    key = run_key(arguments=arguments, files=_contents(arguments))
     return Point(swept, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
+
+
+def _contents(arguments: Sequence[str]) -> dict[str, str]:
+    """A digest of every file that an argument names: another file of the same name makes another point."""
+    named = {word.partition("=")[2] if word.startswith("--") else word for word in arguments}
+    return {word: sha256(Path(word).read_bytes()).hexdigest() for word in named if word and Path(word).is_file()}
 
 
 def _words(action: argparse.Action, value: Any) -> list[str]:

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import meanfield as mf
 from meanfield.execution import chunks, cluster
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.digests import code_digest
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.common import identity
 from meanfield.execution import chunks, digests
 from meanfield.execution.chunks import Chunk
 from meanfield.execution.digests import code_digest, digest, sources_digest
@@ -56,8 +57,8 @@ class _Made:
 def test_arrays_are_told_apart_by_what_they_hold_and_hashed_once(monkeypatch):
     alike, other = ([_Made(1.0), _Made(second)] for second in (1.0, 2.0))
     assert digest(specs=alike) != digest(specs=other)
-    seen, real, shared = [], digests.fingerprint, np.ones(3)
-    monkeypatch.setattr(digests, "fingerprint", lambda array: seen.append(array) or real(array))
+    seen, real, shared = [], identity.fingerprint, np.ones(3)
+    monkeypatch.setattr(identity, "fingerprint", lambda array: seen.append(array) or real(array))
     assert digest(first=shared, second=shared) == digest(first=shared, second=shared.copy())
     assert len(seen) == 3
 

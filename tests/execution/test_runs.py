@@ -10,7 +10,7 @@ import meanfield as mf
 from meanfield.common.files import require_writable, write_whole
 from meanfield.common.seeds import derived_seed, stream
 from meanfield.execution import chunks, run
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 
@@ -178,9 +178,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 
 def test_piece_store_round_trip_and_discard(tmp_path):
     store = PieceStore(tmp_path / "pieces")
-    assert store.load("a") is None
+    assert store.load("a", 3) is None
     store.save("a", {"label_term": np.arange(3.0)})
-    np.testing.assert_array_equal(store.load("a")["label_term"], np.arange(3.0))
+    np.testing.assert_array_equal(store.load("a", 3)["label_term"], np.arange(3.0))
     store.discard()
     assert not store.folder.exists()
 

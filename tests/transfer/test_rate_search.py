@@ -6,7 +6,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution import chunks
-from meanfield.execution.chunks import PieceStore
+from meanfield.execution.pieces import PieceStore
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
 from meanfield.transfer.tuning import Tuning, _dataset, tune_all
 

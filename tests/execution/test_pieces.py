@@ -1,0 +1,146 @@
+"""Finished pieces on disk: what is damaged is said, computed again, and never taken for what was written."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import meanfield as mf
+from meanfield.common.files import DamagedFileWarning
+from meanfield.execution import chunks
+from meanfield.execution.pieces import RECORD, PieceStore
+
+NET = mf.MLP(depth=2, width=4)
+PIECE = {"label_term": np.arange(6.0).reshape(3, 2), "output_term": np.ones((3, 2))}
+DATA = np.random.default_rng(0).normal(size=(8, 4)), np.arange(8) % 2
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A store with one piece, and the file of it."""
+    store = PieceStore(tmp_path)
+    store.save("a", PIECE)
+    return store, tmp_path / "a.npz"
+
+
+def _held(path):
+    with np.load(path) as held:
+        return dict(held)
+
+
+def _damage_by(change):
+    """A change of what the file holds, in a file that NumPy reads."""
+
+    def damage(path):
+        np.savez(path, **change(_held(path)))
+
+    return damage
+
+
+def _first_draw(held):
+    return held | {name: held[name][:1] for name in PIECE}
+
+
+def _nothing_recorded(held):
+    return {name: held[name] for name in PIECE}
+
+
+def _another_number(held):
+    return held | {"label_term": held["label_term"] + 1e-16 * (held["label_term"] == 0)}
+
+
+def _another_type(held):
+    return held | {"output_term": held["output_term"].astype("float32")}
+
+
+DAMAGES = {
+    "empty": (lambda path: path.write_bytes(b""), "cut off"),
+    "half": (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), "cut off"),
+    "garbage": (lambda path: path.write_bytes(b"garbage" * 100), "no file of NumPy"),
+    "array": (lambda path: path.write_bytes(_array()), "no file of NumPy"),
+    "draws": (_damage_by(_first_draw), "numbers are not those that were written"),
+    "record": (_damage_by(_nothing_recorded), "no record"),
+    "number": (_damage_by(_another_number), "numbers are not those that were written"),
+    "type": (_damage_by(_another_type), "numbers are not those that were written"),
+    "none": (_damage_by(lambda held: {RECORD: held[RECORD]}), "numbers are not those that were written"),
+    "words": (_damage_by(lambda held: held | {RECORD: np.array("[1")}), "damaged"),
+    "folder": (lambda path: (path.unlink(), path.mkdir()), "Is a directory"),
+}
+
+
+def _array():
+    file = io.BytesIO()
+    np.save(file, PIECE["label_term"])
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("damage", "why"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_piece_is_named_in_one_line_and_not_taken(stored, damage, why):
+    store, path = stored
+    damage(path)
+    with pytest.warns(DamagedFileWarning, match=re.escape(f"the finished piece {path} is damaged (")) as said:
+        assert store.load("a", 3) is None
+    (warning,) = said
+    assert why in str(warning.message)
+    assert "\n" not in str(warning.message)
+
+
+def test_no_changed_byte_gives_another_number(stored):
+    """Every third byte: a few, of the times in a zip file, mean nothing."""
+    store, path = stored
+    whole, told = path.read_bytes(), 0
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        try:
+            piece = store.load("a", 3)
+        except DamagedFileWarning:
+            told += 1
+            continue
+        assert piece.keys() == PIECE.keys()
+        for name, values in PIECE.items():
+            np.testing.assert_array_equal(piece[name], values)
+    assert told > len(whole) / 6
+
+
+def test_a_piece_of_another_key_or_number_of_draws_is_not_taken(stored):
+    store, path = stored
+    with pytest.warns(DamagedFileWarning, match="its draws are not those"):
+        assert store.load("a", 4) is None
+    path.rename(path.with_name("b.npz"))
+    with pytest.warns(DamagedFileWarning, match="its key are not those"):
+        assert store.load("b", 3) is None
+    assert store.load("a", 3) is None, "what is not there is not finished"
+
+
+def test_a_record_says_what_a_piece_holds(stored):
+    record = json.loads(str(_held(stored[1])[RECORD]))
+    assert record.keys() == {"key", "draws", "numbers"}
+    assert (record["key"], record["draws"]) == ("a", 3)
+
+
+@pytest.mark.parametrize("left", [0, 100])
+def test_runs_go_on_beside_a_damaged_piece(tmp_path, monkeypatch, left):
+    """Of draws and of training."""
+    runs = {
+        "draws": lambda: mf.simulate(NET, draws=12, seed=3, resume_in=tmp_path / "draws"),
+        "training": lambda: mf.train(
+            NET, DATA, rates=[0.1, 0.2], seeds=10, steps=1, resume_in=tmp_path / "training"
+        ),
+    }
+    monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e3)
+    real, computed = chunks.compute_chunk, []
+    for name, run in runs.items():
+        monkeypatch.setattr(chunks, "compute_chunk", real)
+        whole, (first, *others) = run(), sorted((tmp_path / name).glob("*.npz"))
+        assert len(others) > 0
+        monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: (computed.append(chunk), real(chunk))[1])
+        computed.clear()
+        first.write_bytes(first.read_bytes()[:left])
+        with pytest.warns(DamagedFileWarning, match=first.name):
+            xr.testing.assert_identical(run(), whole)
+        assert len(computed) == 1
+        xr.testing.assert_identical(run(), whole)
+        assert len(computed) == 1, "what was damaged is finished again"
