@@ -1,8 +1,8 @@
-"""What ends a program from outside: SIGTERM, and a reader of its output that leaves early or was never there.
+"""What ends a program from outside: SIGTERM, a terminal that closes (SIGHUP), and a reader of its output that leaves.
 
 An exception could end a program in the middle of an import or of a library's own work, some of which do not survive
-that. So SIGTERM raises one only where other processes are to be stopped, waits while a file is written, and may end all
-else at once, as nothing is lost there.
+that. So these signals raise one only where other processes are to be stopped, wait while a file is written, and may
+end all else at once, as nothing is lost there.
 """
 
 import errno
@@ -14,58 +14,68 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
+# SIGHUP, of a terminal that closes, tells a program the same as SIGTERM does; some systems have none.
+ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 # The statuses that shells give a program which SIGTERM, or SIGPIPE (13), has ended.
 TERMINATED = 128 + signal.SIGTERM
 READER_LEFT = 128 + 13
 
 
 class Terminated(SystemExit):
-    """SIGTERM told this process to stop; a program that does not catch this ends with the status `TERMINATED`."""
+    """A signal told this process to stop; a program that does not catch this ends with the status `TERMINATED`."""
+
+
+def when_terminated(act: Callable[[], object]) -> AbstractContextManager[None]:
+    """Let every signal of `ENDINGS` call ``act`` until the end of the block.
+
+    One that the program has a handler of its own for stays as it is, as does one that is ignored, as SIGHUP is under
+    nohup. Only the main thread can set a handler; nothing changes in others.
+    """
+    return _reacting(lambda number: act())
 
 
 @contextmanager
-def when_terminated(act: Callable[[], object]) -> Iterator[None]:
-    """Let SIGTERM call ``act`` until the end of the block, unless the program has a handler of its own.
-
-    Only the main thread can set a handler; nothing changes in others.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    own = before is signal.SIG_DFL or isinstance(before, _Reaction)
-    if not own or current_thread() is not main_thread():
+def _reacting(act: Callable[[int], object]) -> Iterator[None]:
+    """As `when_terminated`, with the number of the signal."""
+    before = {number: signal.getsignal(number) for number in ENDINGS}
+    if current_thread() is not main_thread():
         yield
         return
-    signal.signal(signal.SIGTERM, _Reaction(act))
+    ours = [number for number, handler in before.items() if handler is signal.SIG_DFL or isinstance(handler, _Reaction)]
+    for number in ours:
+        signal.signal(number, _Reaction(act))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in ours:
+            signal.signal(number, before[number])
 
 
 def terminable() -> AbstractContextManager[None]:
-    """Let SIGTERM raise `Terminated` until the end of the block, so that processes that were started are stopped."""
+    """Let the signals of `ENDINGS` raise `Terminated` until the end of the block, so that processes that were started are stopped."""
     return when_terminated(_raise)
 
 
 @contextmanager
 def termination_held() -> Iterator[None]:
-    """Let SIGTERM take effect only after the block."""
-    told: list[bool] = []
+    """Let the signals of `ENDINGS` take effect only after the block."""
+    told: list[int] = []
     try:
-        with when_terminated(lambda: told.append(True)):
+        with _reacting(told.append):
             yield
     finally:
-        if told:
-            signal.raise_signal(signal.SIGTERM)
+        for number in dict.fromkeys(told):
+            signal.raise_signal(number)
 
 
 class _Reaction:
     """A handler that is known to be of this module."""
 
-    def __init__(self, act: Callable[[], object]) -> None:
+    def __init__(self, act: Callable[[int], object]) -> None:
         self.act = act
 
-    def __call__(self, *_: Any) -> None:
-        self.act()
+    def __call__(self, number: int, _: Any) -> None:
+        self.act(number)
 
 
 def _raise() -> NoReturn:

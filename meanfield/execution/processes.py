@@ -54,19 +54,21 @@ def pool(count: int, prepare: Callable[..., None], *arguments: Any) -> Iterator[
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold back Ctrl-C and SIGTERM while processes start and stop.
+    """Hold back Ctrl-C, SIGHUP and SIGTERM while processes start and stop.
 
-    Processes inherit the mask of Ctrl-C, so that their parent alone handles it. SIGTERM, by which they are stopped, is
-    held without a mask, so that they inherit none.
+    Processes inherit the mask of Ctrl-C and of SIGHUP, which terminals send to all of them, so that their parent alone
+    handles it. SIGTERM, by which they are stopped, is held without a mask, so that they inherit none.
     """
     with termination_held():
         if not hasattr(signal, "pthread_sigmask"):
             yield
             return
-        # The tracker would let Ctrl-C through again if it started with the first process; so it starts before.
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
         try:
+            # The tracker of semaphores inherits that mask, too. It would let Ctrl-C through again if it started with
+            # the first process; so it starts before.
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -190,7 +190,7 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
 
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C and SIGTERM."""
+    """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C, SIGTERM and SIGHUP."""
     from meanfield.common import TERMINATED, Terminated, when_terminated, while_read
     from meanfield.execution import Workers
 
@@ -229,7 +229,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 
 def _leave() -> NoReturn:
-    """End at once, with its line: SIGTERM comes here where no process is to be stopped and no file to be finished."""
+    """End at once, with its line: a signal comes here where no process is to be stopped and no file to be finished."""
     from meanfield.common import TERMINATED
 
     with suppress(OSError, AttributeError):  # nobody may read it, or it is kept from the terminal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from meanfield.execution import PieceStore, Run
+
+# The attribute of a finished dataset that holds a digest of all else in it.
+CONTENTS = "contents"
 
 
 def run_key(**what: Any) -> str:
@@ -97,6 +100,11 @@ class Results:
             dataset = _stored(self.dataset_path)
             if dataset is None or dataset.attrs.get("run") != self.run_key:
                 raise self._occupied(self.dataset_path)
+            if dataset.attrs.get(CONTENTS) != contents_digest(dataset):
+                raise FileExistsError(
+                    f"{self.dataset_path} was changed after this run wrote it, and is no result of it any more; move it "
+                    "away or give another --out to measure again, or --force to replace it"
+                )
             return dataset
         if self.figure_path.exists():
             raise self._occupied(self.figure_path)
@@ -123,14 +131,13 @@ class Results:
             record = json.loads(dataset.attrs["provenance"]) | device_described(shared["backend"])
             dataset.attrs["provenance"] = json.dumps(record, sort_keys=True)
         dataset.attrs |= {"run": self.run_key, "command": self._command}
+        dataset.attrs[CONTENTS] = contents_digest(dataset)
 
     def _write(self, dataset: xr.Dataset) -> None:
-        from meanfield.common import write_whole
+        from meanfield.common import behind_links, write_whole
 
-        # Not by HDF5 itself, which does not say that the disk is full.
-        file_bytes = dataset.to_netcdf(engine="netcdf4")
-        write_whole(self.dataset_path, lambda path: path.write_bytes(file_bytes))
-        self.figure_path.unlink(missing_ok=True)
+        write_whole(self.dataset_path, lambda path: _write_netcdf(dataset, path))
+        behind_links(self.figure_path).unlink(missing_ok=True)
         self.pieces.discard()
 
     def keep_figure(self, picture: Callable[[], bytes]) -> None:
@@ -143,6 +150,51 @@ class Results:
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:
         return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
+
+
+def contents_digest(dataset: xr.Dataset) -> str:
+    """A digest of all that a dataset holds but this digest itself, the same before it is written and once it is read.
+
+    Files keep neither the order of attributes nor the kind of numbers in them, nor the width of text.
+    """
+    from meanfield.execution import digest
+
+    variables = {
+        str(name): [variable.dims, _as_read(variable.values), _attributes(variable.attrs)]
+        for name, variable in dataset.variables.items()
+    }
+    own = {name: value for name, value in dataset.attrs.items() if name != CONTENTS}
+    return digest(variables=variables, coords=set(map(str, dataset.coords)), attrs=_attributes(own))
+
+
+def _as_read(values: Any) -> Any:
+    """Text as a list; numbers as they are, in the order of bytes of this machine."""
+    import numpy as np
+
+    values = np.asarray(values)
+    if values.dtype.kind in "OUST":
+        return [values.shape, [str(value) for value in values.ravel()]]
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    return {str(name): np.asarray(value).ravel().tolist() for name, value in attrs.items()}
+
+
+def _write_netcdf(dataset: xr.Dataset, path: Path) -> None:
+    """Write a file that NetCDF can append to, which it cannot to one that it has made in memory.
+
+    HDF5 does not say why it fails, as that the disk is full: what it holds is written without it, to hear the reason.
+    """
+    from meanfield.common import UNREADABLE
+
+    try:
+        dataset.to_netcdf(path, engine="netcdf4")
+    except UNREADABLE:
+        path.write_bytes(dataset.to_netcdf(engine="netcdf4"))
+        raise
 
 
 def shared_values(options: argparse.Namespace) -> dict[str, Any]:

@@ -3,10 +3,7 @@
 import importlib
 import sys
 
-import numpy as np
 import pytest
-
-from meanfield.common.identity import Identity
 
 CALLEE = "from meanfield.common.compiled import compiled\n\nSHIFT = {shift}\n\n\n@compiled({options})\n"
 CALLEE += "def inner(x):\n    return {factor} * x + SHIFT\n"

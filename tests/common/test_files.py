@@ -27,6 +27,40 @@ def test_a_full_disk_is_named_with_its_file_which_stays_as_it_was(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
+def test_a_symbolic_link_stays_and_what_it_leads_to_is_written(tmp_path):
+    """Whole, beside its old form; a link to nothing yet gives the file that it names."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "kept.txt").write_text("old")
+    for name in ("kept.txt", "new.txt"):
+        link = tmp_path / name
+        link.symlink_to(folder / name)
+        write_text_whole(link, "new")
+        assert link.is_symlink()
+        assert (folder / name).read_text() == "new"
+    with pytest.raises(OSError, match=r"cannot write the file .*kept\.txt: No space left"):
+        write_whole(tmp_path / "kept.txt", _full)
+    assert (folder / "kept.txt").read_text() == "new"
+    assert sorted(path.name for path in folder.iterdir()) == ["kept.txt", "new.txt"]
+
+
+def test_a_file_is_on_the_disk_before_its_name_is_and_the_name_before_the_end(tmp_path, monkeypatch):
+    """A machine that loses power leaves the old file or the new one, and no empty one under the new name."""
+    steps, flush, replace = [], os.fsync, Path.replace
+
+    def flushed(handle):
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        steps.append(("flush", path.name, path.is_file() and path.read_text()))
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "replace", lambda self, to: steps.append(("name", to.name)) or replace(self, to))
+    write_text_whole(tmp_path / "new.txt", "text")
+    (first, _, held), *others = steps
+    assert (first, held) == ("flush", "text")
+    assert others == [("name", "new.txt"), ("flush", tmp_path.name, False)]
+
+
 def test_the_kind_of_error_stays(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cannot write the file .*/none/new\.txt: No such file"):
         write_text_whole(tmp_path / "none" / "new.txt", "text")
@@ -48,15 +82,17 @@ def test_pieces_name_their_files(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
 @pytest.mark.parametrize(("most", "file"), [(4096, "run.nc"), (70_000, "run.png")])
-def test_a_command_without_room_says_so_in_one_line(tmp_path, most, file):
+def test_a_command_without_room_says_so_in_one_line(tmp_path, tmp_path_factory, most, file):
     """HDF5 itself would not say why it failed.
 
-    Without bytecode (-B), which would be cut off at that size, too, and then break every import after this test.
+    Without bytecode (-B), which would be cut off at that size, too, and then break every import after this test; and
+    with no loop compiled yet, as files of compiled loops are larger: without room for them the command goes on.
     """
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)\n"
     limited += "from sims import simulation; sys.exit(simulation('identities').main(sys.argv[2:]))"
     command = [sys.executable, "-B", "-c", limited, str(most), "--out", str(tmp_path / "run.nc")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    cold = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("nothing-compiled"))}
+    done = subprocess.run(command, cwd=ROOT, env=cold, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (
         f"error: cannot write the file {tmp_path / file}: File too large; make room there, or choose another with "

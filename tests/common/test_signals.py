@@ -1,4 +1,4 @@
-"""SIGTERM: raised, held or left alone."""
+"""SIGTERM and SIGHUP: raised, held or left alone."""
 
 import os
 import signal
@@ -10,26 +10,26 @@ from threading import Thread
 import pytest
 
 from meanfield.common.files import write_text_whole, write_whole
-from meanfield.common.signals import TERMINATED, Terminated, terminable, termination_held, when_terminated
+from meanfield.common.signals import ENDINGS, TERMINATED, Terminated, terminable, termination_held, when_terminated
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 
 
 @pytest.fixture(autouse=True)
 def handler_put_back():
-    before = signal.getsignal(signal.SIGTERM)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDINGS}
     yield
-    assert signal.signal(signal.SIGTERM, before) is signal.SIG_DFL
+    assert [signal.signal(number, handler) for number, handler in before.items()] == [signal.SIG_DFL] * len(ENDINGS)
 
 
-def _tell():
-    signal.raise_signal(signal.SIGTERM)
+def _tell(number=signal.SIGTERM):
+    signal.raise_signal(number)
 
 
-def test_it_raises_where_processes_are_to_be_stopped():
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_it_raises_where_processes_are_to_be_stopped(number):
     with pytest.raises(Terminated) as told, terminable():
-        _tell()
+        _tell(number)
     assert told.value.code == TERMINATED == 143
 
 
@@ -50,6 +50,28 @@ def test_it_waits_while_it_is_held():
             _tell()
             assert done == []
         assert done == ["told"]
+
+
+def test_every_kind_that_was_held_takes_effect():
+    done = []
+    with when_terminated(lambda: done.append("told")):
+        with termination_held():
+            _tell(signal.SIGHUP)
+            _tell(signal.SIGTERM)
+            _tell(signal.SIGHUP)
+        assert done == ["told", "told"]
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    """As SIGHUP is under nohup: the command goes on when the terminal closes, and SIGTERM still ends it."""
+    done = []
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with when_terminated(lambda: done.append("told")), termination_held(), terminable():
+        _tell(signal.SIGHUP)
+    assert done == []
+    assert signal.signal(signal.SIGHUP, signal.SIG_DFL) is signal.SIG_IGN
+    with pytest.raises(Terminated), terminable():
+        _tell(signal.SIGTERM)
 
 
 def test_it_is_not_forgotten_where_what_held_it_fails():

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import meanfield as mf
 from meanfield.execution import chunks, cluster
-from meanfield.execution.pieces import PieceStore
 from meanfield.execution.digests import code_digest
+from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 from sims.common import results as _results

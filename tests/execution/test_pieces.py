@@ -126,9 +126,7 @@ def test_runs_go_on_beside_a_damaged_piece(tmp_path, monkeypatch, left):
     """Of draws and of training."""
     runs = {
         "draws": lambda: mf.simulate(NET, draws=12, seed=3, resume_in=tmp_path / "draws"),
-        "training": lambda: mf.train(
-            NET, DATA, rates=[0.1, 0.2], seeds=10, steps=1, resume_in=tmp_path / "training"
-        ),
+        "training": lambda: mf.train(NET, DATA, rates=[0.1, 0.2], seeds=10, steps=1, resume_in=tmp_path / "training"),
     }
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e3)
     real, computed = chunks.compute_chunk, []

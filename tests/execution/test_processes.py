@@ -68,6 +68,17 @@ def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path):
 
 
 @posix
+def test_a_terminal_that_closes_stops_a_command_as_sigterm_does(tmp_path):
+    """Its signal reaches all processes; semaphores that nobody has released would be told of on a line of their own."""
+    _, running, workers = _started(tmp_path, draws=1000)
+    os.killpg(running.pid, signal.SIGHUP)
+    _, complaint = running.communicate(timeout=60)
+    assert running.returncode == 143
+    assert complaint.strip() == "terminated: finished pieces are kept; the same command continues from them"
+    assert_gone(workers)
+
+
+@posix
 def test_workers_of_a_killed_command_end_within_seconds(tmp_path):
     """Its tasks would take them longer."""
     _, running, workers = _started(tmp_path, draws=1000)
