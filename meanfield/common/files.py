@@ -18,7 +18,7 @@ class DamagedFileWarning(UserWarning):
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; signals to end wait for it.
+    """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; `ENDINGS` wait for it.
 
     What is in place is on the disk, whatever ends the machine. A symbolic link stays, and what it leads to is written.
 

@@ -52,7 +52,7 @@ def _reacting(act: Callable[[int], object]) -> Iterator[None]:
 
 
 def terminable() -> AbstractContextManager[None]:
-    """Let the signals of `ENDINGS` raise `Terminated` until the end of the block, so that processes that were started are stopped."""
+    """Let `ENDINGS` raise `Terminated` until the end of the block, so that processes that were started are stopped."""
     return when_terminated(_raise)
 
 

@@ -101,7 +101,7 @@ def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -
     """Every chunk's numbers in order: from the store where they are, computed and stored where not, equal ones once."""
     keys = chunks.keys(plan) if store else [str(number) for number in range(len(plan))]
     draws = {key: chunk.stop - chunk.start for key, chunk in zip(keys, plan, strict=True)}
-    stored = {key: store.load(key, draws[key]) if store else None for key in keys}
+    stored = {key: store.load(key, count) if store else None for key, count in draws.items()}
     pieces = {key: piece for key, piece in stored.items() if piece is not None}
     missing = {key: chunk for key, chunk in zip(keys, plan, strict=True) if key not in pieces}
     bar = tqdm(total=len(stored), initial=len(pieces), unit="chunk", delay=2, disable=None, leave=False)
