@@ -102,8 +102,8 @@ class Results:
                 raise self._occupied(self.dataset_path)
             if dataset.attrs.get(CONTENTS) != contents_digest(dataset):
                 raise FileExistsError(
-                    f"{self.dataset_path} was changed after this run wrote it, and is its result no more; move it away, "
-                    "or give another --out to measure again, or --force to replace it"
+                    f"{self.dataset_path} was changed after this run wrote it, and is its result no more; move it "
+                    "away or give another --out to measure again, or --force to replace it"
                 )
             return dataset
         if self.figure_path.exists():
