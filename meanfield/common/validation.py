@@ -1,16 +1,19 @@
 """Checks of input, whose errors say what was given, what is allowed, why, and how to fix it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 
 # The largest depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
+# Of what was given, an error shows so many characters at most.
+LONGEST = 60
 # The most draws: as many chunks as a scheduler hands out in minutes, of as many draws as a chunk holds.
 MOST_DRAWS = 100_000_000
 
@@ -27,6 +30,20 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     allowed = list(choices)
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
+
+
+def require_instance(name: str, value: Any, kind: Any, allowed: str) -> Any:
+    """Return ``value``, or raise TypeError unless it is of this ``kind``, a class or a union of classes."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {_shown(value)}; give {allowed}")
+    return value
+
+
+def require_instances(name: str, values: Any, kind: Any, allowed: str) -> tuple[Any, ...]:
+    """Return a sequence of values of this ``kind`` as a tuple, or raise TypeError."""
+    if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
+        raise TypeError(f"{name} is {_shown(values)}; give a sequence of {allowed}")
+    return tuple(require_instance(f"an entry of {name}", value, kind, allowed) for value in values)
 
 
 def settle(spec: Any, **values: Any) -> None:
@@ -89,10 +106,7 @@ def require_positive(name: str, value: Any, *, why: str) -> float:
 
 def real_array(name: str, values: Any) -> Array:
     """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
-    try:
-        given = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} has rows of different lengths; give an array") from error
+    given = unmasked(name, values)
     if given.dtype.kind not in "biufO":
         raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
     return given.astype(float, copy=False)
@@ -106,6 +120,34 @@ def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinite values; remove or replace them first")
     return array
+
+
+def unmasked(name: str, values: Any) -> NDArray[Any]:
+    """Return ``values`` as an array of any type, or raise ValueError where rows differ or an entry is masked.
+
+    NumPy's conversion would take the number behind a mask for a value.
+    """
+    try:
+        given = np.ma.asanyarray(values) if has_masks(values) else np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of different lengths; give an array") from error
+    if masked := int(np.ma.count_masked(given)):
+        raise ValueError(
+            f"{name} is a masked array with {masked} of {given.size} entries masked, which have no value here; leave "
+            "these out (.compressed()) or give them values (.filled(value))"
+        )
+    return np.asarray(given)
+
+
+def has_masks(values: Any) -> bool:
+    """Whether these are a masked array, or hold some in lists, whether or not an entry is masked."""
+    return isinstance(values, np.ma.MaskedArray) or (isinstance(values, list | tuple) and any(map(has_masks, values)))
+
+
+def _shown(value: Any) -> str:
+    """What was given, in one line."""
+    words = repr(value)
+    return words if len(words) <= LONGEST and "\n" not in words else f"of type {type(value).__name__}"
 
 
 def _because(why: str) -> str:

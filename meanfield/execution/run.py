@@ -15,14 +15,15 @@ from tqdm import tqdm
 from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.signals import terminable
-from meanfield.common.validation import require_draws, settle
+from meanfield.common.validation import require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, PieceStore, one_thread
 from meanfield.execution.cluster import Submit, cluster
 from meanfield.execution.digests import provenance
 from meanfield.execution.processes import interrupts_held, leave_import, pool
 from meanfield.execution.team import Workers
-from meanfield.simulation.measures.base import Pieces
+from meanfield.nets.families.known import require_net
+from meanfield.simulation.measures.base import Pieces, require_measure
 from meanfield.simulation.weights.slabs import give_back
 
 # Seconds of a processor that a process takes to begin, with what it imports: work that ends before is not shared out.
@@ -34,13 +35,14 @@ class Run:
     """Draws of a net under a measure, checked when the run is made; `simulate_all` computes it.
 
     Attributes:
-        net: what is drawn, a `Net`.
+        net: what is drawn, a `Net`; of a chain with the units of a family that family's net.
         measure: what is read off every draw, such as `meanfield.Energies()`.
         draws: how many, at least as many as the measure needs, which is 2 for means.
         seed: the root of all streams.
 
     Raises:
-        TypeError, ValueError: a bad count, or a net or options that the measure does not serve.
+        TypeError, ValueError: what is no net or no measure, a bad count, or a net or options that the measure does not
+            serve.
     """
 
     net: Any
@@ -49,7 +51,10 @@ class Run:
     seed: int
 
     def __post_init__(self) -> None:
+        require_net(self.net, units=True)
+        require_measure(self.measure)
         settle(self, draws=require_draws("draws", self.draws, self.measure.fewest), seed=checked_seed(self.seed))
+        settle(self, net=self.measure.drawn_net(self.net))
         settle(self, measure=self.measure.settled(self.net))
 
     def chunks(self) -> list[Chunk]:
@@ -83,8 +88,12 @@ def simulate_all(
         One dataset for each run, in order.
 
     Raises:
+        TypeError: what are no runs, no workers or no store.
         MemoryError: more than the machine has; before any run starts.
     """
+    runs = require_instances("runs", runs, Run, "runs, such as meanfield.Run(net, meanfield.Energies(), draws, seed)")
+    if store is not None:
+        require_instance("store", store, PieceStore, "a meanfield.execution.PieceStore of a folder, or None")
     workers = Workers.of(workers)
     plans = [run.chunks() for run in runs]
     for run in runs:

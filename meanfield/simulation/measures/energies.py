@@ -14,6 +14,7 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.inputs.batches import PLAIN, require_batch
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import require_normalisable
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
 from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
@@ -92,6 +93,7 @@ class Energies(Conditions, Measure):
         else:
             for place, variance in enumerate(net.weight_variances, start=1):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
+        require_normalisable(net)
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
         if require_flag("controls", self.controls):
             self._require_known_means(net, inputs)

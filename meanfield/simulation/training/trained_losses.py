@@ -12,6 +12,7 @@ import numpy as np
 from meanfield.common.arrays import Array, fingerprint, inputs_described
 from meanfield.common.validation import require_choice, require_count, require_counts, require_positive
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import FEWEST_NORMALISED
 from meanfield.optimizers.base import Optimizer
 from meanfield.quantities.datasets import plain_dataset
 from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
@@ -33,8 +34,6 @@ MOST_TOGETHER, OPERATIONS_TOGETHER = 16, 1e9
 WEIGHT_ARRAYS = 6
 # Batches that the last loss takes at a time: it has no errors to hold.
 FINAL_BATCHES = 2
-# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
-FEWEST_NORMALISED = 3
 # Files hold seeds as whole numbers of 64 bits.
 LARGEST_SEED = 2**63 - 1
 
