@@ -12,7 +12,7 @@ from meanfield.common.validation import (
     require_positive,
     settle,
 )
-from meanfield.nets.maps import Linear, Map
+from meanfield.nets.maps import Linear, Map, Pointwise
 from meanfield.nets.net import INPUT_LAWS, Net
 from meanfield.nets.units import Unit, channels_by_value
 
@@ -33,7 +33,7 @@ class Chain(Net):
         inputs: samples in the batch.
         input_law: "white", "normalised", "sphere" or "tokens" (`meanfield.nets.net.Net`).
         input_energy: of "normalised" inputs, the mean over channels of sigma(x)^2, sigma the activation that reads
-            them; if not given, that at which the value of the first unit has variance 1.
+            them; if not given, that at which what the first weights give has variance 1.
 
     Raises:
         TypeError, ValueError: units that do not fit each other, counts that are not whole or below 1, an unknown law,
@@ -110,19 +110,15 @@ class Chain(Net):
     def _energy_of_variance_one(self) -> float:
         """1 / (channels x variance) of the first weights, where nothing but an activation stands below them."""
         unit = self.units[0]
-        first: Any = next((part for part in unit.branch if isinstance(part, Linear)), None)
-        if (
-            first not in unit.branch[:2]
-            or unit.skip is not None
-            or len(first.weights) > 1
-            or not first.weights[0].variance
-        ):
+        above = unit.branch[isinstance(unit.branch[0], Pointwise) :]
+        weights = above[0].weights if above and isinstance(above[0], Linear) and unit.skip is None else ()
+        if len(weights) != 1 or not weights[0].variance or not unit.multiplier:
             raise ValueError(
-                "input_law is 'normalised': inputs are scaled so that the first unit's value has variance 1, which is "
-                "known where that unit is a linear map of one weight, or an activation and such a map, without a skip; "
-                "give input_energy, the mean square of what the first map makes of inputs, or another input_law"
+                "input_law is 'normalised': inputs are scaled so that what the first weights give has variance 1, which "
+                "is known of a first unit that is a linear map of one weight, or an activation and such a map, without "
+                "a skip; give input_energy, the mean square of what those weights read, or another input_law"
             )
-        return float(1 / (first.weights[0].fan_in * first.weights[0].variance * unit.multiplier**2))
+        return float(1 / (weights[0].fan_in * weights[0].variance * unit.multiplier**2))
 
 
 def _require_maps(units: Any) -> None:
