@@ -1,14 +1,18 @@
 """Checks of input, whose errors say what was given, what is allowed, why, and how to fix it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import signature
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
+
+P, R = ParamSpec("P"), TypeVar("R")
 
 # The largest depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
@@ -28,7 +32,7 @@ class PremiseWarning(UserWarning):
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``; the message names them all."""
     allowed = list(choices)
-    if value not in allowed:
+    if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
 
 
@@ -44,6 +48,25 @@ def require_instances(name: str, values: Any, kind: Any, allowed: str) -> tuple[
     if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
         raise TypeError(f"{name} is {_shown(values)}; give a sequence of {allowed}")
     return tuple(require_instance(f"an entry of {name}", value, kind, allowed) for value in values)
+
+
+def takes(*kinds: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function refuse, before any work, leading arguments that are not of these classes or unions of them."""
+
+    def checking(function: Callable[P, R]) -> Callable[P, R]:
+        names = list(signature(function).parameters)
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            given = dict(zip(names, args, strict=False)) | kwargs
+            for name, kind in zip(names, kinds, strict=False):
+                if name in given:  # or else Python says what is missing
+                    require_instance(name, given[name], kind, _classes(kind))
+            return function(*args, **kwargs)
+
+        return checked
+
+    return checking
 
 
 def settle(spec: Any, **values: Any) -> None:
@@ -139,9 +162,25 @@ def unmasked(name: str, values: Any) -> NDArray[Any]:
     return np.asarray(given)
 
 
+def without_masked(points: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays over the same points, without those of which an array masks its number; others as they are."""
+    if not any(map(has_masks, points.values())):
+        return dict(points)
+    arrays = {name: np.ma.asanyarray(values) for name, values in points.items()}
+    if len({array.shape for array in arrays.values()}) > 1:
+        return dict(points)  # which the caller refuses
+    kept = ~np.any([np.ma.getmaskarray(array) for array in arrays.values()], axis=0)
+    return {name: np.asarray(array)[kept] for name, array in arrays.items()}
+
+
 def has_masks(values: Any) -> bool:
     """Whether these are a masked array, or hold some in lists, whether or not an entry is masked."""
     return isinstance(values, np.ma.MaskedArray) or (isinstance(values, list | tuple) and any(map(has_masks, values)))
+
+
+def _classes(kind: Any) -> str:
+    """A class, or those of a union, in words."""
+    return " or ".join(f"a {each.__name__}" for each in getattr(kind, "__args__", (kind,)))
 
 
 def _shown(value: Any) -> str:

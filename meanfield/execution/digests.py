@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.common.arrays import fingerprint
+from meanfield.common.validation import require_instance
 from meanfield.version import __version__
 
 # Another version of these may draw, integrate or round otherwise; xarray only carries what they have computed.
@@ -40,6 +41,7 @@ def sources_digest(root: Path) -> str:
     Recorded verdicts are neither: no number depends on them.
     """
     code = sha256()
+    require_instance("root", root, Path, "the Path of a folder")
     for path in sorted(path for path in root.rglob("*") if path.suffix in _SOURCES and path.parent.name != _RECORDS):
         code.update(path.relative_to(root).as_posix().encode())
         code.update(path.read_bytes())

@@ -6,6 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,13 @@ class Run:
         how: dict[str, Any] = {"seed": str(self.seed), "draws": self.draws}
         record = provenance(**how, **self.measure.machine())
         return self.measure.dataset(self.net, values, {"level": "measured", **how, "provenance": record})
+
+
+def store_in(resume_in: Any) -> PieceStore | None:
+    """Where finished pieces are kept: in this folder, or nowhere."""
+    if resume_in is None:
+        return None
+    return PieceStore(Path(require_instance("resume_in", resume_in, str | PathLike, "the path of a folder, or None")))
 
 
 def simulate_all(

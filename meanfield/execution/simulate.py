@@ -6,11 +6,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from meanfield.common.validation import require_count
-from meanfield.execution.chunks import PieceStore
-from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
@@ -75,8 +75,8 @@ def simulate(
     """
     measures = _measures(architecture, measure, options)
     runs = [Run(architecture, measure, draws, seed) for measure in measures]
-    store = None if resume_in is None else PieceStore(Path(resume_in))
-    return _merged([type(measure).__name__ for measure in measures], simulate_all(runs, workers=workers, store=store))
+    drawn = simulate_all(runs, workers=workers, store=store_in(resume_in))
+    return _merged([type(measure).__name__ for measure in measures], drawn)
 
 
 def memory(
@@ -113,7 +113,7 @@ def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **optio
     """
     require_net(as_family(architecture))
     own, how = _split(PairOverlaps, options)
-    return simulate(architecture, measure=PairOverlaps(pairs=tuple(pairs), **own), **how)
+    return simulate(architecture, measure=PairOverlaps(pairs=pairs, **own), **how)
 
 
 def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
@@ -157,7 +157,7 @@ def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, op
 def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
     """Energies of a net with outputs, residual energies of a loop; options of the other only at their defaults."""
     net = as_family(net)
-    if options.get("weights") == "gram":
+    if isinstance(weights := options.get("weights"), str) and weights == "gram":
         require_gram_process(net)
     kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
     own, foreign = _split(kinds[0], options)
@@ -166,7 +166,7 @@ def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
         if name not in defaults:
             options_known = ", ".join(field.name for field in fields(kinds[0]))
             raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {options_known}")
-        if value != defaults[name]:
+        if np.ndim(value) or value != defaults[name]:
             raise ValueError(REFUSED[name].format(name=name, value=value, family=type(net).__name__))
     measure: Measure = kinds[0](**own)
     return measure

@@ -114,9 +114,9 @@ class Chain(Net):
         weights = above[0].weights if above and isinstance(above[0], Linear) and unit.skip is None else ()
         if len(weights) != 1 or not weights[0].variance or not unit.multiplier:
             raise ValueError(
-                "input_law is 'normalised': inputs are scaled so that what the first weights give has variance 1, which "
-                "is known of a first unit that is a linear map of one weight, or an activation and such a map, without "
-                "a skip; give input_energy, the mean square of what those weights read, or another input_law"
+                "input_law is 'normalised': inputs are scaled so that what the first weights give has variance 1, "
+                "which is known of a first unit that is a linear map of one weight, or an activation and such a map, "
+                "without a skip; give input_energy, the mean square of what those weights read, or another input_law"
             )
         return float(1 / (weights[0].fan_in * weights[0].variance * unit.multiplier**2))
 

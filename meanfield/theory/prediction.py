@@ -8,14 +8,14 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_flag
+from meanfield.common.validation import require_choice, require_flag
 from meanfield.nets.chain import Chain
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.recognised import as_family
 from meanfield.nets.families.token_stream import TokenStream
-from meanfield.nets.inputs.batches import Batch
+from meanfield.nets.inputs.batches import LOSSES, Batch, require_classes
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
 from meanfield.theory.levels.base import Level, Options
@@ -115,6 +115,8 @@ def predict(
     net = _predictable(architecture, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
+    require_choice("loss", loss, LOSSES)
+    require_classes(loss, net.output_shape[1])
     checked: Any = inputs if isinstance(net, Loop) else checked_inputs(net, inputs)
     level_asked = _level(net, level, Options() if isinstance(net, Loop) else Options(inputs=checked))
     options = Options(
@@ -155,7 +157,7 @@ def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Op
     kind = type(architecture).__name__
     if isinstance(architecture, Loop):
         kind = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
-    if name not in serving:
-        why = next((f": {refusals[level.name]}" for level in levels if level.name == name), "")
+    if not isinstance(name, str) or name not in serving:
+        why = next((f": {why}" for each, why in refusals.items() if isinstance(name, str) and each == name), "")
         raise ValueError(f"level for {kind} is {name!r}; choose one of {', '.join(map(repr, serving))}{why}")
     return next(level for level in levels if level.name == name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.validation import require_choice, require_flag
 from meanfield.nets.families.layered import Sequential
-from meanfield.nets.inputs.batches import PLAIN, require_batch
+from meanfield.nets.inputs.batches import PLAIN, require_batch, require_classes
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
 from meanfield.nets.regularisation import require_normalisable
@@ -83,6 +83,7 @@ class Energies(Conditions, Measure):
         require_choice("backend", self.backend, BACKENDS)
         require_choice("precision", self.precision, PRECISIONS)
         require_batch(self.batch, self.loss, self.inputs is not None, net.input_law)
+        require_classes(self.loss, net.output_shape[1])
         if self.weights == "gram":
             require_gram_process(net)
             if beyond := self._beyond_gram():
