@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import real_array, require_count
+from meanfield.common.validation import real_array, require_count, without_masked
 
 # One false alarm in a million, for everything that one run or one test suite compares.
 FALSE_ALARM_BUDGET = 1e-6
@@ -137,7 +137,8 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
     """Fit log y = log prefactor + exponent log x by (weighted) least squares.
 
     Args:
-        x, y: positive, at least two points of different x (three without standard errors).
+        x, y: positive, at least two points of different x (three without standard errors). Points of which one number
+            is masked (`numpy.ma`) are left out.
         stderr: standard errors of y; weights are then 1 / (stderr / y)^2 and the error of the exponent is theirs
             (known errors, not rescaled by the residual). Without them it is estimated from the residual.
 
@@ -147,7 +148,7 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
     Raises:
         TypeError, ValueError: too few points, x and y of different lengths, or values that have no logarithm.
     """
-    given = {"x": x, "y": y} | ({} if stderr is None else {"stderr": stderr})
+    given = without_masked({"x": x, "y": y} | ({} if stderr is None else {"stderr": stderr}))
     logs = {name: np.log(_positive(name, values)) for name, values in given.items()}
     _require_fittable(logs)
     log_x, log_y = logs["x"], logs["y"]

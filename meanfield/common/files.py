@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from meanfield.common.signals import termination_held
+from meanfield.common.validation import takes
 
 # What reading a NetCDF file raises where it is none or breaks off; the last two, where it is damaged in its middle.
 UNREADABLE = (OSError, RuntimeError, AttributeError)
@@ -17,6 +18,7 @@ class DamagedFileWarning(UserWarning):
     """A file of finished work is not as it was written, and what it held is computed again."""
 
 
+@takes(Path)
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; `ENDINGS` wait for it.
 
@@ -45,11 +47,13 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+@takes(Path, str)
 def write_text_whole(path: Path, text: str) -> None:
     """Write a text file as `write_whole` does."""
     write_whole(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
 
+@takes(Path)
 def require_file(path: Path) -> None:
     """Raise IsADirectoryError if ``path`` is a folder, or what `require_writable` raises for the folders around it."""
     _require_no_folder(path)
@@ -62,6 +66,7 @@ def behind_links(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+@takes(Path)
 def require_writable(folder: Path) -> None:
     """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
     if folder.exists() and not folder.is_dir():

@@ -12,7 +12,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
-from meanfield.common.validation import require_count
+from meanfield.common.validation import require_count, require_instance
 
 # NumPy's SeedSequence: words of its pool, first hash constants of what goes in and of what comes out, what each use
 # multiplies them by, and the weights of two words that are mixed.
@@ -65,6 +65,7 @@ def streams_of_draws(seed: int, purpose: str, draws: Sequence[int]) -> Streams:
 
 
 def _sequence(seed: int, purpose: str, *draw: int) -> SeedSequence:
+    require_instance("purpose", purpose, str, "a word, which keys the stream")
     return SeedSequence(seed, spawn_key=(crc32(purpose.encode()), *draw))
 
 
@@ -106,6 +107,7 @@ def stream_key(seed: int, purpose: str, first: int) -> int:
 
 def derived_seed(seed: int, label: str) -> int:
     """A seed for one point of a sweep, so that points of different labels draw independently; ``seed`` is checked."""
+    require_instance("label", label, str, "words, which key the seed")
     words = SeedSequence(checked_seed(seed), spawn_key=(crc32(label.encode()),)).generate_state(2)
     return int(words[0]) << 31 | int(words[1]) >> 1
 

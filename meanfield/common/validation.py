@@ -1,16 +1,23 @@
 """Checks of input, whose errors say what was given, what is allowed, why, and how to fix it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import signature
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 
+P, R = ParamSpec("P"), TypeVar("R")
+
 # The largest depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
+# Of what was given, an error shows so many characters at most.
+LONGEST = 60
 # The most draws: as many chunks as a scheduler hands out in minutes, of as many draws as a chunk holds.
 MOST_DRAWS = 100_000_000
 
@@ -25,8 +32,41 @@ class PremiseWarning(UserWarning):
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``; the message names them all."""
     allowed = list(choices)
-    if value not in allowed:
+    if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
+
+
+def require_instance(name: str, value: Any, kind: Any, allowed: str) -> Any:
+    """Return ``value``, or raise TypeError unless it is of this ``kind``, a class or a union of classes."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {_shown(value)}; give {allowed}")
+    return value
+
+
+def require_instances(name: str, values: Any, kind: Any, allowed: str) -> tuple[Any, ...]:
+    """Return a sequence of values of this ``kind`` as a tuple, or raise TypeError."""
+    if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
+        raise TypeError(f"{name} is {_shown(values)}; give a sequence of {allowed}")
+    return tuple(require_instance(f"an entry of {name}", value, kind, allowed) for value in values)
+
+
+def takes(*kinds: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function refuse, before any work, leading arguments that are not of these classes or unions of them."""
+
+    def checking(function: Callable[P, R]) -> Callable[P, R]:
+        names = list(signature(function).parameters)
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            given = dict(zip(names, args, strict=False)) | kwargs
+            for name, kind in zip(names, kinds, strict=False):
+                if name in given:  # or else Python says what is missing
+                    require_instance(name, given[name], kind, _classes(kind))
+            return function(*args, **kwargs)
+
+        return checked
+
+    return checking
 
 
 def settle(spec: Any, **values: Any) -> None:
@@ -89,10 +129,7 @@ def require_positive(name: str, value: Any, *, why: str) -> float:
 
 def real_array(name: str, values: Any) -> Array:
     """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
-    try:
-        given = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} has rows of different lengths; give an array") from error
+    given = unmasked(name, values)
     if given.dtype.kind not in "biufO":
         raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
     return given.astype(float, copy=False)
@@ -106,6 +143,50 @@ def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinite values; remove or replace them first")
     return array
+
+
+def unmasked(name: str, values: Any) -> NDArray[Any]:
+    """Return ``values`` as an array of any type, or raise ValueError where rows differ or an entry is masked.
+
+    NumPy's conversion would take the number behind a mask for a value.
+    """
+    try:
+        given = np.ma.asanyarray(values) if has_masks(values) else np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of different lengths; give an array") from error
+    if masked := int(np.ma.count_masked(given)):
+        raise ValueError(
+            f"{name} is a masked array with {masked} of {given.size} entries masked, which have no value here; leave "
+            "these out (.compressed()) or give them values (.filled(value))"
+        )
+    return np.asarray(given)
+
+
+def without_masked(points: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays over the same points, without those of which an array masks its number; others as they are."""
+    if not any(map(has_masks, points.values())):
+        return dict(points)
+    arrays = {name: np.ma.asanyarray(values) for name, values in points.items()}
+    if len({array.shape for array in arrays.values()}) > 1:
+        return dict(points)  # which the caller refuses
+    kept = ~np.any([np.ma.getmaskarray(array) for array in arrays.values()], axis=0)
+    return {name: np.asarray(array)[kept] for name, array in arrays.items()}
+
+
+def has_masks(values: Any) -> bool:
+    """Whether these are a masked array, or hold some in lists, whether or not an entry is masked."""
+    return isinstance(values, np.ma.MaskedArray) or (isinstance(values, list | tuple) and any(map(has_masks, values)))
+
+
+def _classes(kind: Any) -> str:
+    """A class, or those of a union, in words."""
+    return " or ".join(f"a {each.__name__}" for each in getattr(kind, "__args__", (kind,)))
+
+
+def _shown(value: Any) -> str:
+    """What was given, in one line."""
+    words = repr(value)
+    return words if len(words) <= LONGEST and "\n" not in words else f"of type {type(value).__name__}"
 
 
 def _because(why: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common.identity import Identity
+from meanfield.common.validation import require_instance
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.net import Net
 from meanfield.simulation.maps import OPERATIONS
@@ -45,6 +46,7 @@ def sources_digest(root: Path) -> str:
     Recorded verdicts are neither: no number depends on them.
     """
     code = sha256()
+    require_instance("root", root, Path, "the Path of a folder")
     for path in sorted(path for path in root.rglob("*") if path.suffix in _SOURCES and path.parent.name != _RECORDS):
         code.update(path.relative_to(root).as_posix().encode())
         code.update(path.read_bytes())

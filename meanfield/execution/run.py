@@ -6,6 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from tqdm import tqdm
 from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.signals import terminable
-from meanfield.common.validation import require_draws, settle
+from meanfield.common.validation import require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, one_thread
 from meanfield.execution.cluster import Submit, cluster
@@ -23,7 +25,8 @@ from meanfield.execution.digests import provenance
 from meanfield.execution.pieces import PieceStore
 from meanfield.execution.processes import interrupts_held, leave_import, pool
 from meanfield.execution.team import Workers
-from meanfield.simulation.measures.base import Pieces
+from meanfield.nets.families.known import require_net
+from meanfield.simulation.measures.base import Pieces, require_measure
 from meanfield.simulation.weights.slabs import give_back
 
 # Seconds of a processor that a process takes to begin, with what it imports: work that ends before is not shared out.
@@ -35,13 +38,14 @@ class Run:
     """Draws of a net under a measure, checked when the run is made; `simulate_all` computes it.
 
     Attributes:
-        net: what is drawn, a `Net`.
+        net: what is drawn, a `Net`; of a chain with the units of a family that family's net.
         measure: what is read off every draw, such as `meanfield.Energies()`.
         draws: how many, at least as many as the measure needs, which is 2 for means.
         seed: the root of all streams.
 
     Raises:
-        TypeError, ValueError: a bad count, or a net or options that the measure does not serve.
+        TypeError, ValueError: what is no net or no measure, a bad count, or a net or options that the measure does not
+            serve.
     """
 
     net: Any
@@ -50,7 +54,10 @@ class Run:
     seed: int
 
     def __post_init__(self) -> None:
+        require_net(self.net, units=True)
+        require_measure(self.measure)
         settle(self, draws=require_draws("draws", self.draws, self.measure.fewest), seed=checked_seed(self.seed))
+        settle(self, net=self.measure.drawn_net(self.net))
         settle(self, measure=self.measure.settled(self.net))
 
     def chunks(self) -> list[Chunk]:
@@ -70,6 +77,13 @@ class Run:
         return self.measure.dataset(self.net, values, {"level": "measured", **how, "provenance": record})
 
 
+def store_in(resume_in: Any) -> PieceStore | None:
+    """Where finished pieces are kept: in this folder, or nowhere."""
+    if resume_in is None:
+        return None
+    return PieceStore(Path(require_instance("resume_in", resume_in, str | PathLike, "the path of a folder, or None")))
+
+
 def simulate_all(
     runs: Sequence[Run], *, workers: int | Workers = 1, store: PieceStore | None = None
 ) -> list[xr.Dataset]:
@@ -84,8 +98,12 @@ def simulate_all(
         One dataset for each run, in order.
 
     Raises:
+        TypeError: what are no runs, no workers or no store.
         MemoryError: more than the machine has; before any run starts.
     """
+    runs = require_instances("runs", runs, Run, "runs, such as meanfield.Run(net, meanfield.Energies(), draws, seed)")
+    if store is not None:
+        require_instance("store", store, PieceStore, "a meanfield.execution.PieceStore of a folder, or None")
     workers = Workers.of(workers)
     plans = [run.chunks() for run in runs]
     for run in runs:

@@ -6,17 +6,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from meanfield.common.validation import require_count
-from meanfield.execution.pieces import PieceStore
-from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
+from meanfield.nets.families.recognised import as_family
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.net import Net
-from meanfield.simulation.measures.base import Measure
+from meanfield.simulation.measures.base import Measure, require_measure
 from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.residual_energy import ResidualEnergies
@@ -74,8 +75,8 @@ def simulate(
     """
     measures = _measures(architecture, measure, options)
     runs = [Run(architecture, measure, draws, seed) for measure in measures]
-    store = None if resume_in is None else PieceStore(Path(resume_in))
-    return _merged([type(measure).__name__ for measure in measures], simulate_all(runs, workers=workers, store=store))
+    drawn = simulate_all(runs, workers=workers, store=store_in(resume_in))
+    return _merged([type(measure).__name__ for measure in measures], drawn)
 
 
 def memory(
@@ -100,7 +101,8 @@ def memory(
     """
     measures = _measures(architecture, measure, options)
     count = require_count("draws", draws, why="how many networks are drawn")
-    return max(measure.settled(architecture).bytes(architecture, count) for measure in measures)
+    nets = [measure.drawn_net(architecture) for measure in measures]
+    return max(measure.settled(net).bytes(net, count) for measure, net in zip(measures, nets, strict=True))
 
 
 def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
@@ -109,9 +111,9 @@ def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **optio
     ``options`` are ``weights`` and ``fixed_layers`` of `PairOverlaps`, and ``draws``, ``seed``, ``workers`` and
     ``resume_in`` of `simulate`; shapes, errors and source as both say.
     """
-    require_net(architecture)
+    require_net(as_family(architecture))
     own, how = _split(PairOverlaps, options)
-    return simulate(architecture, measure=PairOverlaps(pairs=tuple(pairs), **own), **how)
+    return simulate(architecture, measure=PairOverlaps(pairs=pairs, **own), **how)
 
 
 def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
@@ -120,7 +122,7 @@ def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
     ``options`` are ``update``, ``weights`` and ``inputs`` of `StreamUpdates`, and ``draws``, ``seed``, ``workers`` and
     ``resume_in`` of `simulate`; shapes, errors and source as both say.
     """
-    if not isinstance(loop, TiedLoop):
+    if not isinstance(loop := as_family(loop), TiedLoop):  # type: ignore[assignment]
         raise TypeError(
             f"loop is of type {type(loop).__name__}; it must be a TiedLoop (simulate measures updates of nets)"
         )
@@ -145,8 +147,7 @@ def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, op
         raise TypeError(f"simulate has no option {named} where a measure is given; give its options to the measure")
     measures = list(measure) if isinstance(measure, Iterable) and not isinstance(measure, str) else [measure]
     for wanted in measures:
-        if not isinstance(wanted, Measure):
-            raise TypeError(f"measure is {wanted!r}; give measures, such as meanfield.Energies(), or a list of them")
+        require_measure(wanted)
     kinds = [type(wanted).__name__ for wanted in measures]
     if not measures or len(set(kinds)) < len(kinds):
         raise ValueError(f"measures are {', '.join(kinds) or 'none'}; give one or more, each of another class")
@@ -155,7 +156,8 @@ def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, op
 
 def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
     """Energies of a net with outputs, residual energies of a loop; options of the other only at their defaults."""
-    if options.get("weights") == "gram":
+    net = as_family(net)
+    if isinstance(weights := options.get("weights"), str) and weights == "gram":
         require_gram_process(net)
     kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
     own, foreign = _split(kinds[0], options)
@@ -164,7 +166,7 @@ def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
         if name not in defaults:
             options_known = ", ".join(field.name for field in fields(kinds[0]))
             raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {options_known}")
-        if value != defaults[name]:
+        if np.ndim(value) or value != defaults[name]:
             raise ValueError(REFUSED[name].format(name=name, value=value, family=type(net).__name__))
     measure: Measure = kinds[0](**own)
     return measure

@@ -37,7 +37,7 @@ class Workers:
             settle(self, processes=require_count("workers", self.processes, why="processes"))
         if self.scheduler is None:
             return
-        if self.scheduler != LOCAL and not ADDRESS.fullmatch(self.scheduler):
+        if not isinstance(self.scheduler, str) or not (self.scheduler == LOCAL or ADDRESS.fullmatch(self.scheduler)):
             raise ValueError(f"scheduler is {self.scheduler!r}; give its address, tcp://HOST:PORT, or 'local'")
         if self.remote and self.processes is not None:
             raise ValueError(

@@ -8,9 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_choice, require_count
-from meanfield.execution.pieces import PieceStore
-from meanfield.execution.run import Run, simulate_all
+from meanfield.common.validation import require_choice, require_count, unmasked
+from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net
 from meanfield.nets.net import Net
@@ -89,8 +88,7 @@ def train(
     how: dict[str, Any] = {"steps": steps, "epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
     how |= {"loss": loss, "seeds": seeds, "weights": weights, "weight_decay": weight_decay, "epsilon": epsilon}
     run = training_run(net, data, rates=rates, precision=precision, **how)
-    store = None if resume_in is None else PieceStore(Path(resume_in))
-    return simulate_all([run], workers=workers, store=store)[0]
+    return simulate_all([run], workers=workers, store=store_in(resume_in))[0]
 
 
 def training_run(
@@ -137,7 +135,7 @@ def checked_pair(data: Any) -> tuple[Any, Any]:
     """Inputs and targets as arrays, or TypeError, ValueError."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(f"data is of type {type(data).__name__}; give a pair (inputs, targets) of arrays")
-    inputs, targets = map(np.asarray, data)
+    inputs, targets = (unmasked(name, values) for name, values in zip(("inputs", "targets"), data, strict=True))
     if not inputs.ndim or not len(inputs):
         raise ValueError(f"inputs have shape {inputs.shape}; give one sample or more, (samples, channels, *grid)")
     return inputs, targets

@@ -14,13 +14,14 @@ from itertools import pairwise
 from math import nan, prod
 from typing import Any, NamedTuple
 
-from meanfield.common.validation import require_count
+from meanfield.common.validation import require_count, takes
 from meanfield.nets.families.layered import Sequential
 
 Direction = tuple[int, int]
 Pair = tuple[Direction, Direction]
 
 
+@takes(Sequential)
 def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair, ...]:
     """Pairs ((layer, unit), (layer, unit)), counted from 1, all of them inside the net.
 
@@ -32,6 +33,8 @@ def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair,
             f"weight_variance is {architecture.weight_variance:g}; overlaps of pairs are followed under the fan-in "
             "rule 1/q, which conserves them: leave it out"
         )
+    if not isinstance(pairs, Iterable):
+        raise TypeError(f"pairs is {pairs!r}; give a list of pairs ((layer, unit), (layer, unit)) of directions")
     checked = tuple(_checked_pair(architecture, pair) for pair in pairs)
     if not checked:
         raise ValueError(
@@ -50,6 +53,7 @@ class UnitShares(NamedTuple):
     carried: float
 
 
+@takes(Sequential)
 def unit_shares(architecture: Sequential) -> tuple[UnitShares, ...]:
     """The shares of every depth unit: 0 and 1 in plain layers, 1 and a^2 f^k in blocks.
 

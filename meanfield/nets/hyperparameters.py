@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from meanfield.common.validation import takes
 from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Bias, Gain, Linear, Map, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.units import Unit
 
 
+@takes(Net, Net, Mapping)
 def with_hyperparameters(net: Net, base: Net, by_role: Mapping[str, Mapping[str, float]]) -> Chain:
     """The net with a table's multipliers, and variances that are a table's factors times those of the base model.
 

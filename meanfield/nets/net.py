@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 
 import meanfield
 from meanfield.common.validation import require_count, settle
-from meanfield.nets.maps import BatchNormalisation, Pooling, Weight
+from meanfield.nets.activations import Activation, activation_named
+from meanfield.nets.maps import BatchNormalisation, Pointwise, Pooling, Weight
 from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
 
 INPUT_LAWS = ("white", "normalised", "sphere", "tokens")
@@ -29,6 +30,7 @@ class Net:
         input_law: how inputs are drawn where none are given: "white" Gaussian of unit variance over channels and sites,
             "normalised" to a first layer of variance 1, uniform on the "sphere" |x|^2 = channels, or one-hot "tokens",
             1 in one channel of every site, uniform among all, and 0 in the others.
+        input_energy: of "normalised" inputs x, the mean over channels of sigma(x)^2, sigma the `input_activation`.
         first_layer: the number of the first depth unit in datasets over ``layer``.
     """
 
@@ -38,6 +40,7 @@ class Net:
     inputs: int
     grid: tuple[int, ...]
     input_law: ClassVar[str] = "white"
+    input_energy: float | None
     first_layer: ClassVar[int] = 1
 
     @cached_property
@@ -69,6 +72,12 @@ class Net:
         return dict.fromkeys(named_weights(self.units[:1]), "input") | dict.fromkeys(
             named_weights(self.units[1:]), "hidden"
         )
+
+    @cached_property
+    def input_activation(self) -> Activation:
+        """sigma of the first map, which reads the input; the identity where that is no activation."""
+        first = self.units[0].maps[0]
+        return activation_named(first.activation if isinstance(first, Pointwise) else "linear")
 
     @property
     def weight_shapes(self) -> list[tuple[int, ...]]:

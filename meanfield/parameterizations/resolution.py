@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from meanfield.common.validation import require_choice, require_count, require_finite
+from meanfield.common.validation import require_choice, require_count, require_finite, require_instances
 from meanfield.parameterizations.tables import hyperparameter_table, scaling
 
 BaseValues = Mapping[str, float | Mapping[str, float]]
@@ -50,7 +50,7 @@ def transfer_hyperparameters(
     width_ratio = require_count("width", width) / require_count("base_width", base_width)
     depth_ratio = require_count("depth", depth) / require_count("base_depth", base_depth)
     divisor = 1 if input_dimension is None else require_count("input_dimension", input_dimension)
-    wanted = tuple(table.roles if roles is None else roles)
+    wanted = table.roles if roles is None else require_instances("roles", roles, str, "words such as 'hidden'")
     if not isinstance(base_values, Mapping):
         raise TypeError(f"base_values is {base_values!r}; it must map hyperparameters to values")
     values: dict[str, dict[str, float]] = {role: {} for role in wanted}

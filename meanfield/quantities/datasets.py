@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from meanfield.common.estimates import DrawStatistic, Estimate, Means
+from meanfield.common.validation import require_choice, takes
 from meanfield.quantities.registry import QUANTITIES, SHARES
 
 if TYPE_CHECKING:
@@ -32,10 +33,13 @@ class Spec(Protocol):
     def describe(self) -> dict[str, Any]: ...
 
 
+@takes(object, Mapping, Mapping)
 def predicted_dataset(
     architecture: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
 ) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
+    for name in values:
+        require_choice("a quantity", name, QUANTITIES)
     variables = {name: _variable(name, value, attrs) for name, value in values.items()}
     return _dataset(architecture, variables, attrs, coords)
 

@@ -1,13 +1,11 @@
 """Inputs of a draw: the architecture's own law, or a batch that the user gives."""
 
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.common.seeds import Streams
-from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.normals import NormalSource
 
@@ -31,7 +29,7 @@ def draw_inputs(net: Net, streams_for: StreamsFor, correlation: float = 0.0) -> 
         common = NormalSource(streams_for("shared input")).drawn((channels, 1, sites))
         inputs = np.sqrt(1 - correlation) * inputs + np.sqrt(correlation) * common
     if net.input_law == "normalised":
-        inputs = _normalised(cast(Sequential, net), inputs)
+        inputs = _normalised(net, inputs)
     elif net.input_law == "sphere":
         inputs /= np.sqrt(np.square(inputs).mean(axis=1, keepdims=True))
     return inputs
@@ -52,9 +50,10 @@ def drawn_classes(streams: Streams, classes: int, shape: tuple[int, ...]) -> Arr
     return (drawn[:, None] == np.arange(classes).reshape(-1, *[1] * len(shape))).astype(float)
 
 
-def _normalised(architecture: Sequential, inputs: Array) -> Array:
+def _normalised(net: Net, inputs: Array) -> Array:
     """Scaled to |sigma(x)|^2 = n times the input energy; negated first where no scale reaches it (at tiny widths)."""
-    sigma, target = architecture.sigma, architecture.input_energy * inputs.shape[1]
+    assert net.input_energy is not None  # as of every net of this law
+    sigma, target = net.input_activation, net.input_energy * inputs.shape[1]
 
     def energy(values: Array) -> Array:
         return np.asarray(np.square(sigma.function(values)).sum(axis=1, keepdims=True))

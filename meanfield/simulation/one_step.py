@@ -1,6 +1,6 @@
 """One gradient step of a net with given weights, in the layouts of deep-learning programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -75,7 +75,7 @@ def one_step(
         state = _checked_forward(architecture, weights, inputs, arrays)
         changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
         images = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
-    _require_range("a change", images, precision)
+    _require_range("a change", images, precision, lambda: one_step(architecture, weights, inputs, output_error))
     return images
 
 
@@ -100,7 +100,7 @@ def pre_activations(
     images = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
     if architecture.readout_unit is not None:
         images.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
-    _require_range("a pre-activation", images, precision)
+    _require_range("a pre-activation", images, precision, lambda: pre_activations(architecture, weights, inputs))
     return images
 
 
@@ -130,11 +130,23 @@ def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LE
         require_followed(what, float(np.abs(given).max()), least)
 
 
-def _require_range(what: str, images: list[Array], precision: str) -> None:
-    """Raise OverflowError unless the precision holds these arrays of every layer."""
+def _require_range(what: str, images: list[Array], precision: str, in_double: Callable[[], list[Array]]) -> None:
+    """Raise OverflowError unless the precision holds these arrays of every layer.
+
+    Arrays of zeros may have been lost on the way, where products of small numbers vanish: what they are ``in_double``
+    precision tells.
+    """
     if precision == "float32":
-        require_range({what: np.array([[np.abs(values).max() for values in images]])})
+        sizes = _sizes(images)
+        require_range({what: sizes})
+        if not sizes.all():
+            require_range({what: np.where(sizes, sizes, _sizes(in_double()))})
     require_finite(what, images)
+
+
+def _sizes(images: list[Array]) -> Array:
+    """The largest element of every layer, of one draw: (1, layers)."""
+    return np.array([[np.abs(values).max() for values in images]])
 
 
 def _to_columns(images: Array) -> Array:

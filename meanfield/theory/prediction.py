@@ -8,12 +8,14 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_flag
+from meanfield.common.validation import require_choice, require_flag
+from meanfield.nets.chain import Chain
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
+from meanfield.nets.families.recognised import as_family
 from meanfield.nets.families.token_stream import TokenStream
-from meanfield.nets.inputs.batches import Batch
+from meanfield.nets.inputs.batches import LOSSES, Batch, require_classes
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
 from meanfield.theory.levels.base import Level, Options
@@ -35,7 +37,7 @@ LEVELS: tuple[Level, ...] = (
 
 
 def predict(
-    architecture: Sequential | Loop | TokenStream,
+    architecture: Sequential | Loop | TokenStream | Chain,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -49,7 +51,7 @@ def predict(
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
     Args:
-        architecture: the net, or the loop.
+        architecture: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
@@ -110,19 +112,13 @@ def predict(
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
-    if not isinstance(architecture, TokenStream):
-        if isinstance(architecture, Net) and not isinstance(architecture, Sequential | Loop):
-            require_predictable(architecture)
-            raise ValueError(
-                f"level for {type(architecture).__name__} is {level!r}; there is none for lists of units: the second "
-                "moment of the tangent kernel between channels, from which update energies follow, is known for nets "
-                "of layers, loops and Transformers; simulate this net instead"
-            )
-        require_net(architecture, loops=True)
+    net = _predictable(architecture, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
-    checked: Any = inputs if isinstance(architecture, Loop) else checked_inputs(architecture, inputs)
-    level_asked = _level(architecture, level, Options() if isinstance(architecture, Loop) else Options(inputs=checked))
+    require_choice("loss", loss, LOSSES)
+    require_classes(loss, net.output_shape[1])
+    checked: Any = inputs if isinstance(net, Loop) else checked_inputs(net, inputs)
+    level_asked = _level(net, level, Options() if isinstance(net, Loop) else Options(inputs=checked))
     options = Options(
         inputs=checked,
         batch=batch,
@@ -132,9 +128,25 @@ def predict(
         correlations=correlations,
         by_site=by_site,
     )
-    if why := level_asked.serves(architecture, options):
+    if why := level_asked.serves(net, options):
         raise ValueError(why)
-    return level_asked.predict(architecture, options)
+    return level_asked.predict(net, options)
+
+
+def _predictable(architecture: Any, level: str) -> Sequential | Loop | TokenStream:
+    """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
+    net = as_family(architecture)
+    if isinstance(net, Net) and not isinstance(net, Sequential | Loop | TokenStream):
+        require_predictable(net)
+        raise ValueError(
+            f"level for {type(net).__name__} is {level!r}; there is none for lists of units that are no family's: the "
+            "second moment of the tangent kernel between channels, from which update energies follow, is known for "
+            "plain and residual nets of one activation and one stencil, loops and Transformers; take a chain of the "
+            "units of one, or simulate this net instead"
+        )
+    if not isinstance(net, TokenStream):
+        require_net(net, loops=True)
+    return net  # type: ignore[return-value]
 
 
 def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
@@ -145,7 +157,7 @@ def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Op
     kind = type(architecture).__name__
     if isinstance(architecture, Loop):
         kind = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
-    if name not in serving:
-        why = next((f": {refusals[level.name]}" for level in levels if level.name == name), "")
+    if not isinstance(name, str) or name not in serving:
+        why = next((f": {why}" for each, why in refusals.items() if isinstance(name, str) and each == name), "")
         raise ValueError(f"level for {kind} is {name!r}; choose one of {', '.join(map(repr, serving))}{why}")
     return next(level for level in levels if level.name == name)

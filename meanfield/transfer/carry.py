@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
 from sys import float_info
+from typing import Any
 
 from meanfield.common.validation import PremiseWarning, require_choice, require_positive
+from meanfield.nets.families.recognised import as_family
 from meanfield.transfer.premises import depth_over_width, premises, unmet_premises
 from meanfield.transfer.rivals import RIVALS
 from meanfield.transfer.rules import RULES, TYPICAL, Net, Rule, family, require_net
@@ -57,7 +59,7 @@ def transfer_learning_rate(
 
     Args:
         rate: learning rate of plain SGD, tuned on ``architecture_from``; of loops, that of updates by signs.
-        architecture_from, architecture_to: the two nets, of one family.
+        architecture_from, architecture_to: the two nets, of one family, or chains of the units of such nets.
         rule:
             "finite_depth": by the mean-field scale of the label term at each net's own depth, at infinite width; for
             ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (docs/theory.md section 6).
@@ -101,7 +103,9 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
     Returns:
         A `Transfer`.
     """
-    start, end = architecture_from, architecture_to
+    start: Any
+    end: Any
+    start, end = map(as_family, (architecture_from, architecture_to))
     rate = require_positive("rate", rate, why="it is a learning rate")
     rule = _known(rule)
     for net in (start, end):

@@ -2,6 +2,7 @@
 
 from math import exp, isnan, log
 
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
@@ -44,6 +45,7 @@ def premises(net: Net) -> tuple[str, ...]:
     return OF_LOOPS if isinstance(net, TiedLoop) else PREMISES
 
 
+@takes(Sequential | TiedLoop | TokenStream)
 def depth_over_width(net: Net) -> float:
     """sum_l 1 / n_l over all layers: L/n of equal layers, and of loops; of streams of tokens over their depth units."""
     if isinstance(net, TokenStream):

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import fingerprint, inputs_described
 from meanfield.common.seeds import checked_seed, stream
 from meanfield.common.validation import require_choice
-from meanfield.execution.pieces import PieceStore
-from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.team import Workers
 from meanfield.execution.training import checked_pair
 from meanfield.nets.families.known import require_net
+from meanfield.nets.inputs.batches import require_classes
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import plain_dataset
 from meanfield.simulation.training.data import checked_data
@@ -77,17 +77,15 @@ def stable_rate(
     require_choice("loss", loss, LOSSES)
     require_choice("level", level, (None, MEAN_FIELD))  # type: ignore[arg-type]
     inputs, targets = checked_pair(data)
+    require_classes(loss, net.output_shape[1])
     checked_data(net, inputs, targets, LOSSES[loss])
-    if loss == "cross_entropy" and net.output_shape[1] == 1:
-        raise ValueError("the net has one output, whose cross-entropy is 0 and has no curvature; give it two or more")
     measure = Sharpness(inputs=inputs, loss=loss).settled(net)
     if level == MEAN_FIELD:
         if weights is not None:
             raise ValueError("weights are given, and level 'mean_field' averages over weights: leave one of them out")
         return _single(net, measure, mean_field_curvatures(net, inputs, loss), {"level": level})
     if weights is None:
-        store = None if resume_in is None else PieceStore(Path(resume_in))
-        return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store)[0]
+        return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store_in(resume_in))[0]
     own = checked_weights(net, weights)
     measure.require_memory(net, 1, 1)
     largest, residual = largest_curvature(net, own, measure.inputs, loss, stream(checked_seed(seed), "curvature", 0))

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise
-from meanfield.common.validation import require_choice, require_count, require_positive
+from meanfield.common.validation import require_choice, require_count, require_instances, require_positive
 from meanfield.execution.pieces import PieceStore
-from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.team import Workers
 from meanfield.execution.training import NAMED, training_run
 from meanfield.nets.net import Net
@@ -25,6 +25,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD
 from meanfield.quantities.datasets import measured_dataset, plain_dataset
 from meanfield.simulation.training.sharpness import Sharpness
+from meanfield.simulation.training.trained_losses import checked_rates
 from meanfield.transfer.rate_search import FARTHEST, LATTICE, RateSearch, minima, rate_of, searched
 
 # Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
@@ -100,7 +101,7 @@ class Tuning:
         if np.ndim(self.grid) == 0:
             count = require_count("grid", self.grid, minimum=FEWEST_RATES, why=BOTH_SIDES)
             return tuple(np.geomspace(*GRID_ENDS, count).tolist())
-        rates = tuple(sorted(set(map(float, self.grid))))  # type: ignore[arg-type]
+        rates = tuple(sorted(set(checked_rates(self.grid))))
         if len(rates) < FEWEST_RATES:
             raise ValueError(f"grid has {len(rates)} rate(s); give {FEWEST_RATES} or more, as {BOTH_SIDES}")
         return rates
@@ -208,9 +209,8 @@ def tuned_rate(
     training: dict[str, Any] = {"steps": steps, "epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
     training |= {"loss": loss, "weight_decay": weight_decay, "epsilon": epsilon, "precision": precision}
     how: dict[str, Any] = {"seeds": seeds, "guess": guess, "spacing": spacing, "grid": grid, "most_rates": most_rates}
-    store = None if resume_in is None else PieceStore(Path(resume_in))
     tuning = Tuning(net=net, data=data, training=training, **how)
-    return tune_all([tuning], workers=workers, store=store)[0]
+    return tune_all([tuning], workers=workers, store=store_in(resume_in))[0]
 
 
 def tune_all(
@@ -222,6 +222,7 @@ def tune_all(
         tunings: what to search.
         workers, store: as for `simulate_all`.
     """
+    tunings = require_instances("tunings", tunings, Tuning, "searches, such as meanfield.transfer.Tuning(net=, data=)")
     workers = Workers.of(workers)
     for tuning in tunings:
         tuning.checked.require_memory(workers.here)

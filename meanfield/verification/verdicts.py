@@ -12,6 +12,7 @@ from scipy.special import nctdtrinc, ndtri
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import critical_z
+from meanfield.common.validation import takes
 
 
 class Verdict(StrEnum):
@@ -125,6 +126,7 @@ class Finding:
     measured: str = ""
 
 
+@takes(Shares | str | None)
 def power_in_words(power: Power | None) -> str:
     """Of a finding."""
     if power is None:

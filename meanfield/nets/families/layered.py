@@ -80,7 +80,7 @@ class Sequential(Net):
         return 1.0 if self.weight_variance is None else self.weight_variance * self.sigma.gain
 
     @property
-    def input_energy(self) -> float:
+    def input_energy(self) -> float:  # type: ignore[override]
         """E[sigma(x)^2] of normalised inputs, at which z^(1) has variance 1: 1/sigma_W^2, q under the fan-in rule."""
         return self.sigma.gain / self.variance_factor
 

@@ -64,6 +64,15 @@ class Batch:
 PLAIN = Batch()
 
 
+def require_classes(loss: str, outputs: int) -> None:
+    """Raise ValueError for the cross-entropy of a single output, whose one class has probability 1 whatever it is."""
+    if loss == "cross_entropy" and outputs == 1:
+        raise ValueError(
+            "the net has one output, whose cross-entropy is 0 whatever the net does, without slope or curvature; give "
+            "it outputs=2 or more, one for each class, or take loss 'squared'"
+        )
+
+
 def require_batch(batch: Batch, loss: str, inputs_given: bool, input_law: str = "white") -> None:
     """Raise TypeError or ValueError unless the loss exists, takes such labels, and inputs are given in one way.
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from meanfield.common.arrays import Array
 from meanfield.common.machine import require_bytes
+from meanfield.common.validation import require_instance
+from meanfield.nets.families.recognised import as_family
 from meanfield.nets.net import Net
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ class Measure(ABC):
     weights: str
     remedy: ClassVar[str] = "width, channels, grid, samples, depth or workers"
     fewest: ClassVar[int] = 2
+
+    def drawn_net(self, net: Net) -> Net:
+        """What is drawn: of a chain with the units of a family, that family's net (`as_family`)."""
+        return as_family(net)
 
     def settled(self, net: Net) -> Self:
         """This measure, checked against the net and with its choices made; TypeError, ValueError if it does not fit."""
@@ -102,3 +108,8 @@ class Measure(ABC):
     def options(self) -> dict[str, Any]:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def require_measure(measure: Any) -> None:
+    """Raise TypeError unless this is a measure."""
+    require_instance("measure", measure, Measure, "measures, such as meanfield.Energies(), or a list of them")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.validation import require_choice, require_flag
 from meanfield.nets.families.layered import Sequential
-from meanfield.nets.inputs.batches import PLAIN, require_batch
+from meanfield.nets.inputs.batches import PLAIN, require_batch, require_classes
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import require_normalisable
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
 from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
@@ -82,6 +83,7 @@ class Energies(Conditions, Measure):
         require_choice("backend", self.backend, BACKENDS)
         require_choice("precision", self.precision, PRECISIONS)
         require_batch(self.batch, self.loss, self.inputs is not None, net.input_law)
+        require_classes(self.loss, net.output_shape[1])
         if self.weights == "gram":
             require_gram_process(net)
             if beyond := self._beyond_gram():
@@ -92,6 +94,7 @@ class Energies(Conditions, Measure):
         else:
             for place, variance in enumerate(net.weight_variances, start=1):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
+        require_normalisable(net)
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
         if require_flag("controls", self.controls):
             self._require_known_means(net, inputs)

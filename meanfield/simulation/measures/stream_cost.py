@@ -13,6 +13,7 @@ from meanfield.common.validation import require_choice
 from meanfield.nets.inputs.given import checked_start
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import require_normalisable
 from meanfield.nets.units import uses
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
 from meanfield.simulation.measures.base import Cost, Measure
@@ -128,6 +129,7 @@ class StreamMeasure(Measure):
     def settled(self, net: Net) -> Self:
         require_residual_stream(net)
         require_choice("weights", self.weights, ("auto", *KINDS))
+        require_normalisable(net)
         inputs, weights = checked_start(net, self.inputs), self.stream_cost(net).chosen_weights(self.weights)
         return replace(self, inputs=inputs, weights=weights)  # type: ignore[type-var]
 

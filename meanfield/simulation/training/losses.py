@@ -16,6 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from meanfield.common.validation import real_array, unmasked
 from meanfield.simulation.arrays.arrays import Arrays
 
 
@@ -53,7 +54,7 @@ class Squared:
     """|out - y|^2 / (2 M T), mean over samples; targets (samples, M) or (samples, M, *grid)."""
 
     def targets(self, given: ArrayLike, arrays: Arrays) -> Any:
-        values = np.asarray(given, dtype=float)
+        values = real_array("targets", given)
         if values.ndim < 2:
             raise ValueError(f"targets have shape {values.shape}; the squared loss takes (samples, outputs, *grid)")
         flat = values.reshape(*values.shape[:2], -1)
@@ -91,7 +92,8 @@ class CrossEntropy:
     """
 
     def targets(self, given: ArrayLike, arrays: Arrays) -> Any:
-        return arrays.xp.asarray(_classes(given).reshape(1, 1, len(np.asarray(given)), -1))
+        classes = _classes(given)
+        return arrays.xp.asarray(classes.reshape(1, 1, len(classes), -1))
 
     def value(self, output: Any, targets: Any, arrays: Arrays) -> Any:
         # In one order in memory, so that sums are taken in the same order whatever other nets stand beside.
@@ -133,7 +135,7 @@ class Logistic:
     """log(1 + exp(-y f)) of one output f, mean over samples; labels y = +-1, (samples,)."""
 
     def targets(self, given: ArrayLike, arrays: Arrays) -> Any:
-        values = np.asarray(given, dtype=float)
+        values = real_array("targets", given)
         if values.ndim != 1 or not np.isin(values, (-1.0, 1.0)).all():
             raise ValueError("labels of the logistic loss are -1 or +1, one a sample")
         return arrays.moved(values.reshape(1, 1, -1, 1))
@@ -182,7 +184,7 @@ def _numbers(output: Any) -> int:
 
 
 def _classes(given: ArrayLike) -> Any:
-    values = np.asarray(given)
+    values = unmasked("targets", given)
     if values.ndim < 1 or not np.issubdtype(values.dtype, np.integer) or values.min(initial=0) < 0:
         raise ValueError(f"classes are {values.dtype} of shape {values.shape}; give whole numbers from 0, one a sample")
     return values

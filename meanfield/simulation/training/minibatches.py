@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.simulation.one_step import one_step, pre_activations
 
@@ -57,6 +58,7 @@ class Population:
         return np.outer(mean, mean), factor * spread / samples
 
 
+@takes(Sequential)
 def drawn_population(net: Sequential, samples: int, seed: int) -> Population:
     """Weights, inputs and labels y ~ N(0, 1) by the laws of `simulate`, before normalisation of the inputs."""
     generator = stream(seed, "population", samples)

@@ -24,6 +24,7 @@ from meanfield.common.seeds import stream
 from meanfield.common.validation import require_array, require_choice
 from meanfield.nets.chain import Chain
 from meanfield.nets.families.layered import INPUT_LAYOUT
+from meanfield.nets.inputs.batches import require_classes
 from meanfield.nets.inputs.given import require_allowed
 from meanfield.nets.net import Net
 from meanfield.quantities.datasets import measured_dataset
@@ -73,6 +74,7 @@ class Sharpness(Measure):
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
         require_choice("precision", self.precision, PRECISIONS)
+        require_classes(self.loss, net.output_shape[1])
         shape = (len(self.inputs), net.first_channels, *net.grid)
         batch = require_array("inputs", self.inputs, shape, INPUT_LAYOUT)
         require_allowed(net, batch)

@@ -20,7 +20,9 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import require_choice, require_count, require_flag, require_positive
+from meanfield.nets.inputs.batches import require_classes
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import require_normalisable
 from meanfield.nets.units import Unit
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import AdamW
@@ -95,6 +97,8 @@ class TrainedResidualEnergies(Measure):
                 f"optimizer is {self.optimizer!r}; give an elementwise one of meanfield.optimizers, such as AdamW(), "
                 "as draws train side by side"
             )
+        require_normalisable(net)
+        require_classes("cross_entropy", net.output_shape[1])
         require_residual_stream(net, maps_behind=not self.correlations)
         return replace(
             self,

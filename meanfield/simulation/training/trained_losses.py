@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from meanfield.common.arrays import Array, fingerprint, inputs_described
-from meanfield.common.validation import require_choice, require_count, require_counts, require_positive
+from meanfield.common.validation import (
+    require_choice,
+    require_count,
+    require_counts,
+    require_finite,
+    require_positive,
+    unmasked,
+)
+from meanfield.nets.inputs.batches import require_classes
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import FEWEST_NORMALISED
 from meanfield.optimizers.base import Optimizer
 from meanfield.quantities.datasets import plain_dataset
 from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
@@ -33,8 +42,6 @@ MOST_TOGETHER, OPERATIONS_TOGETHER = 16, 1e9
 WEIGHT_ARRAYS = 6
 # Batches that the last loss takes at a time: it has no errors to hold.
 FINAL_BATCHES = 2
-# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
-FEWEST_NORMALISED = 3
 # Files hold seeds as whole numbers of 64 bits.
 LARGEST_SEED = 2**63 - 1
 
@@ -94,6 +101,7 @@ class TrainedLosses(Measure):
         if not isinstance(self.optimizer, Optimizer):
             raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
         _require_coupled(net, self.batch_size, self.optimizer)
+        require_classes(self.loss, net.output_shape[1])
         inputs, _ = checked_data(net, self.inputs, self.targets, LOSSES[self.loss])
         require_count("batch_size", self.batch_size, maximum=len(inputs), why="samples of a batch, of those there are")
         return replace(
@@ -191,7 +199,7 @@ def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:
 
 def checked_rates(given: Any) -> tuple[float, ...]:
     """Learning rates, one by one, or ValueError."""
-    rates = tuple(np.atleast_1d(np.asarray(given, dtype=object)).ravel())
+    rates = tuple(np.atleast_1d(unmasked("rates", given).astype(object)).ravel())
     if not rates:
         raise ValueError("rates is empty; give one learning rate or more")
     return tuple(require_positive("a rate", rate, why="it is a learning rate") for rate in rates)
@@ -211,7 +219,8 @@ def _settled_start(net: Net, given: Any) -> tuple[Array, ...]:
 
 
 def _not_negative(name: str, value: Any) -> float:
-    return require_positive(name, value, why="leave it at 0 for none") if value else 0.0
+    number = require_finite(name, value, "a number, at least 0")
+    return require_positive(name, number, why="leave it at 0 for none") if number else 0.0
 
 
 def _arrays(net: Net, precision: str) -> Arrays:

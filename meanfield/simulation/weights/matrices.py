@@ -205,6 +205,8 @@ def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:
         TypeError, ValueError: another number of arrays, another shape, or values that are not finite real numbers.
     """
     wanted = net.weights
+    if isinstance(weights, str | Mapping) or not isinstance(weights, Sequence | np.ndarray):
+        raise TypeError(f"weights is of type {type(weights).__name__}; give a list of arrays, one for each weight")
     if len(weights) != len(wanted):
         raise ValueError(
             f"weights has {len(weights)} arrays; this architecture takes {len(wanted)}, of shapes {net.weight_shapes}"

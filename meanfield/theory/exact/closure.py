@@ -63,6 +63,9 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
 
     Source: docs/theory.md section 3.
     """
+    for given in moments:
+        if not isinstance(given, str):
+            raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
     return derive_together(moments, DepthUnit(activation, direction, block_depth))[0]
 
 
@@ -131,9 +134,6 @@ def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recurs
 def _parsed(moments: tuple[str, ...]) -> list[Moment]:
     if not moments:
         raise ValueError("name at least one moment to derive, such as 'Theta_ij Theta_ij'")
-    for given in moments:
-        if not isinstance(given, str):
-            raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
     parsed = [parse_moment(moment) for moment in moments]
     for text, moment in zip(moments, parsed, strict=True):
         if sum(map(len, moment.marks)) % 2:

@@ -12,6 +12,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.plain import ExactTerms, exact_terms_by_depth, overlap_energies
 from meanfield.theory.laws.plain import single_site_overlap, sum_of_minima
@@ -25,6 +26,7 @@ LAYERS = ("last", "mean")
 STEP = 1.1
 
 
+@takes(Sequential)
 def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
     """Energies of the last layer and their mean over layers, for nets of these depths, exact and in two limits.
 
@@ -69,6 +71,7 @@ def _last_and_mean(by_layer: Array) -> Array:
     return np.stack([by_layer[:, -1], logsumexp(by_layer, axis=1) - np.log(by_layer.shape[1])], axis=1)
 
 
+@takes(Sequential)
 def finite_width_excess(
     net: Sequential, widths: Sequence[int], shares: Sequence[float], layers: Sequence[int]
 ) -> xr.Dataset:
@@ -95,6 +98,7 @@ def finite_width_excess(
     )
 
 
+@takes(Sequential)
 def output_share(net: Sequential, heads: Sequence[str], outputs: Sequence[int], depths: Sequence[int]) -> xr.Dataset:
     """The output term over the label term at the last layer, and the local slope of eta*, by head, outputs, depth.
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.closure import derive
 from meanfield.theory.exact.moments import Moment
@@ -87,6 +88,7 @@ def overlap_energies(net: Sequential) -> Array:
     return np.asarray(_rows(chain, OVERLAP)[:, 0] - 2 * np.log(chain.channels[1:]))
 
 
+@takes(Sequential)
 def relative_spread(net: Sequential) -> Array:
     """Standard deviation of one draw of F_l over its mean, for l = 1 .. L.
 
@@ -97,6 +99,7 @@ def relative_spread(net: Sequential) -> Array:
     return _spread(square - 2 * overlap_energies(net))
 
 
+@takes(Sequential)
 def label_spread(net: Sequential) -> Array:
     """Standard deviation of one draw of B_l over its mean, for l = 1 .. L; a draw has its own weights and labels.
 

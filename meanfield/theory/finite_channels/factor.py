@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import require_choice
+from meanfield.common.validation import require_choice, takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.closure import GATES
 from meanfield.theory.exact.plain import overlap_energies
@@ -26,6 +26,7 @@ MOST_POINTS = 36
 MOST_WAVES = 1200
 
 
+@takes(Sequential)
 def finite_channel_factor(net: Sequential, inputs: ArrayLike | None = None, quantity: str = QUANTITIES[0]) -> Array:
     """E B_l or E F_l over its leading order in 1/channels, for layers 1 .. L: (L,).
 
@@ -103,6 +104,7 @@ def _one_site(net: Sequential) -> Sequential:
     return net.replace(inputs=1, weight_variance=None, **shape)
 
 
+@takes(Sequential)
 def finite_channel_refusal(net: Sequential, inputs: ArrayLike | None = None, quantity: str = QUANTITIES[0]) -> str:
     """Why `finite_channel_factor` does not serve this net, and what does; empty if it does."""
     require_choice("quantity", quantity, QUANTITIES)

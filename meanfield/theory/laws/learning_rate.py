@@ -9,6 +9,7 @@ from math import inf, isclose, log, nan
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
@@ -51,6 +52,7 @@ def log_scale(net: Sequential | Loop | TokenStream) -> float:
     return -0.5 * log(energy)
 
 
+@takes(Sequential | Loop | TokenStream)
 def scales_at(net: Sequential | Loop | TokenStream, depths: Sequence[int]) -> Array:
     """Mean-field scales of the nets (or loops) that differ from this one in depth alone: (len(depths),).
 
@@ -65,6 +67,7 @@ def scales_at(net: Sequential | Loop | TokenStream, depths: Sequence[int]) -> Ar
     return np.exp([log_scale(net.replace(depth=depth)) for depth in depths])
 
 
+@takes(Sequential | Loop)
 def learning_rate_exponent(net: Sequential | Loop) -> float:
     """x of eta* ~ L^x at large depth; NaN where eta* is no power of it.
 
@@ -80,6 +83,7 @@ def learning_rate_exponent(net: Sequential | Loop) -> float:
     return residual_exponent(net.scaling, net.block_depth, net.stem, net.tail)
 
 
+@takes(Sequential)
 def scales_by_depth(net: Sequential) -> Array:
     """Mean-field scale eta*_B(L) = (mean_{l <= L} B_l)^(-1/2) of the nets of depth 1 .. L cut from this one: (L,).
 

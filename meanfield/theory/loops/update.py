@@ -17,10 +17,12 @@ from math import log
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.covariance import PairSum, increment_scale, log_correlation_terms, steps
 
 
+@takes(Loop)
 def log_own_energies(loop: Loop) -> Array:
     """ln of the part of E|dh_s|^2 / N that the update makes by itself, eta^2 eps^2 sum E[phi phi] at eta = 1: (L,).
 
@@ -31,6 +33,7 @@ def log_own_energies(loop: Loop) -> Array:
     return log_correlation_terms(loop) - log(loop.weight_variance)
 
 
+@takes(Loop)
 def log_update_energies(loop: Loop) -> Array:
     """ln E|dh_s|^2 / N, s = 1 .. L, after one isotropic update at learning rate eta = 1; it goes as eta^2: (L,).
 

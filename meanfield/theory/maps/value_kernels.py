@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.machine import NUMBER_BYTES, require_bytes
-from meanfield.common.validation import require_array
+from meanfield.common.validation import require_array, takes
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.maps import Linear, Map
 from meanfield.nets.net import Net
@@ -54,6 +54,7 @@ class Trail:
     after: list[Kinds]
 
 
+@takes(Net)
 def value_kernels(net: Net, inputs: ArrayLike | None = None) -> Iterator[ValueKernels]:
     """Yield those of values 1 .. D, and of the outputs of the readout, where there is one.
 

@@ -24,7 +24,7 @@ from math import ceil
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import require_counts
+from meanfield.common.validation import require_counts, takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
 from meanfield.theory.mean_field.inputs import input_products
@@ -90,6 +90,7 @@ class EdgeLoss:
         return float(np.log(self.ratio[-1] / self.ratio[-2]))
 
 
+@takes(Sequential)
 def edge_loss(net: Sequential, limit: int, beyond: float = 3.0) -> EdgeLoss:
     """Walk up a net, whose own depth does not matter, to so many times the turn of its growth, or to layer ``limit``.
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.inputs import white_input
 from meanfield.theory.mean_field.layers import forward_moments
@@ -38,6 +39,7 @@ class EnergyChain:
     gate_energy: Array
 
 
+@takes(Sequential)
 def mean_field_chain(net: Sequential) -> EnergyChain:
     """The chain without noise, each (L,).
 
@@ -50,6 +52,7 @@ def mean_field_chain(net: Sequential) -> EnergyChain:
     return EnergyChain(chains.pre_activation_energy[0], chains.gate_energy[0])
 
 
+@takes(Sequential)
 def chain_corrections(net: Sequential) -> EnergyChain:
     """Relative corrections of order 1/n to the mean energies of layers 1 .. L, each (L,).
 
@@ -117,6 +120,7 @@ def layer_excesses(net: Sequential, transport: Transport, product: Array) -> Ite
         yield gram_excess(net, transport, covariance, channels)
 
 
+@takes(Sequential)
 def thin_input_warning(net: Sequential) -> str:
     """What to say of drawn inputs with so few channels that layer 1 is far from the mean field at any width; or "".
 

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.inputs import input_products
 from meanfield.theory.mean_field.layers import plain_terms
 from meanfield.theory.mean_field.streams import stream_terms
 
 
+@takes(Sequential)
 def mean_field_profiles(
     net: Sequential, inputs: ArrayLike | None = None, *, correlation: float = 0.0, last: int | None = None
 ) -> tuple[Array, Array]:

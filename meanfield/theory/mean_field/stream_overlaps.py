@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import require_choice
+from meanfield.common.validation import require_choice, takes
 from meanfield.nets.directions import Pair, UnitShares, unit_shares
 from meanfield.nets.families.layered import Sequential
 
@@ -43,6 +43,7 @@ class MeanOverlap:
     on_one_unit: bool
 
 
+@takes(Sequential)
 def mean_overlap(net: Sequential, pair: Pair) -> MeanOverlap:
     """Eqs. 34, 35 with epsilon filled in, E T' = (kept + carried) E T + (carried / q) epsilon, for one input.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import require_array
+from meanfield.common.validation import require_array, takes
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.inputs.batches import Batch
 from meanfield.theory.mean_field.inputs import input_variance
@@ -16,6 +16,7 @@ from meanfield.theory.outputs.label_term import correlated_term, label_term_refu
 from meanfield.theory.outputs.output_term import output_profiles, output_term_refusal
 
 
+@takes(Sequential)
 def label_covariance(net: Sequential, inputs: ArrayLike | None, batch: Batch) -> Array:
     """E y_i y_j at one output coordinate, over samples and sites: (B, B, S or 1), or of two alike samples."""
     alike = inputs is None and net.padding == "circular"

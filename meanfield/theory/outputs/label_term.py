@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.outputs.batch_points import batch_points, errors_below, forward_layers
 from meanfield.theory.outputs.independent_errors import driven_terms
 
 
+@takes(Sequential)
 def correlated_term(net: Sequential, inputs: ArrayLike | None, correlation: float, errors: Array) -> Array:
     """B_1 .. B_L, the means over sites of `label_profiles`: (L,)."""
     return label_profiles(net, inputs, errors, correlation).mean(axis=1)

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.softmax import mean_square_probability
 from meanfield.theory.outputs.batch_points import (
@@ -46,11 +47,13 @@ from meanfield.theory.outputs.points import Points
 from meanfield.theory.outputs.pooled_drive import PooledDrive
 
 
+@takes(Sequential)
 def output_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
     """A_1 .. A_L of a plain net at learning rate 1, the means over sites of `output_profiles`: (L,)."""
     return output_profiles(architecture, inputs).mean(axis=1)
 
 
+@takes(Sequential)
 def output_profiles(
     architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
 ) -> Array:
@@ -84,6 +87,7 @@ def output_profiles(
     return np.broadcast_to(terms, (architecture.depth, architecture.sites))
 
 
+@takes(Sequential)
 def output_term_refusal(
     architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
 ) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from meanfield.common.validation import takes
 from meanfield.parameterizations import TABLES, Scaling, Table
 from meanfield.theory.laws.update_norms import derive_scaling
 from meanfield.verification.claims import Claim, checks, on_examples
@@ -33,6 +34,7 @@ class Cell:
         return f"{where}: printed {self.printed}, {verdict}"
 
 
+@takes(Table)
 def compare_table(table: Table, optimizer: str) -> list[Cell]:
     """Every cell that the table has for this optimizer."""
     block_depth = 1 if table.one_layer else 2

@@ -4,10 +4,12 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.theory.laws.spectral_conditions import branch_products
 
 
+@takes(xr.Dataset, BlockNet)
 def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     """The constrained products, |h_L| and the alignments of one net, by draw; those of blocks averaged over blocks.
 

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
@@ -57,6 +58,7 @@ def ladders_of(dataset: xr.Dataset, names: tuple[str, ...] = RATIOS) -> tuple[st
     return tuple(name for name in names if f"{name}_by_depth" in dataset)
 
 
+@takes(xr.Dataset)
 def places_of(measured: xr.Dataset) -> xr.Dataset:
     """The ratios at ``PLACES``, nan where they are not defined, and the loss.
 

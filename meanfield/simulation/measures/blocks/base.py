@@ -42,6 +42,10 @@ class BlockMeasure(Measure):
     weights: ClassVar[str] = "dense"  # type: ignore[misc]
     DIMS: ClassVar[Dims]
 
+    def drawn_net(self, net: Net) -> Net:
+        """The net as it is given: a family may name the roles of its weights otherwise than a chain of its units."""
+        return net
+
     @property
     @abstractmethod
     def visits(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import require_choice
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.net import Net
@@ -23,6 +24,7 @@ from meanfield.simulation.measures.estimates.energy_estimates import energy_esti
 from meanfield.simulation.measures.overlap_methods import column_energies
 from meanfield.simulation.measures.update_energy import Conditions, drawn_passes, terms
 from meanfield.simulation.passes import through_readout
+from meanfield.simulation.weights.matrices import KINDS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,6 +47,7 @@ class ActivationStatistics(Measure):
 
     def settled(self, net: Net) -> Self:
         require_net(net)
+        require_choice("weights", self.weights, ("auto", *KINDS))
         return replace(self, weights=chosen_weights(_priced(net), self.weights))
 
     def cost(self, net: Net) -> Cost:

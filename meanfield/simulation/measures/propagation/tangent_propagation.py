@@ -14,6 +14,7 @@ from meanfield.common.seeds import Streams, streams_of_draws
 from meanfield.common.validation import require_choice, require_counts
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import require_normalisable
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.kernels.normals import NormalSource
@@ -85,6 +86,7 @@ class TangentPropagation(Measure):
         starts = require_counts("starts", self.starts, minimum=0, maximum=top, why="layers where directions begin")
         if not starts or len(set(starts)) < len(starts):
             raise ValueError(f"starts are {starts}; give one layer or more, each once")
+        require_normalisable(net)
         batch, kind = checked_inputs(net, self.inputs), chosen_weights(net, self.weights)
         return replace(self, starts=tuple(sorted(starts)), inputs=batch, weights=kind)
 

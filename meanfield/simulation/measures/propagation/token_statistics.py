@@ -13,6 +13,7 @@ from meanfield.common.validation import require_choice
 from meanfield.nets.families.known import require_net
 from meanfield.nets.inputs.given import checked_inputs
 from meanfield.nets.net import Net
+from meanfield.nets.regularisation import require_normalisable
 from meanfield.quantities.datasets import measured_dataset
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
@@ -51,6 +52,7 @@ class TokenStatistics(Measure):
     def settled(self, net: Net) -> Self:
         require_tokens(net, "no other token to be correlated with")
         require_choice("weights", self.weights, ("auto", *KINDS))
+        require_normalisable(net)
         return replace(self, inputs=checked_inputs(net, self.inputs), weights=chosen_weights(net, self.weights))
 
     def cost(self, net: Net) -> Cost:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
+from meanfield.common.validation import takes
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Normalisation
 from meanfield.theory.transformers.tied.branches import branch_of
@@ -27,6 +28,7 @@ from meanfield.theory.transformers.tied.tokens import ExchangeableTokens
 NEAR = 1e-3
 
 
+@takes(TokenStream)
 def growth_constant(net: TokenStream) -> float:
     """q(0) of H ~ q(0) (a D)^2, for streams of one token, or of tokens that have become one, as a D -> infinity.
 

@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
+from meanfield.common.validation import takes
 from meanfield.nets.families.mlp import MLP
 from meanfield.simulation.one_step import one_step, pre_activations
 from meanfield.verification.claims import Claim, checks
@@ -23,6 +24,7 @@ ATTEMPTS = 100
 JUDGES = Judges("Zhang et al. 2026")
 
 
+@takes(MLP)
 def label_average(net: MLP, seed: int) -> xr.Dataset:
     """S_l of one net by enumeration of all labels of +-1, A_l + B_l from error columns, and B_l from the kernel.
 

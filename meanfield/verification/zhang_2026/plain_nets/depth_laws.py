@@ -9,6 +9,7 @@ from scipy.interpolate import CubicSpline
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, critical_z, fit_power_law
+from meanfield.common.validation import takes
 from meanfield.nets.families.mlp import MLP
 from meanfield.theory.laws.plain import single_site_overlap
 from meanfield.theory.prediction import predict
@@ -160,14 +161,12 @@ def finite_depth_slope(depths: ArrayLike) -> float:
     return fit_power_law(depths, mean[np.asarray(depths) - 1] ** -0.5).exponent
 
 
+@takes(xr.Dataset)
 def plain_families(scales: xr.Dataset, *activations: str) -> list[str]:
     """Families without skip connections, of these activations if any are given."""
     nets = zip(scales["family"].values, json.loads(scales.attrs["architectures"]), strict=True)
-    return [
-        str(name)
-        for name, net in nets
-        if "block_depth" not in net and net["activation"] in (activations or (net["activation"],))
-    ]
+    plain = ((name, net["activation"]) for name, net in nets if "block_depth" not in net)
+    return [str(name) for name, activation in plain if activation in (activations or (activation,))]
 
 
 def fitted_law(scales: xr.Dataset, name: str, depths: ArrayLike) -> PowerLaw:
@@ -175,6 +174,7 @@ def fitted_law(scales: xr.Dataset, name: str, depths: ArrayLike) -> PowerLaw:
     return fit_power_law(depths, scale_of(scales, name).sel(depth=list(np.asarray(depths))).values)
 
 
+@takes(xr.Dataset, str)
 def scale_of(scales: xr.Dataset, name: str) -> xr.DataArray:
     """Scale by depth: of a family's or a Transformer's label term, or of a loop's stream."""
     if name in scales["family"].values:

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.validation import takes
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.judges import Contest, Judges, Ruling, contest
 from meanfield.verification.needed_draws import UNCONVERGED, draws_to_converge, needing
@@ -33,6 +34,7 @@ def draws_needed(spread: ArrayLike, precision: float = PRECISION) -> NDArray[np.
     return np.ceil((np.asarray(spread, dtype=float) / precision) ** 2)
 
 
+@takes(xr.Dataset, str)
 def is_planned(measured: xr.Dataset, name: str) -> xr.DataArray:
     """Layers of which the run has draws enough for NAME; decided by theory, never by the draws."""
     spread = _spread(measured, name)
@@ -44,6 +46,7 @@ def _spread(measured: xr.Dataset, name: str) -> xr.DataArray:
     return measured[OVERLAP_SPREAD if name == "overlap_energy" else LABEL_SPREAD]
 
 
+@takes(xr.Dataset, str)
 def is_converged(measured: xr.Dataset, name: str) -> xr.DataArray:
     """Layers that are planned for, and where neither the error nor the largest draw is much of the mean of NAME."""
     precise = measured[f"{name}_stderr"] <= PRECISION * measured[name]
@@ -111,6 +114,7 @@ def share_at_top(measured: xr.Dataset) -> tuple[float, float]:
     return output / label, output / label * float(np.sqrt(max(relative, 0.0)))
 
 
+@takes(xr.Dataset)
 def share_row(measured: xr.Dataset) -> dict[str, float]:
     """What a sweep keeps of a net that was drawn, with its exact expectation and the exact spread of B."""
     top = measured.isel(layer=-1)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.fluctuations import gram_excess, layer_excesses
 from meanfield.theory.mean_field.inputs import input_products, white_input
@@ -30,6 +31,7 @@ from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_en
 COMPOUNDING = 3.0
 
 
+@takes(Sequential)
 def finite_width_allowance(
     architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0
 ) -> Array:

@@ -22,7 +22,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import Estimate
-from meanfield.common.validation import PremiseWarning
+from meanfield.common.validation import PremiseWarning, takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict, thin_input_warning
@@ -58,6 +58,7 @@ def best(dataset: xr.Dataset, name: str) -> str:
     return f"adjusted_{name}" if f"adjusted_{name}" in dataset else name
 
 
+@takes(Sequential)
 def has_channel_factor(net: Sequential, inputs: Array | None = None, name: str = "label_term") -> bool:
     """Whether all points are alike, and theory has a term at C channels over its leading order.
 
@@ -66,6 +67,7 @@ def has_channel_factor(net: Sequential, inputs: Array | None = None, name: str =
     return inputs is None and net.covers_evenly and not finite_channel_refusal(net, quantity=name)
 
 
+@takes(Sequential)
 def one_site_ratios(net: Sequential) -> dict[str, Array]:
     """Terms of one site over their leading order in 1/channels, exactly, by layer 1 .. L; empty for smooth gates."""
     if net.activation not in GATES:
@@ -80,6 +82,7 @@ def one_site_ratios(net: Sequential) -> dict[str, Array]:
     return {name: np.exp((exact[f"log_{name}"] - leading[f"log_{name}"]).values) for name in names}
 
 
+@takes(Rung)
 def at_finite_channels(rung: Rung) -> xr.Dataset:
     """The mean field times the ratios above: terms, and the scales that they set, at the net's own channels.
 
@@ -96,6 +99,7 @@ def at_finite_channels(rung: Rung) -> xr.Dataset:
     return xr.Dataset(terms | scales)
 
 
+@takes(Rung)
 def at_infinite_channels(many: Rung, few: Rung | None) -> xr.Dataset:
     """Label term, overlap energy and the label term's eta* at infinitely many channels, by the formula above.
 

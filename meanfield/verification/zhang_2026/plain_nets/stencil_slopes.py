@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
+from meanfield.common.validation import takes
 from meanfield.verification.drawn_slopes import drawn_law, theory_slope
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.published import PAPERS_EXPONENT
@@ -22,11 +23,13 @@ JUDGES = Judges("Zhang et al. 2026", draws="draws_slope", findings=CHANNEL_FINDI
 findings = JUDGES.findings
 
 
+@takes(xr.Dataset)
 def drawn_slope(at: xr.Dataset) -> PowerLaw:
     """Slope over the depths of one stencil's drawn scales."""
     return drawn_law(at, "depth", SCALE)
 
 
+@takes(xr.Dataset)
 def mean_field_slope(at: xr.Dataset) -> float:
     """The same slope of the mean field, its points weighted as the drawn ones."""
     return theory_slope(at, "depth", SCALE, np.log(at[f"{SCALE}_mean_field"].values))

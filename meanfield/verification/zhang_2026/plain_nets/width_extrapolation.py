@@ -7,6 +7,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Extrapolated:
     left: Array
 
 
+@takes(xr.Dataset, str, str)
 def extrapolated(dataset: xr.Dataset, case: str, name: str) -> Extrapolated:
     """log x + (log x - log y) / (f - 1) for x at width n and y at n/f: free of what is linear in 1/n.
 
