@@ -10,7 +10,7 @@ import xarray as xr
 
 from meanfield.optimizers import optimizer_of_role
 from meanfield.parameterizations import BIASES, HYPERPARAMETERS, OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
-from meanfield.verification.claims import Check, Claim
+from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import labelled
 from meanfield.verification.verdicts import Deviation, Finding
@@ -208,6 +208,7 @@ def of_biases(judge: Callable[..., Finding], optimizers: Sequence[str]) -> tuple
 CLAIMS = (
     Claim(
         id="S5e",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 3-7 and 9-13; that each is needed is our reading",
         statement="with all other cells as printed, no multiplier, variance, learning rate or epsilon in which tables "
         "differ from the standard parameterization can stay at its standard value",
@@ -219,6 +220,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5g",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 3-7, appendix C.1; that each is needed is our reading",
         statement="with all other cells as printed, no weight decay in which tables differ from the standard "
         "parameterization can stay at its standard value",
@@ -230,6 +232,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5j",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 5, 6, 11 and 12; that each is needed is our reading",
         statement="with all other cells as printed, no learning rate or epsilon of biases in which tables differ from "
         "the standard parameterization can stay at its standard value",
@@ -241,6 +244,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5k",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 5 and 11; that each is needed is our reading",
         statement="with all other cells as printed, no weight decay of biases in which tables differ from the standard "
         "parameterization can stay at its standard value",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.verification.claims import Claim, checks, on_examples
+from meanfield.verification.claims import Claim, Kind, checks, on_examples
 from meanfield.verification.judges import Judges, Ruling, identity
 from meanfield.verification.verdicts import Verdict
 
@@ -124,6 +124,7 @@ def judge_bound(seed: int = 0) -> Ruling:
 CLAIMS = (
     Claim(
         id="A19",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section D.2, eq. 38-39",
         statement="LayerNorm has the Jacobian of eq. 38, of norm at most 2 gamma_max / s",
         printed='"|J_LN(x)|_op <= 2 gamma_max / s(x)" (lemma 7, eq. 39, beside the Jacobian of eq. 38)',

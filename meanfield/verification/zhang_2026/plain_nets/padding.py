@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, slope_contest
 from meanfield.verification.verdicts import Deviation, Verdict, only_above
@@ -213,6 +213,7 @@ def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
 CLAIMS = (
     Claim(
         id="A7a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, remark B",
         statement="zero padding corrects eta* by the boundary fraction times a constant, whatever the depth",
         printed='"an additive error term of order O(bdry(Lambda_h, K_h)). This produces only lower-order '
@@ -225,6 +226,7 @@ CLAIMS = (
     ),
     Claim(
         id="A7b",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, remark B, section E.2",
         statement="zero padding leaves the exponent of eta*",
         printed='"only lower-order multiplicative corrections to eta* and does not change the depth exponent" (remark '
@@ -234,6 +236,7 @@ CLAIMS = (
     ),
     Claim(
         id="A8",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 3, eq. 24",
         statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
         printed='"... <= k bdry(Lambda, K) |f|_inf. In particular, under circular padding the left-hand side is 0" '
