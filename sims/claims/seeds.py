@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from meanfield.verification import Claim, Verdict
+from meanfield.verification import CLAIMS, Claim, Verdict
 from sims.claims.runs import Result, RunOptions, evidence, judged
 from sims.common.report import report
 from sims.common.table import table
@@ -46,8 +46,10 @@ def counted(claims: Sequence[Claim], first: RunOptions, seeds: int, folder: Path
 
 
 def text(counts: Mapping[str, Counts]) -> str:
-    """A line for every claim."""
+    """A line for every claim, with its kind."""
     split = [name for name, count in counts.items() if len(count.claim) > 1]
-    lines = [[name, *(str(count.claim[verdict]) for verdict in Verdict)] for name, count in counts.items()]
+    lines = [
+        [name, CLAIMS[name].kind, *(str(count.claim[verdict]) for verdict in Verdict)] for name, count in counts.items()
+    ]
     answer = f"Those of {', '.join(split)} differ between seeds." if split else "None: all seeds agree."
-    return report(QUESTION, answer, [table(["claim", *Verdict], lines, "Seeds by verdict")])
+    return report(QUESTION, answer, [table([["claim", "kind"], *Verdict], lines, "Seeds by verdict")])
