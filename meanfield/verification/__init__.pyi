@@ -1,7 +1,7 @@
 """Verdicts: measured beside predicted, what each paper claims, and what decides it."""
 
 # How measured numbers are weighed.
-from .comparison import score as score
+from .comparison import score as score, rounding_of as rounding_of
 from .zhang_2026.plain_nets.finite_width import finite_width_allowance as finite_width_allowance
 from .verdicts import Verdict as Verdict, Deviation as Deviation, Bands as Bands, judge as judge, Finding as Finding
 from .verdicts import Power as Power, Shares as Shares, power_in_words as power_in_words

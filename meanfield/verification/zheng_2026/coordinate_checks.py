@@ -179,7 +179,7 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""
         # Growth is exponential, not a power: a straight line says how steep it is over this ladder.
         slopes.append(f"{middle:+.2f} +- {stderr:.2f} in {direction}{lost}")
-    verdict = Verdict.REFUTED if min(away) > AWAY else Verdict.INCONCLUSIVE
+    verdict = Verdict.REFUTED if np.min(away) > AWAY else Verdict.INCONCLUSIVE
     evidence = f"slope after one step {', '.join(slopes)}: {min(away):.0f} s.e. or more from flat"
     power = f"slopes of {least:.2g} in width and in depth are refuted"
     return Ruling(verdict, evidence, power=power, power_of_rival="none: flat slopes stay INCONCLUSIVE")

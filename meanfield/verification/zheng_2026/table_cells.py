@@ -19,6 +19,8 @@ from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, Watc
 # The least change of a slope that counts as one: 4 % over an eightfold width. A cell of no effect makes none at all, as
 # draws are the same. And standard errors of slopes that no draw changes.
 MOVED, ROUNDING = 0.02, 1e-6
+# A change that counts for an infinite one.
+FAR = 1e9
 
 WHOLE = "whole table"
 
@@ -169,11 +171,11 @@ def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 
 def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -> Contest:
     """Changes of at least `MOVED`, against none, by the cell that moves least."""
-    change = np.minimum(np.abs([move.change for move in of_cells]), 1e9)
+    change = np.minimum(np.abs([move.change for move in of_cells]), FAR)
     stderr = np.array([move.stderr for move in of_cells])
     weakest = of_cells[int(np.argmin([move.distance for move in of_cells]))]
     claim = Deviation(np.maximum(MOVED - change, 0.0), stderr)
-    rival = Deviation(abs(weakest.change), weakest.stderr)
+    rival = Deviation(min(abs(weakest.change), FAR), weakest.stderr)
     words = (
         f"weakest of {len(of_cells)}: {weakest.cell}, {weakest.change:+.3f} +- {weakest.stderr:.3f} "
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"

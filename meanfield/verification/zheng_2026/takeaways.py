@@ -64,7 +64,7 @@ def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
     surely."""
     moves = _depth_cells(dataset, "adamw_epsilon", "shampoo_epsilon")
     change, stderr = (np.array([getattr(move, name) for move in moves]) for name in ("change", "stderr"))
-    claim = Deviation(change, stderr, table_cells.MOVED)
+    claim = Deviation(np.minimum(change, table_cells.FAR), stderr, table_cells.MOVED)
     most = moves[int(np.argmax(claim.excess))]
     rival = Deviation(max(table_cells.MOVED - abs(most.change), 0.0), most.stderr)
     words = ", ".join(f"{move.cell} {move.change:+.3f} +- {move.stderr:.3f} ({move.number.symbol})" for move in moves)

@@ -86,7 +86,7 @@ def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> di
     for example in examples(seed):
         for name, aggregator in aggregators.items():
             for kind, violation in violations(aggregator, example).items():
-                worst[name][kind] = max(violation, worst[name].get(kind, 0.0))
+                worst[name][kind] = float(np.maximum(violation, worst[name].get(kind, 0.0)))
     return worst
 
 

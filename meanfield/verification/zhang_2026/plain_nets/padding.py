@@ -203,7 +203,8 @@ def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
     holds = bool(np.all(largest <= bound + ROUNDING)) and torus <= ROUNDING
     without = largest * dataset["set_taps"].values / bound
     broken = bool(np.any(without > 1 + ROUNDING))
-    verdict = Verdict.REFUTED if not holds else Verdict.CONFIRMED if broken else Verdict.INCONCLUSIVE
+    known = np.isfinite([*largest.ravel(), *bound.ravel(), torus]).all()
+    verdict = Verdict.CONFIRMED if holds and broken else Verdict.INCONCLUSIVE if holds or not known else Verdict.REFUTED
     evidence = f"at most {(largest / bound).max():.3f} of the bound is reached; {without.max():.3g} times the rival's"
     open_yet = "; no set breaks the rival's bound: sets with more taps decide, draws do not"
     evidence += f"; on a torus {torus:.0e}{open_yet * (verdict is Verdict.INCONCLUSIVE)}"

@@ -16,7 +16,7 @@ from meanfield.verification.claims import Claim, JudgeOfRun, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, Verdict
+from meanfield.verification.verdicts import Deviation, judge_identity
 
 LABEL_SCALE = "label_learning_rate_scale"
 SCALED = ("init", "multiplier_sqrt", "multiplier_linear")
@@ -134,7 +134,7 @@ def judge_effective_depth(dataset: xr.Dataset) -> Ruling:
     difference = np.abs(slope - claimed).ravel()
     worst = int(np.argmax(difference))
     evidence = f"slope {slope.ravel()[worst]:.3f} where {claimed.ravel()[worst]:.3f} is claimed"
-    verdict = Verdict.REFUTED if difference[worst] > NEAR else Verdict.CONFIRMED
+    verdict = judge_identity(difference, 0.0, np.inf, NEAR)
     return Ruling(verdict, evidence, power=f"exact: any slope off by more than {NEAR:g} is refuted")
 
 
