@@ -10,6 +10,7 @@ from meanfield.verification import CLAIMS, Claim, Verdict, power_in_words
 from sims.claims.false_alarms import of_claims, of_comparisons, takes_seed
 from sims.claims.kinds import as_markdown
 from sims.claims.record import Entry, power_of, recorded, seeds_of
+from sims.claims.seeds import undecided_by_all
 
 # Subjects and papers, by the letter of the claims' names.
 PAPERS = {
@@ -112,6 +113,8 @@ def _over_seeds(kept: Mapping[str, Entry], counted: Mapping[str, Entry]) -> str:
     claims, comparisons = of_claims(kept, counted), of_comparisons(kept, counted)
     paragraphs = [FROM_SEEDS.format(counted=COUNTED, commits=when, claims=claims)]
     paragraphs += [BY_COMPARISON.format(comparisons=comparisons)] if comparisons.verdicts else []
+    seeded = {name: seeds_of(entry)["claim"] for name, entry in counted.items() if takes_seed(CLAIMS[name])}
+    paragraphs += [f"{left}."] if (left := undecided_by_all(seeded)) else []
     return SHOWN_BY + "".join(f"\n{fill(text, WIDTH, break_on_hyphens=False)}\n" for text in paragraphs)
 
 
@@ -142,7 +145,8 @@ def _shown_by(claim: Claim, entry: Entry, seeds: Entry) -> str:
     if not takes_seed(claim):
         head.append("no seed enters")
     elif seeds["claim"]:
-        head.append(f"seeds at preset {COUNTED}: {_counts(seeds['claim'])}")
+        times = f", {seeds['times']} times its draws" if seeds["times"] > 1 else ""
+        head.append(f"seeds at preset {COUNTED}{times}: {_counts(seeds['claim'])}")
     findings = entry["findings"]
     by_seed = seeds["comparisons"] if len(seeds["comparisons"]) == len(findings) else [None] * len(findings)
     lines = [*_said(claim, entry["verdict"]), *map(_comparison, findings, by_seed)]
