@@ -71,7 +71,7 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
             raise TypeError(
                 f"{which} is of type {type(given).__name__}; give a dataset, as simulate and predict return"
             )
-    shared = [name for name in predicted.data_vars if name in measured and f"{name}_stderr" in measured]
+    shared = [str(name) for name in predicted.data_vars if name in measured and f"{name}_stderr" in measured]
     if not shared:
         held = f"measured holds {list(measured.data_vars)}, predicted holds {list(predicted.data_vars)}"
         raise ValueError(f"nothing to compare: {held}")

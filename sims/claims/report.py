@@ -21,7 +21,7 @@ def text(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> str:
     of every run."""
     counts = [row[:-1] for row in by_kind(_verdicts(results))]
     kinds = table(HEADER[:-1], counts, "Verdicts by kind of claim")
-    words = {result.claim.kind: result.claim.kind.meaning for result in results}
+    words = {str(result.claim.kind): result.claim.kind.meaning for result in results}
     parts = [kinds, *map(_entry, results), _times(evidence)]
     return report(QUESTION, f"{_counts(results)}.", parts, words=words)
 

@@ -8,9 +8,6 @@ import pytest
 
 import meanfield as mf
 
-# Of four draws one makes a quarter of a mean or more.
-pytestmark = pytest.mark.filterwarnings("ignore:one draw makes")
-
 NET = mf.MLP(depth=4, width=8)
 LOOP = mf.TiedLoop(depth=3, width=8)
 INPUTS = np.ones((1, 8))
