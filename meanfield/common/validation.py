@@ -132,6 +132,8 @@ def real_array(name: str, values: Any) -> Array:
     given = unmasked(name, values)
     if given.dtype.kind not in "biufO":
         raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
+    if given.dtype.kind == "O" and (strange := [value for value in given.flat if not isinstance(value, Real)]):
+        raise TypeError(f"{name} holds {strange[0]!r}; give real numbers")
     return given.astype(float, copy=False)
 
 

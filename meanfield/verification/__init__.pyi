@@ -1,7 +1,7 @@
 """Verdicts: measured beside predicted, what each paper claims, and what decides it."""
 
 # How measured numbers are weighed.
-from .comparison import score as score
+from .comparison import score as score, rounding_of as rounding_of
 from .zhang_2026.plain_nets.finite_width import finite_width_allowance as finite_width_allowance
 from .verdicts import Verdict as Verdict, Deviation as Deviation, Bands as Bands, judge as judge, Finding as Finding
 from .verdicts import Power as Power, Shares as Shares, power_in_words as power_in_words
@@ -15,7 +15,7 @@ from .published import TABLE_1 as TABLE_1, MeasuredSlope as MeasuredSlope, measu
 from .published import judged_slopes as judged_slopes, printed_exponents as printed_exponents
 from .published import printed_residual_exponents as printed_residual_exponents
 from .catalogue import CLAIMS as CLAIMS
-from .claims import Claim as Claim, combined as combined, of_rival as of_rival
+from .claims import Claim as Claim, Kind as Kind, combined as combined, of_rival as of_rival
 
 # The judges, a module for each subject, and what reports and figures take from them.
 from .zhang_2026.plain_nets import overlap_conservation as overlap_conservation, depth_growth as depth_growth

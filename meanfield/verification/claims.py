@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import StrEnum
+from typing import Any, Self
 
 import xarray as xr
 
@@ -12,6 +13,31 @@ from meanfield.verification.verdicts import Finding, Power, Shares, Verdict
 JudgeOfRun = Callable[[xr.Dataset], Finding]
 
 OPPOSITE = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
+
+
+class Kind(StrEnum):
+    """What a claim is to its source: what the source says, or what is made of it.
+
+    Attributes:
+        meaning: of the kind, in words that tables of claims print.
+    """
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Self:
+        kind = str.__new__(cls, name)
+        kind._value_, kind.meaning = name, meaning
+        return kind
+
+    AS_STATED = "as stated", "what the source says, under the hypotheses that it states"
+    PREMISE = "premise", "what the source assumes in a proof, put to the test"
+    BEYOND = "beyond", "what the source says, outside the premises that it states, where users apply it"
+    READING = "reading", "what we read into the source, which does not say it"
+    OWN = "own", "our own: no source says it"
+
+
+# How `Claim.printed` begins where no source has a sentence.
+UNPRINTED = "no sentence of a paper"
 
 
 @dataclass(frozen=True)
@@ -42,18 +68,24 @@ class Claim:
 
     Attributes:
         id: as in docs/papers.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
+        kind: what it is to its source. A verdict on one kind is no verdict on another, so that kinds are counted apart.
         statement: what the source says, in our words.
         source: paper by name and year, and equation or section.
         printed: the sentence as the source prints it, in quotation marks, with its place; of a reading, what is read.
-            Where no source says it: "no sentence of a paper", and what is asked.
+            Where no source says it (kind `own`, and no other): "no sentence of a paper", and what is asked.
         hypotheses: what the source assumes for it, as far as the verdict turns on that.
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
         premise: what the source assumes and the networks do not have, where the claim fails.
         identity: whether the claim holds by construction, so that its checks test this library and not the networks.
+
+    Raises:
+        TypeError: a kind that is none.
+        ValueError: a claim of our own with a sentence of a paper, or one of a paper without.
     """
 
     id: str
+    kind: Kind
     statement: str
     source: str
     checks: tuple[Check, ...]
@@ -62,6 +94,16 @@ class Claim:
     replaced_by: str = ""
     premise: str = ""
     identity: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, Kind):
+            named = ", ".join(f"Kind.{kind.name}" for kind in Kind)
+            raise TypeError(f"kind of claim {self.id} is {self.kind!r}; choose one of {named}")
+        if (self.kind is Kind.OWN) is not self.printed.startswith(UNPRINTED):
+            raise ValueError(
+                f"claim {self.id} is of the kind {self.kind!r} and printed is {self.printed[:40]!r} ...; claims of our "
+                f"own, and no others, begin it with {UNPRINTED!r}"
+            )
 
     @property
     def runs(self) -> list[str]:

@@ -1,34 +1,46 @@
 """Measured beside predicted: how many standard errors apart, and in what ratio."""
 
 import json
+import warnings
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import PremiseWarning
 from meanfield.nets.inputs.batches import PLAIN
+from meanfield.verification.needed_draws import draws_to_converge, needing
+from meanfield.verification.verdicts import CONVERGED_SHARE
 
 Number = TypeVar("Number", xr.DataArray, float)
 
-# Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare.
-ROUNDING = 1e-9
+# Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare. By
+# the precision of what was drawn; sums over units and layers add up to some hundred roundings of single precision.
+ROUNDINGS = {"float64": 1e-9, "float32": 1e-5}
+ROUNDING = ROUNDINGS["float64"]
 
 # What must be the same in both, besides the net's spec, with the values that datasets take for granted. All else may
 # differ: the level of a prediction; of a measurement the seed, the draws, the kind of weights, backend and precision.
 SHARED = {"loss": "squared", "batch": json.dumps(PLAIN.describe()), "given_inputs": "none", "fixed_layers": 0}
 
 
-def score(measured: Number, stderr: Number, predicted: Number) -> Number:
-    """(measured - predicted) / stderr, and 0 where neither a difference nor an error is left beyond rounding."""
-    return xr.apply_ufunc(_scores, measured, stderr, predicted, join="inner")
+def score(measured: Number, stderr: Number, predicted: Number, rounding: float = ROUNDING) -> Number:
+    """(measured - predicted) / stderr, and 0 where neither a difference nor an error is left beyond ``rounding``."""
+    return xr.apply_ufunc(_scores, measured, stderr, predicted, kwargs={"relative": rounding}, join="inner")
 
 
-def _scores(measured: Array, stderr: Array, predicted: Array) -> Array:
+def rounding_of(measured: xr.Dataset) -> float:
+    """Of the precision that a dataset records: double where it records none."""
+    return ROUNDINGS[measured.attrs.get("precision", "float64")]
+
+
+def _scores(measured: Array, stderr: Array, predicted: Array, relative: float) -> Array:
     """As `score`; in one call, as reports ask for thousands, each of a single number."""
     with np.errstate(all="ignore"):
         difference = measured - predicted
-        rounding = ROUNDING * np.abs(predicted)
+        rounding = relative * np.abs(predicted)
         exact = (np.abs(difference) <= rounding) & (stderr <= rounding)
         return np.where(exact, 0.0, difference / np.where(stderr > 0, stderr, np.nan))
 
@@ -42,8 +54,12 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
 
     Returns:
         For every shared NAME: ``NAME_zscore`` = (measured - predicted) / standard error, ``NAME_ratio`` =
-        measured / predicted and ``NAME_ratio_stderr``, over the quantity's dims. No allowance for finite width is
-        made here.
+        measured / predicted and ``NAME_ratio_stderr``, over the quantity's dims, and ``NAME_largest_share`` of one
+        draw where it was measured. No allowance for finite width is made here. Differences and errors within the
+        rounding of the precision that ``measured`` records count for 0.
+
+    Warns:
+        PremiseWarning: one draw makes more than a quarter of a mean, whose standard error then says nothing.
 
     Raises:
         TypeError: what is no dataset.
@@ -55,19 +71,35 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
             raise TypeError(
                 f"{which} is of type {type(given).__name__}; give a dataset, as simulate and predict return"
             )
-    shared = [name for name in predicted.data_vars if name in measured and f"{name}_stderr" in measured]
+    shared = [str(name) for name in predicted.data_vars if name in measured and f"{name}_stderr" in measured]
     if not shared:
         held = f"measured holds {list(measured.data_vars)}, predicted holds {list(predicted.data_vars)}"
         raise ValueError(f"nothing to compare: {held}")
     _require_same_net(measured, predicted)
     _require_same_places(measured[shared], predicted[shared])
-    columns = {}
+    columns, rounding = {}, rounding_of(measured)
     for name in shared:
         error = measured[f"{name}_stderr"]
-        columns[f"{name}_zscore"] = score(measured[name], error, predicted[name])
+        columns[f"{name}_zscore"] = score(measured[name], error, predicted[name], rounding)
         columns[f"{name}_ratio"] = measured[name] / predicted[name]
         columns[f"{name}_ratio_stderr"] = error / predicted[name]
+        if f"{name}_largest_share" in measured:
+            columns[f"{name}_largest_share"] = measured[f"{name}_largest_share"]
+    if told := heavy_means(measured, shared):
+        warnings.warn(told, PremiseWarning, stacklevel=2)
     return xr.Dataset(columns)
+
+
+def heavy_means(measured: xr.Dataset, names: Sequence[str]) -> str:
+    """A sentence where one draw makes more than `CONVERGED_SHARE` of one of these means, or nothing."""
+    shares = {name: float(measured[end].max()) for name in names if (end := f"{name}_largest_share") in measured}
+    heavy = {name: share for name, share in shares.items() if share > CONVERGED_SHARE}
+    if not heavy:
+        return ""
+    means = ", ".join(f"{share:.0%} of {name}" for name, share in heavy.items())
+    made = measured.attrs.get("draws")
+    needed = "" if made is None else needing(draws_to_converge(max(heavy.values()), made), made)
+    return f"one draw makes {means} at some place, where standard errors and z-scores by them say nothing{needed}"
 
 
 def _require_same_net(measured: xr.Dataset, predicted: xr.Dataset) -> None:

@@ -28,22 +28,19 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.needed_draws import UNCONVERGED, Distances, times_more, unconverged
+from meanfield.verification.needed_draws import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
     Bands,
     Deviation,
     Finding,
     Power,
-    Shares,
     Verdict,
     effective_draws,
     judge,
     judge_computed,
     judge_identity,
     largest_share,
-    share_confirmed,
-    shares_refuted,
 )
 
 P = ParamSpec("P")
@@ -51,10 +48,6 @@ P = ParamSpec("P")
 SENTENCES = re.compile(
     r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?; measured: (?P<measured>.+?)\."
 )
-
-# Powers in words: of what could not be refuted, and of what is refuted only by luck.
-ALIKE = "none: nothing that is measured differs between claim and rival"
-SELDOM = "fewer than 99 of 100 such runs would refute even what the rival says"
 
 
 @dataclass(frozen=True)
@@ -122,6 +115,10 @@ class Contest:
         """What `verdicts.judge` says, and the numbers behind it in a sentence."""
         carrying = draws if self.effective is None else self.effective
         share = self.largest_share or 0.0
+        shown = f"{self.shown}; " if self.shown else ""
+        if lost := lost_points(self.claim, self.rival, counts=(carrying, share)):
+            evidence = f"{shown}{lost}{self.note}"
+            return Ruling(Verdict.INCONCLUSIVE, evidence, self.words, NOT_FINITE, NOT_FINITE, evidence)
         against_rival = comparisons * self.rival.difference.size / self.claim.difference.size
         bands, of_rival = (Bands.of(count, carrying, gaussian=self.gaussian) for count in (comparisons, against_rival))
         verdict = judge(self.claim, self.rival, bands, share, of_rival)
@@ -129,12 +126,7 @@ class Contest:
         either = distances, distances.exchanged
         reasons = [way.decided for way in either]
         if verdict is Verdict.INCONCLUSIVE:
-            doubted = self.claim.worst > bands.doubt
-            lacking, count = (self.claim.worst, comparisons) if doubted else (self.rival.worst, against_rival)
-            needed = draws * times_more(lacking, count, carrying, gaussian=self.gaussian)
-            heavy = unconverged(share, needed, draws)
-            reasons = [heavy or way.undecided(lacking, needed, draws) for way in either]
-        shown = f"{self.shown}; " if self.shown else ""
+            reasons = distances.undecided((comparisons, against_rival), carrying, draws, share, gaussian=self.gaussian)
         said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
         return Ruling(verdict, said[0], self.words, *powers, said[1])
@@ -148,16 +140,7 @@ class Contest:
             return None, None
         back = self.apart if self.back is None else self.back
         granted = self.claim.allowance if self.granted is None else self.granted
-        shares = shares_refuted(Deviation(self.claim.difference, self.claim.stderr, granted), self.apart, bands)
-        stated = shares if np.isfinite(shares.together) else ALIKE
-        if np.size(back) not in (1, self.rival.difference.size):
-            return stated, None
-        all_back = max(
-            shares_refuted(self.rival, back, of_rival).together, share_confirmed(self.claim, self.apart, bands)
-        )
-        # The rival is refuted where the claim is CONFIRMED, which asks that all numbers be near it.
-        alone = all_back if self.claim.difference.size == 1 else None
-        return stated, Shares(all_back, alone) if all_back <= 1 else SELDOM
+        return powers(Distances(self.claim, self.rival, bands, of_rival), self.apart, back, granted)
 
 
 def contest(

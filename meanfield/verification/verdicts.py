@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import nctdtrinc, ndtri
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import critical_z
-from meanfield.common.validation import takes
+from meanfield.common.validation import real_array, require_positive, takes
 
 
 class Verdict(StrEnum):
@@ -32,7 +33,8 @@ class Deviation:
     """How far measured numbers are from a law: what `judge` weighs, once for a claim and once for its rival.
 
     A number exceeds its law by (|difference| - allowance) / stderr standard errors. All three are broadcast to one
-    shape and have the unit of the measured numbers.
+    shape and have the unit of the measured numbers. A point of which one of them is not finite says nothing, and leaves
+    `judge` undecided: who compares numbers that are undefined by design leaves those out.
 
     Args:
         difference: measured minus expected, point by point.
@@ -40,16 +42,22 @@ class Deviation:
         allowance: what may be left of a difference although the law is true, by finite width above all (default: none).
 
     Raises:
-        ValueError: a negative standard error, or shapes that do not fit.
+        TypeError, ValueError: what is no real number, negative errors or allowances, shapes that do not fit, no point.
     """
 
     def __init__(self, difference: ArrayLike, stderr: ArrayLike, allowance: ArrayLike = 0.0) -> None:
-        given = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (difference, stderr, allowance))
-        self.difference, self.stderr, self.allowance = np.broadcast_arrays(*given)
-        if np.any(self.stderr < 0):
-            raise ValueError(
-                f"standard errors are spreads of draws, at least 0; the least given is {self.stderr.min():g}"
-            )
+        named = {"difference": difference, "stderr": stderr, "allowance": allowance}
+        given = [np.atleast_1d(real_array(f"{name} of a Deviation", values)) for name, values in named.items()]
+        shapes = ", ".join(f"{name} {values.shape}" for name, values in zip(named, given, strict=True))
+        try:
+            self.difference, self.stderr, self.allowance = np.broadcast_arrays(*given)
+        except ValueError:
+            raise ValueError(f"shapes of a Deviation do not fit: {shapes}; give one shape, or one number") from None
+        if not self.difference.size:
+            raise ValueError(f"a Deviation needs a point at least, as none says nothing; given are {shapes}")
+        for what, sizes in (("standard errors are spreads of draws", self.stderr), ("allowances", self.allowance)):
+            if np.any(sizes < 0):
+                raise ValueError(f"{what}, at least 0; the least given is {np.nanmin(sizes):g}")
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
@@ -59,10 +67,15 @@ class Deviation:
 
     @property
     def excess(self) -> Array:
-        """Standard errors by which each difference exceeds its allowance (negative: inside it)."""
-        beyond = np.abs(self.difference) - self.allowance
+        """Standard errors by which each difference exceeds its allowance (negative: inside it; NaN: not finite)."""
+        beyond = np.where(self.finite, np.abs(self.difference) - self.allowance, np.nan)
         certain = np.where(beyond > 0, np.inf, np.minimum(beyond, 0.0))
         return np.divide(beyond, self.stderr, out=certain, where=self.stderr > 0)
+
+    @property
+    def finite(self) -> Array:
+        """Point by point, whether difference, standard error and allowance all are: other points say nothing."""
+        return np.isfinite(self.difference) & np.isfinite(self.stderr) & np.isfinite(self.allowance)
 
     @property
     def grants(self) -> bool:
@@ -71,7 +84,7 @@ class Deviation:
 
     @property
     def worst(self) -> float:
-        """The largest excess of any point."""
+        """The largest excess of any point; NaN where one of them is."""
         return float(np.max(self.excess))
 
 
@@ -164,12 +177,21 @@ class Bands:
         alarm: excess that a true claim has once in a million runs, the false-alarm budget: beyond it it is REFUTED.
         freedom: degrees of freedom of the standard errors; infinitely many where they are exact.
 
-    `Bands.of` finds both from the number of comparisons and of draws, by Student's t.
+    `Bands.of` finds both from the number of comparisons and of draws, by Student's t. What is no positive number is
+    refused, and a doubt beyond the alarm.
     """
 
     doubt: float
     alarm: float
     freedom: float = np.inf
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if (name, value) != ("freedom", np.inf):
+                require_positive(f"{name} of Bands", value, why="bands are standard errors that have some freedom")
+        if self.doubt > self.alarm:
+            given = f"doubt of Bands is {self.doubt:g} and alarm {self.alarm:g}"
+            raise ValueError(f"{given}; doubt is at most alarm, as a claim is doubted before it is refuted")
 
     @classmethod
     def of(cls, comparisons: float, effective: float, *, gaussian: bool = False) -> Self:
@@ -179,7 +201,7 @@ class Bands:
         degrees of freedom covers what output terms at small widths were seen to do. Means over ``gaussian`` numbers,
         as slopes of logarithms are draw by draw, have the tails that their number says.
         """
-        draws = max(effective if gaussian else effective / 2, 2.0)
+        draws = float(np.maximum(effective if gaussian else effective / 2, 2.0))
         return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws), draws - 1)
 
     @property
@@ -193,37 +215,16 @@ class Bands:
         return float(self.alarm + ndtri(SURE))
 
 
-def shares_refuted(claim: Deviation, apart: ArrayLike, bands: Bands) -> Shares:
-    """Least shares of the way from claim to rival, ``apart``, that are REFUTED in 99 of 100 runs; inf where none is.
-
-    Of all numbers, by the one that shows it first; and of one alone, the least sure of those that differ between the
-    two, by more than a thousandth of what the most different one does.
-    """
-    least = claim.allowance + bands.sure * claim.stderr
-    way = np.broadcast_to(np.abs(apart), least.shape)
-    moved = way > NEGLIGIBLE * way.max()
-    shares = least[moved] / way[moved]
-    return Shares(float(shares.min()), float(shares.max())) if shares.size else Shares(np.inf, np.inf)
-
-
-def share_confirmed(claim: Deviation, apart: ArrayLike, bands: Bands) -> float:
-    """Least share of the way back from rival to claim after which all points lie within the claim's band of doubt."""
-    within = claim.allowance + max(bands.doubt - ndtri(SURE), 0.0) * claim.stderr
-    way = np.broadcast_to(np.abs(apart), within.shape)
-    left = np.divide(within, way, out=np.full(within.shape, np.inf), where=way > 0)
-    return float(1 - min(left.min(), 1.0))
-
-
 def largest_share(measured: xr.Dataset, *names: str) -> float:
-    """Of one draw in any of these means."""
-    return max(float(measured[f"{name}_largest_share"].max()) for name in names)
+    """Of one draw in any of these means; NaN where one is not known."""
+    return float(np.max([measured[f"{name}_largest_share"].max(skipna=False) for name in names]))
 
 
 def effective_draws(measured: xr.Dataset, *names: str) -> float:
     """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names."""
     draws = float(measured.attrs["draws"])
     relative = (np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name] for name in names)
-    return min(float((draws / (1 + spread**2)).min()) for spread in relative)
+    return float(np.min([(draws / (1 + spread**2)).min(skipna=False) for spread in relative]))
 
 
 def judge(
@@ -241,15 +242,27 @@ def judge(
 
     Returns:
         REFUTED if the claim leaves its alarm band. CONFIRMED if it does not even leave its band of doubt, and the rival
-        leaves its own alarm band. INCONCLUSIVE otherwise, and wherever a mean has not converged.
+        leaves its own alarm band. INCONCLUSIVE otherwise, and wherever a mean has not converged or a number is not
+        finite.
+
+    Raises:
+        TypeError, ValueError: an argument of another kind, and a negative share.
 
     Source: Berger 1982, theorem 1, for the rival of one point.
     """
-    if largest_share > CONVERGED_SHARE:
+    of_rival = bands if of_rival is None else of_rival
+    for kind, arguments in {Deviation: (claim, rival), Bands: (bands, of_rival), Real: (largest_share,)}.items():
+        if wrong := [value for value in arguments if not isinstance(value, kind)]:
+            raise TypeError(f"judge is given {wrong[0]!r} where it takes a {kind.__name__}; see its arguments")
+    if largest_share < 0:
+        raise ValueError(
+            f"largest_share is {largest_share:g}; it is the part of a mean that one draw makes, at least 0"
+        )
+    if not (claim.finite.all() and rival.finite.all() and largest_share <= CONVERGED_SHARE):
         return Verdict.INCONCLUSIVE
     if claim.worst > bands.alarm:
         return Verdict.REFUTED
-    decided = claim.worst <= bands.doubt and rival.worst > (of_rival or bands).alarm
+    decided = claim.worst <= bands.doubt and rival.worst > of_rival.alarm
     return Verdict.CONFIRMED if decided else Verdict.INCONCLUSIVE
 
 
@@ -257,18 +270,19 @@ def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: f
     """For numbers that theory computes and no draw blurs.
 
     CONFIRMED if all lie within ``tolerance`` of the claim, REFUTED if all lie within it of the rival, INCONCLUSIVE
-    otherwise (a limit that is not reached, or a third law).
+    otherwise (a limit that is not reached, a third law, a value that is not finite, or none at all).
 
     Raises:
-        ValueError: a tolerance that does not tell the claim from its rival.
+        TypeError, ValueError: values that are no real numbers, and a tolerance that does not tell claim from rival.
     """
-    if not 2 * tolerance < abs(claimed - rival):
+    computed = real_array("values", values)
+    if not 0 <= 2 * tolerance < abs(claimed - rival):
         raise ValueError(
             f"tolerance {tolerance:g} does not tell the claim {claimed:g} from its rival {rival:g}; take less than "
-            f"half their distance, {abs(claimed - rival) / 2:g}"
+            f"half their distance, {abs(claimed - rival) / 2:g}, and no negative one"
         )
     for target, verdict in ((claimed, Verdict.CONFIRMED), (rival, Verdict.REFUTED)):
-        if np.all(np.abs(np.asarray(values, dtype=float) - target) <= tolerance):
+        if computed.size and np.all(np.abs(computed - target) <= tolerance):
             return verdict
     return Verdict.INCONCLUSIVE
 
@@ -276,11 +290,12 @@ def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: f
 def judge_identity(values: ArrayLike, claimed: float, rival: float, tolerance: float) -> Verdict:
     """For numbers that equal the claim to rounding or break it: CONFIRMED within ``tolerance``, else REFUTED.
 
-    INCONCLUSIVE where a number is not finite.
+    INCONCLUSIVE where a number is not finite, or there is none.
 
     Raises:
-        ValueError: as `judge_computed`.
+        TypeError, ValueError: as `judge_computed`.
     """
     if judge_computed(values, claimed, rival, tolerance) is Verdict.CONFIRMED:
         return Verdict.CONFIRMED
-    return Verdict.REFUTED if np.all(np.isfinite(np.asarray(values, dtype=float))) else Verdict.INCONCLUSIVE
+    finite = np.isfinite(real_array("values", values))
+    return Verdict.REFUTED if finite.size and finite.all() else Verdict.INCONCLUSIVE

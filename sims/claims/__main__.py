@@ -3,8 +3,9 @@
 Runs the simulations that the claims rest on (a finished one is read, an interrupted one continued), judges each claim
 on their datasets, and writes the verdicts as a table, Markdown, JSON and one HTML page that holds the figures. The exit
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
-it counts how many seeds give each verdict. With `--page docs/verdicts.md` it runs nothing and writes the recorded
-verdicts as a page.
+it counts how many seeds give each verdict, and says which claims none decides; `--times 8` repeats them with eight
+times the draws. With `--page docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page. Records name
+the commit of the code, which must have no other changes than records and page.
 """
 
 import argparse
@@ -23,6 +24,7 @@ def add_options(parser: CommandParser) -> None:
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
     add("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add("--seeds", type=int, default=1, help="judge with so many seeds, and count their verdicts (default: 1)")
+    add("--times", type=int, default=1, help="times the draws of the preset (default: 1)")
     add_worker_options(parser)
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
@@ -44,19 +46,28 @@ def run(options: argparse.Namespace) -> int:
         return 0
     require_count("--seed", options.seed, minimum=0)
     require_count("--seeds", options.seeds, minimum=1)
+    require_count("--times", options.times, minimum=1)
+    if options.record:
+        _require_recordable(options)
+        record.clean_commit()
     claims = chosen_claims(options.only)
-    folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}"
-    shared = RunOptions(options.preset, options.seed, options.workers, options.force)
+    folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}{_times(options, '-times-')}"
+    shared = RunOptions(options.preset, options.seed, options.workers, options.force, options.times)
     if options.seeds > 1:
         counts = seeds.counted(claims, shared, options.seeds, folder)
         print(seeds.text(counts))
         if options.record:
-            print(f"\nrecorded {record.keep_counts(counts, options.preset)}")
+            print(f"\nrecorded {record.keep_counts(counts, options.preset, options.times)}")
         return 0
     evidence_by_run = evidence(claims, shared, folder)
     results = [judged(claim, evidence_by_run) for claim in claims]
     print(report.text(results, evidence_by_run))
-    written = report.write(results, evidence_by_run, folder, title=f"preset {options.preset}, seed {options.seed}")
+    written = report.write(
+        results,
+        evidence_by_run,
+        folder,
+        title=f"preset {options.preset}, seed {options.seed}{_times(options, ', draws times ')}",
+    )
     print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
     if options.record:
         print(f"recorded {record.keep(results, evidence_by_run, options.preset, options.seed)}")
@@ -66,8 +77,25 @@ def run(options: argparse.Namespace) -> int:
     return DIFFERENT if changed else 0
 
 
+def _times(options: argparse.Namespace, before: str) -> str:
+    return f"{before}{options.times}" if options.times > 1 else ""
+
+
+def _require_recordable(options: argparse.Namespace) -> None:
+    if options.times > 1 and options.seeds == 1:
+        raise ValueError(
+            f"--times is {options.times}, and the verdict that is recorded for a preset has the preset's draws; drop "
+            "--times, or count the verdicts of several seeds with --seeds"
+        )
+
+
 def _require_page_alone(options: argparse.Namespace) -> None:
-    others = {"--only": options.only, "--seeds": options.seeds > 1, "--record": options.record}
+    others = {
+        "--only": options.only,
+        "--seeds": options.seeds > 1,
+        "--times": options.times > 1,
+        "--record": options.record,
+    }
     if given := [flag for flag, value in others.items() if value]:
         raise ValueError(f"--page writes the verdicts recorded of all claims and runs nothing; drop {', '.join(given)}")
 

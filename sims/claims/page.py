@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from meanfield.verification import Finding, Verdict, power_in_words
+from sims.claims.kinds import HEADER, by_kind
 from sims.claims.runs import Evidence, Result
 
 # Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
@@ -32,7 +33,8 @@ def page(results: Sequence[Result], evidence: Mapping[str, Evidence], title: str
 <h1>What the papers claim, and what the networks do</h1>
 <p>{escape(title)}. A claim is CONFIRMED if it lies inside its error band and the band excludes the stated rival,
 REFUTED if it lies outside, INCONCLUSIVE if the run cannot tell. Every claim links to the run that decides it.</p>
-<table><tr><th>id</th><th>claim</th><th>source</th><th>verdict</th></tr>
+{_kinds(results)}
+<table><tr><th>id</th><th>kind</th><th>claim</th><th>source</th><th>verdict</th></tr>
 {rows}
 </table>
 {sections}
@@ -45,9 +47,17 @@ REFUTED if it lies outside, INCONCLUSIVE if the run cannot tell. Every claim lin
 def _row(result: Result) -> str:
     claim = result.claim
     return (
-        f'<tr><td><a href="#{claim.id}">{claim.id}</a></td><td>{escape(claim.statement)}</td>'
+        f'<tr><td><a href="#{claim.id}">{claim.id}</a></td><td>{claim.kind}</td><td>{escape(claim.statement)}</td>'
         f"<td>{escape(claim.source)}</td><td>{_verdict(result.verdict)}</td></tr>"
     )
+
+
+def _kinds(results: Sequence[Result]) -> str:
+    """How many verdicts there are of each kind of claim."""
+    head = "".join(f"<th>{name}</th>" for name in HEADER)
+    rows = by_kind([(result.claim, result.verdict) for result in results])
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    return "\n".join([f"<table><tr>{head}</tr>", *(f"<tr>{line}</tr>" for line in lines), "</table>"])
 
 
 def shown_by(finding: Finding) -> str:
@@ -57,7 +67,7 @@ def shown_by(finding: Finding) -> str:
 
 def _section(result: Result) -> str:
     claim = result.claim
-    said = {"Printed": claim.printed, "Assumed": claim.hypotheses}
+    said = {"Kind": f"{claim.kind}: {claim.kind.meaning}", "Printed": claim.printed, "Assumed": claim.hypotheses}
     entries = [f"<dt>{name}</dt><dd>{escape(words)}</dd>" for name, words in said.items()]
     for finding in result.findings:
         entries.append(f"<dt>{_verdict(finding.verdict)} {escape(finding.claim)}</dt>")

@@ -12,6 +12,8 @@ from sims.claims.runs import Evidence, Result
 from sims.claims.seeds import Counts
 
 FOLDER = Path(__file__).parent / "recorded_verdicts"
+# The page of the records, from the root of the repository; like them it may differ from the commit that they name.
+PAGE = "docs/verdicts.md"
 
 Entry = dict[str, Any]
 
@@ -32,7 +34,7 @@ def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: st
 
     So do counts of seeds, as long as the verdict does.
     """
-    kept, origin = recorded(preset), {"seed": seed, "commit": _commit()}
+    kept, origin = recorded(preset), {"seed": seed, "commit": clean_commit()}
     entries = {
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
@@ -48,19 +50,24 @@ def _counts_of(entry: Entry, result: Result) -> Entry:
     return {"seeds": entry["seeds"]} if "seeds" in entry and entry.get("verdict") == result.verdict else {}
 
 
-def keep_counts(counts: Mapping[str, Counts], preset: str) -> Path:
-    """Record how many seeds gave each verdict, with the commit, beside the recorded verdict of a claim."""
-    kept, commit = recorded(preset), _commit()
+def keep_counts(counts: Mapping[str, Counts], preset: str, times: int) -> Path:
+    """Record how many seeds gave each verdict, with commit and ``times`` the draws, beside the recorded verdict."""
+    kept, commit = recorded(preset), clean_commit()
     for name, count in counts.items():
         comparisons = [dict(sorted(by_verdict.items())) for by_verdict in count.comparisons]
-        seeds = {"commit": commit, "claim": dict(sorted(count.claim.items())), "comparisons": comparisons}
+        seeds = {
+            "commit": commit,
+            "times": times,
+            "claim": dict(sorted(count.claim.items())),
+            "comparisons": comparisons,
+        }
         kept[name] = kept.get(name, {}) | {"seeds": seeds}
     return _write(preset, kept)
 
 
 def seeds_of(entry: Entry) -> Entry:
-    """Commit, counts of the claim and of its comparisons; none of an entry whose seeds have not been counted."""
-    return entry.get("seeds", {"commit": "", "claim": {}, "comparisons": []})
+    """Commit, times the draws, counts of the claim and of its comparisons; none of an entry without counts."""
+    return {"commit": "", "times": 1, "claim": {}, "comparisons": []} | entry.get("seeds", {})
 
 
 def power_of(finding: Entry) -> Power | None:
@@ -84,11 +91,28 @@ def _write(preset: str, entries: Mapping[str, Entry]) -> Path:
     return path
 
 
-def _commit() -> str:
-    """The commit that the code is of, and whether files have changed since; "" outside a repository."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+def clean_commit() -> str:
+    """The commit that the code is of; "" outside a repository.
+
+    Raises:
+        ValueError: files differ from the commit, besides the records and their page: no commit has the code that made
+            these numbers.
+    """
+    others = ":(top)", f":(top,exclude){PAGE}", f":(exclude){FOLDER.name}"
     try:
-        said = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=True)
+        commit = _git("describe", "--always", "--exclude=*")
+        changed = _git("status", "--porcelain", "--", *others).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return ""
+    if changed:
+        files = ", ".join(line.split(maxsplit=1)[1] for line in changed[:3]) + ", ..." * (len(changed) > 3)
+        raise ValueError(
+            f"{files} differ from commit {commit}, which a record would name as the code behind it; commit them first "
+            "(finished runs are read again), or leave out --record"
+        )
+    return commit
+
+
+def _git(*words: str) -> str:
+    said = subprocess.run(["git", *words], cwd=FOLDER.parent, capture_output=True, text=True, check=True)
     return said.stdout.strip()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
 from meanfield.verification import CLAIMS, Claim, Verdict, power_in_words
 from sims.claims.false_alarms import of_claims, of_comparisons, takes_seed
+from sims.claims.kinds import as_markdown
 from sims.claims.record import Entry, power_of, recorded, seeds_of
+from sims.claims.seeds import undecided_by_all
 
 # Subjects and papers, by the letter of the claims' names.
 PAPERS = {
@@ -32,7 +33,10 @@ and runs nothing.
 - REFUTED: the claim lies outside its error band.
 - INCONCLUSIVE: the run cannot tell the claim from its rival.
 
-Together: {counts}.
+A verdict is on a claim of one of these kinds, and says nothing of another: a premise that fails is no theorem that
+fails, and a reading of ours is nothing that a paper says.
+
+{counts}
 
 A claim with several parts is refuted as soon as one of them is. The last two columns say what holds instead of a
 refuted claim, and which simulations decide. An identity holds by construction: its checks test this library, not the
@@ -86,14 +90,15 @@ COUNTED = "smoke"
 # Of claims that no run of the preset has recorded yet.
 NOT_RECORDED: Entry = {"verdict": "not recorded"}
 
-COLUMNS = "| claim | statement | source | verdict | what holds instead | simulations |\n|---|---|---|---|---|---|"
+NAMES = ("claim", "kind", "statement", "source", "verdict", "what holds instead", "simulations")
+COLUMNS = f"| {' | '.join(NAMES)} |\n|{'---|' * len(NAMES)}"
 
 
 def recorded_page(preset: str) -> str:
     """A table of claims for each paper, with the recorded verdict of every claim."""
     kept = dict.fromkeys(CLAIMS, NOT_RECORDED) | recorded(preset)
-    counts = Counter(entry["verdict"] for entry in kept.values())
-    head = HEAD.format(preset=preset, counts=", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
+    verdicts = [(claim, kept[claim.id]["verdict"]) for claim in CLAIMS.values()]
+    head = HEAD.format(preset=preset, counts=as_markdown(verdicts))
     counted = recorded(COUNTED)
     shown = [claim for claim in CLAIMS.values() if "findings" in kept[claim.id]]
     numbers = [_shown_by(claim, kept[claim.id], seeds_of(counted.get(claim.id, {}))) for claim in shown]
@@ -108,6 +113,8 @@ def _over_seeds(kept: Mapping[str, Entry], counted: Mapping[str, Entry]) -> str:
     claims, comparisons = of_claims(kept, counted), of_comparisons(kept, counted)
     paragraphs = [FROM_SEEDS.format(counted=COUNTED, commits=when, claims=claims)]
     paragraphs += [BY_COMPARISON.format(comparisons=comparisons)] if comparisons.verdicts else []
+    seeded = {name: seeds_of(entry)["claim"] for name, entry in counted.items() if takes_seed(CLAIMS[name])}
+    paragraphs += [f"{left}."] if (left := undecided_by_all(seeded)) else []
     return SHOWN_BY + "".join(f"\n{fill(text, WIDTH, break_on_hyphens=False)}\n" for text in paragraphs)
 
 
@@ -121,6 +128,7 @@ def _row(claim: Claim, verdict: str) -> str:
     simulations = ", ".join(dict.fromkeys(f"`{check.simulation}`" for check in claim.checks))
     cells = (
         claim.id,
+        claim.kind,
         *map(_escaped, (claim.statement, claim.source)),
         f"**{verdict}**{', an identity' if claim.identity else ''}",
         _escaped(instead),
@@ -137,7 +145,8 @@ def _shown_by(claim: Claim, entry: Entry, seeds: Entry) -> str:
     if not takes_seed(claim):
         head.append("no seed enters")
     elif seeds["claim"]:
-        head.append(f"seeds at preset {COUNTED}: {_counts(seeds['claim'])}")
+        times = f", {seeds['times']} times its draws" if seeds["times"] > 1 else ""
+        head.append(f"seeds at preset {COUNTED}{times}: {_counts(seeds['claim'])}")
     findings = entry["findings"]
     by_seed = seeds["comparisons"] if len(seeds["comparisons"]) == len(findings) else [None] * len(findings)
     lines = [*_said(claim, entry["verdict"]), *map(_comparison, findings, by_seed)]

@@ -1,23 +1,29 @@
 """The referee's report as text, Markdown and JSON, and as one HTML page."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import Verdict
+from meanfield.verification import Claim, Verdict
+from sims.claims.kinds import HEADER, as_markdown, by_kind, in_words
 from sims.claims.page import page, shown_by
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report
+from sims.common.table import table
 
 QUESTION = "Which of the papers' claims hold?"
 
 
 def text(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> str:
-    """How many there are of each verdict, every claim with its findings, then the processor time of every run."""
-    return report(QUESTION, f"{_counts(results)}.", [*map(_entry, results), _times(evidence)])
+    """How many there are of each verdict, by kind of claim too, every claim with its findings, then the processor time
+    of every run."""
+    counts = [row[:-1] for row in by_kind(_verdicts(results))]
+    kinds = table(HEADER[:-1], counts, "Verdicts by kind of claim")
+    words = {str(result.claim.kind): result.claim.kind.meaning for result in results}
+    parts = [kinds, *map(_entry, results), _times(evidence)]
+    return report(QUESTION, f"{_counts(results)}.", parts, words=words)
 
 
 def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
@@ -38,6 +44,7 @@ def record(result: Result) -> dict[str, Any]:
     claim = result.claim
     return {
         "id": claim.id,
+        "kind": str(claim.kind),
         "verdict": str(result.verdict),
         "statement": claim.statement,
         "source": claim.source,
@@ -61,8 +68,8 @@ def markdown(results: Sequence[Result], title: str) -> str:
     lines = [
         f"# Verdicts: {title}",
         "",
-        "| id | claim | source | verdict | evidence | instead |",
-        "|---|---|---|---|---|---|",
+        "| id | kind | claim | source | verdict | evidence | instead |",
+        "|---|---|---|---|---|---|---|",
     ]
     for result in results:
         evidence = "<br>".join(
@@ -70,9 +77,10 @@ def markdown(results: Sequence[Result], title: str) -> str:
             for finding in result.findings
         )
         replaced = dict(instead(result)).get("instead", "")
-        cells = (result.claim.id, result.claim.statement, result.claim.source, result.verdict, evidence, replaced)
+        claim = result.claim
+        cells = (claim.id, claim.kind, claim.statement, claim.source, result.verdict, evidence, replaced)
         lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*lines, "", _counts(results), ""])
+    return "\n".join([*lines, "", _counts(results), "", as_markdown(_verdicts(results)), ""])
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:
@@ -85,7 +93,7 @@ def _times(evidence: Mapping[str, Evidence]) -> str:
 
 def _entry(result: Result) -> str:
     head = f"{result.claim.id:6}{result.verdict:14}"
-    lines = [folded(f"{result.claim.statement} ({result.claim.source})", head, 20)]
+    lines = [folded(f"{result.claim.kind}: {result.claim.statement} ({result.claim.source})", head, 20)]
     said = {"printed": result.claim.printed, "assumed": result.claim.hypotheses}
     lines += [folded(f"{name}: {words}", " " * 6, 20) for name, words in said.items()]
     for finding in result.findings:
@@ -96,5 +104,8 @@ def _entry(result: Result) -> str:
 
 
 def _counts(results: Sequence[Result]) -> str:
-    counts = Counter(result.verdict for result in results)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+    return in_words(result.verdict for result in results)
+
+
+def _verdicts(results: Sequence[Result]) -> list[tuple[Claim, str]]:
+    return [(result.claim, result.verdict) for result in results]

@@ -23,12 +23,13 @@ from sims.common.durations import rough_seconds
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What all simulations of a report are run with."""
+    """What all simulations of a report are run with; ``times`` the draws of the preset."""
 
     preset: str
     seed: int
     workers: Workers
     force: bool
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     experiment = simulation(job.simulation)
     path = folder / f"{job.name}.nc"
     takes = experiment.parse([])
-    sizes = [word for name in ("preset", "seed") if name in takes for word in (f"--{name}", str(getattr(run, name)))]
+    named = [name for name in ("preset", "seed", *["times"] * (run.times > 1)) if name in takes]
+    sizes = [word for name in named for word in (f"--{name}", str(getattr(run, name)))]
     workers = worker_arguments(run.workers) if "workers" in takes else []
     arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])

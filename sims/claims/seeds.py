@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from meanfield.verification import Claim, Verdict
+from meanfield.verification import CLAIMS, Claim, Verdict
 from sims.claims.runs import Result, RunOptions, evidence, judged
 from sims.common.report import report
 from sims.common.table import table
@@ -46,8 +46,22 @@ def counted(claims: Sequence[Claim], first: RunOptions, seeds: int, folder: Path
 
 
 def text(counts: Mapping[str, Counts]) -> str:
-    """A line for every claim."""
+    """A line for every claim, with its kind; which of them differ between seeds, and which no seed decides."""
     split = [name for name, count in counts.items() if len(count.claim) > 1]
-    lines = [[name, *(str(count.claim[verdict]) for verdict in Verdict)] for name, count in counts.items()]
+    lines = [
+        [name, CLAIMS[name].kind, *(str(count.claim[verdict]) for verdict in Verdict)] for name, count in counts.items()
+    ]
     answer = f"Those of {', '.join(split)} differ between seeds." if split else "None: all seeds agree."
-    return report(QUESTION, answer, [table(["claim", *Verdict], lines, "Seeds by verdict")])
+    parts = [f"{left}: with --times N they have N times the draws."] if (left := not_replicated(counts)) else []
+    return report(QUESTION, answer, [*parts, table([["claim", "kind"], *Verdict], lines, "Seeds by verdict")])
+
+
+def not_replicated(counts: Mapping[str, Counts]) -> str:
+    """Which claims no seed decides, in words, or nothing: that all agree on INCONCLUSIVE repeats no verdict."""
+    return undecided_by_all({name: count.claim for name, count in counts.items()})
+
+
+def undecided_by_all(by_claim: Mapping[str, Mapping[str, int]]) -> str:
+    """The same, from the counts of verdicts by claim."""
+    left = [name for name, counts in by_claim.items() if set(counts) == {Verdict.INCONCLUSIVE}]
+    return f"Not replicated, as all seeds leave it INCONCLUSIVE: {', '.join(left)}" if left else ""

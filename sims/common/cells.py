@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import score
+from meanfield.verification import rounding_of, score
 from sims.common.table import measured, number, signed
 
 HEAVY_SHARE = 0.1
@@ -52,7 +52,7 @@ def against(at: xr.Dataset, name: str, level: str = "mean_field") -> list[str]:
     """Drawn; predicted, NAME_level; drawn minus predicted in standard errors."""
     has_theory = {name, f"{name}_stderr", f"{name}_{level}"} <= set(at.variables)
     numbers = [value(at, column) for column in (name, f"{name}_stderr", f"{name}_{level}")]
-    off = float(score(*numbers)) if has_theory else float("nan")
+    off = float(score(*numbers, rounding=rounding_of(at))) if has_theory else float("nan")
     return [drawn(at, name), predicted(at, f"{name}_{level}"), signed(off)]
 
 

@@ -22,8 +22,10 @@ STATISTICS = {
     "REFUTED": "the claim lies outside the band.",
     "INCONCLUSIVE": "the run neither confirms nor refutes the claim, or one draw makes more than "
     f"{CONVERGED_SHARE:.0%} of a mean.",
-    "too few draws": "with the number needed, the claim or its rival would lie outside the band, if it is as far off "
-    "as in this run: errors fall as draws^(-1/2). The option --times multiplies the draws.",
+    "too few draws": "with the number needed, so many of ten runs would find the rival (or a claim that is far off) "
+    "outside the band, by how far off this run has seen it, and how uncertain that is: errors fall as draws^(-1/2). "
+    "The option --times multiplies the draws.",
+    "neither holds": "claim and rival are both farther off than a true law is once in a hundred runs.",
     "not converged": "a single draw makes too large a share of the mean, or there are fewer draws than its spread asks "
     "for: the distance in s.e. would mean nothing. With the number needed no draw would make so large a share, if "
     "draws are log-normal.",

@@ -182,7 +182,7 @@ def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
     entry = record.recorded("smoke")["A2"]
     assert (entry["verdict"], entry["seeds"]["claim"]) == ("CONFIRMED", {"CONFIRMED": 2})
     assert entry["seeds"]["comparisons"] == [{"CONFIRMED": 2}] * 2
-    assert entry["seeds"]["commit"] == record._commit()
+    assert entry["seeds"]["commit"] == record.clean_commit()
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["seed-0", "seed-1"]
 
 

@@ -1,5 +1,6 @@
 """Measured beside predicted: of one net, over the same layers, or not at all (numbers: test_verdicts)."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -101,3 +102,40 @@ def test_what_is_no_dataset_is_refused(given):
         mf.compare(given, _predicted())
     with pytest.raises(TypeError, match="predicted is of type"):
         mf.compare(_measured(), given)
+
+
+@pytest.mark.parametrize(("precision", "constant"), [("float32", 1e-6), ("float64", 1e-12)])
+def test_rounding_of_the_precision_that_was_drawn_in_is_no_deviation(precision, constant):
+    """A constant that single precision rounds off by so much, equally in many draws; ten times that is a difference."""
+    measured, predicted = _measured(precision=precision), _predicted()
+    for off, zero in ((constant, True), (1e4 * constant, False)):
+        exact = predicted["overlap_energy"]
+        drawn = measured.assign(overlap_energy=(1 + off) * exact, overlap_energy_stderr=0.01 * constant * exact)
+        scores = mf.compare(drawn, predicted).overlap_energy_zscore.values
+        assert (scores == 0).all() == zero
+        assert zero or (scores > 1e5).all()
+
+
+def test_layer_one_of_nets_in_single_precision_is_a_constant():
+    """The energy of layer 1 is the same in every draw: what many draws leave of rounding is no deviation."""
+    net = mf.MLP(depth=1, width=48)
+    measured = mf.simulate(net, draws=2000, seed=0, precision="float32")
+    predicted = mf.predict(net, level="exact")
+    assert abs(measured.overlap_energy / predicted.overlap_energy - 1).max() < 1e-6
+    assert mf.compare(measured, predicted).overlap_energy_zscore.values.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("share", "warns"), [(0.72, True), (0.2, False)])
+def test_a_mean_that_one_draw_makes_is_told(share, warns):
+    measured, predicted = _measured(), _predicted()
+    light = {name: 0 * values for name, values in measured.items() if name.endswith("_largest_share")}
+    heavy = measured.assign(light | {"label_term_largest_share": light["label_term_largest_share"] + share})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        compared = mf.compare(heavy, predicted)
+    words = (
+        "one draw makes 72% of label_term at some place, where standard errors and z-scores by them say nothing; about"
+    )
+    assert [str(warning.message).startswith(words) for warning in told] == [True] * warns
+    assert [warning.category for warning in told] == [mf.PremiseWarning] * warns
+    assert (compared.label_term_largest_share == share).all()

@@ -13,7 +13,7 @@ from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.needed_draws import draws_to_converge
-from meanfield.verification.verdicts import WIDEST_BAND, Bands, Deviation, Verdict, effective_draws, judge
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, effective_draws, judge
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
@@ -107,20 +107,6 @@ def _weighed(draws, claim=0.2, rival=3.0, **options):
     return Contest(*sides, **options).weigh(comparisons=10, draws=draws)
 
 
-@pytest.mark.parametrize(("claim", "rival"), [(0.0, 2.0), (0.0, 0.5), (2.0, 2.0)])
-def test_the_draws_that_are_needed_decide(claim, rival):
-    """Errors fall as draws^(-1/2): where the distances stay, so many draws decide, and a tenth less do not."""
-    few = _weighed(4, claim, rival)
-    assert few.verdict is Verdict.INCONCLUSIVE
-    assert "band" not in few.evidence
-    (needed,) = re.findall(r"too few draws; about ([\d,]+) needed \(4 made\)", few.evidence)
-    needed = int(needed.replace(",", ""))
-    assert _weighed(1.1 * needed, claim, rival).verdict is not Verdict.INCONCLUSIVE
-    assert Bands.of(10, 1.1 * needed).alarm <= WIDEST_BAND
-    still = _weighed(0.8 * needed, claim, rival)
-    assert still.verdict is Verdict.INCONCLUSIVE or Bands.of(10, 0.8 * needed).alarm > WIDEST_BAND
-
-
 def test_carrying_draws_count_for_the_band_and_made_ones_for_what_is_needed():
     all_carry, few_carry = _weighed(100, 0.0, 0.6), _weighed(100, 0.0, 0.6, effective=25)
     needed = [
@@ -136,7 +122,7 @@ def test_bands_of_few_draws_are_no_evidence_for_anything():
     within = Contest(_deviation(0.0), _deviation(1.0, allowance=2.0)).weigh(comparisons=1, draws=1000)
     assert within.evidence.endswith("; the rival lies within the allowance, where no draws decide")
     heavy = _weighed(4, largest_share=0.5)
-    assert re.search(r"; not converged, one draw makes 50% of a mean; about [\d,]+ needed \(4 made\)$", heavy.evidence)
+    assert re.search(r"; not converged, one draw makes 50% of a mean; about [\d,]+ needed \(4 made\), ", heavy.evidence)
 
 
 @pytest.mark.parametrize(("variance", "draws"), [(4.0, 100), (6.0, 200), (8.0, 400)])

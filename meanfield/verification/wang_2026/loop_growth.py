@@ -7,7 +7,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.loops.laws import has_closed_energy, log_increment_gain
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
 from meanfield.verification.verdicts import Deviation, Verdict
@@ -226,6 +226,7 @@ def _finite_width(dataset: xr.Dataset) -> float:
 CLAIMS = (
     Claim(
         id="L1a",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, theorem 1",
         statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L = H_0 + O(eps L) + "
         "Theta(eps^2 L^2) (the middle part, the cross term B_L, is 0 at infinite width)",
@@ -236,6 +237,7 @@ CLAIMS = (
     ),
     Claim(
         id="L1b",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, figure 2, sections 1 and 4; theorem 1 has the formula under the condition H = O(1)",
         statement="below alpha = 1 energies of tied loops grow as eps^2 L^2 = L^(2 - 2 alpha)",
         printed='"driving the quadratic Theta(eps^2 L^2) variance accumulation in weight-tied architectures" '
@@ -248,6 +250,7 @@ CLAIMS = (
     ),
     Claim(
         id="L2",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, appendix B",
         statement="H_L = (1 + c eps^2)^L H_0 with independent weights, bounded if and only if alpha >= 1/2",
         printed='"E[H_L] ~= (1 + c eps^2)^L H_0 ... Hence bounded energy for large L requires alpha >= 1/2" '
@@ -259,6 +262,7 @@ CLAIMS = (
     ),
     Claim(
         id="L3",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, figure 2, appendix C.1",
         statement="increments of any two steps are correlated in loops, and uncorrelated in deep stacks",
         printed='"(a) Deep (Non-shared): Correlations are concentrated near the diagonal. (b) Looped (Shared): '
@@ -268,6 +272,7 @@ CLAIMS = (
     ),
     Claim(
         id="L4",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, appendix C.2",
         statement="the cross term B_L is at most of order eps L, whatever the width (judged: its standard deviation "
         "over nets; with the width it even vanishes, as N^(-1/2))",

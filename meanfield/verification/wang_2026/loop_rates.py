@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, lower
 from meanfield.verification.verdicts import Finding, Verdict
 from meanfield.verification.zhang_2026.training import tuned_rates
@@ -106,6 +106,7 @@ SMALL_SCALE = (
 CLAIMS = (
     Claim(
         id="L7a",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, figure 3b, at small scale",
         statement="tuned rates of looped Transformers align over the number of loops under the factor 1/L: within a "
         "factor sqrt(2) over 1 .. 8 loops",
@@ -117,6 +118,7 @@ CLAIMS = (
     ),
     Claim(
         id="L7b",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, section 3.2, figure 3a, at small scale",
         statement="tuned rates of looped Transformers shift over the number of loops under the factor L^(-1/2): by "
         "more than a factor sqrt(2) over 1 .. 8 loops",
@@ -126,6 +128,7 @@ CLAIMS = (
     ),
     Claim(
         id="L7c",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, section 3.2, at small scale",
         statement="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2), each at the rate that is best for "
         "it",
@@ -136,6 +139,7 @@ CLAIMS = (
     ),
     Claim(
         id="L7d",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, section 1; eq. 4 has it where eps L = O(1), and section 3.2 reports a departure from "
         "it; at small scale",
         statement="under the factor L^(-1/2) too, tuned rates of looped Transformers go as L^(alpha - 1) = L^(-1/2)",

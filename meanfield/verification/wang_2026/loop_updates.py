@@ -5,7 +5,7 @@ import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification import drawn_slopes
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, limit_law, shown, span
 from meanfield.verification.judges import Contest, Judges, contest, slope_contest
 from meanfield.verification.wang_2026.loop_growth import FINITE_WIDTH
@@ -126,6 +126,7 @@ def _finite_width(dataset: xr.Dataset) -> float:
 CLAIMS = (
     Claim(
         id="L5a",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, theorem 2",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one isotropic update where eps L = O(1), so that "
         "eta ~ L^(alpha - 1) (the list of contributions prints L^(1 - alpha))",
@@ -135,6 +136,7 @@ CLAIMS = (
     ),
     Claim(
         id="L5b",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, section 1, which has eta ~ L^(alpha - 1) without a condition; theorem 2 has it where "
         "eps L = O(1)",
         statement="below alpha = 1 too, |dh_L|^2 / N goes as (eta eps L)^2",
@@ -146,6 +148,7 @@ CLAIMS = (
     ),
     Claim(
         id="L5c",
+        kind=Kind.PREMISE,
         source="Wang et al. 2026, theorem 2, premise 1",
         statement="sign updates have |dW| = Theta(eta): held against the signs of the gradient of one sample",
         printed='"Assume: 1. sign-normalized update scale Delta W_ij = (eta / sqrt(N)) S_ij and |Delta W| = '
@@ -157,6 +160,7 @@ CLAIMS = (
     ),
     Claim(
         id="L5d",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, theorem 2 without its premise on |dW|",
         statement="in L, signs of the true gradient too give (eta eps L)^2 where eps L = O(1), so that "
         "eta ~ L^(alpha - 1) at a fixed width",

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, shown, span
 from meanfield.verification.judges import Contest, Judges, contest, slope_contest
 from meanfield.verification.verdicts import Deviation, largest_share
@@ -205,6 +205,7 @@ SMALL_SCALE = "Llama-style pre-norm blocks of width 64, 64 random tokens, Adam a
 CLAIMS = (
     Claim(
         id="L1t",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, theorem 1 on the pre-norm Transformer",
         statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
         "growing as L under eps = L^(-1/2)",
@@ -215,6 +216,7 @@ CLAIMS = (
     ),
     Claim(
         id="L5t",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, theorem 2 on the pre-norm Transformer",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update of a looped pre-norm Transformer at alpha = 1, "
         "so that eta does not depend on L",
@@ -225,6 +227,7 @@ CLAIMS = (
     ),
     Claim(
         id="L5u",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, section 1, which has eta ~ L^(alpha - 1) without a condition, on the pre-norm "
         "Transformer; theorem 2 has it where eps L = O(1)",
         statement="beyond the premise eps L = O(1), at alpha = 1/2, too, |dh_L|^2 / N = Theta((eta eps L)^2) under one "
@@ -240,6 +243,7 @@ CLAIMS = (
     ),
     Claim(
         id="L6a",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, figure 1e, f",
         statement="in ten Adam steps eps = 1/L keeps the energy of looped Transformers the same over 1 .. 64 loops, "
         "within a tenth, eps = L^(-1/2) does not",
@@ -250,6 +254,7 @@ CLAIMS = (
     ),
     Claim(
         id="L6b",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, section 3.1, figure 1b, c",
         statement="in ten Adam steps eps = L^(-1/2) stabilises the energy of deep Transformers, within a tenth over "
         "16 .. 64 blocks, and eps = 1/L over-dampens what their blocks add",
@@ -260,6 +265,7 @@ CLAIMS = (
     ),
     Claim(
         id="L6c",
+        kind=Kind.AS_STATED,
         source="Wang et al. 2026, section 3.1",
         statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps: it "
         "grows more than tenfold at rate 0.03 and 16 loops (44-fold; under eps = 1/L, at that rate, 9-fold)",

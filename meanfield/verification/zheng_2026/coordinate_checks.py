@@ -12,7 +12,7 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZERS
-from meanfield.verification.claims import Check, Claim, of_all, of_rival
+from meanfield.verification.claims import Check, Claim, Kind, of_all, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
 from meanfield.verification.ladder_slopes import (
     OFF,
@@ -179,7 +179,7 @@ def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
         lost = f" ({gone:.0%} of nets leave the floats or stand still)" if gone else ""
         # Growth is exponential, not a power: a straight line says how steep it is over this ladder.
         slopes.append(f"{middle:+.2f} +- {stderr:.2f} in {direction}{lost}")
-    verdict = Verdict.REFUTED if min(away) > AWAY else Verdict.INCONCLUSIVE
+    verdict = Verdict.REFUTED if np.min(away) > AWAY else Verdict.INCONCLUSIVE
     evidence = f"slope after one step {', '.join(slopes)}: {min(away):.0f} s.e. or more from flat"
     power = f"slopes of {least:.2g} in width and in depth are refuted"
     return Ruling(verdict, evidence, power=power, power_of_rival="none: flat slopes stay INCONCLUSIVE")
@@ -258,6 +258,7 @@ NETS = "on eight samples and four outputs, widths 32 .. 256 and 2 .. 32 blocks"
 CLAIMS = (
     Claim(
         id="S5a",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, principle 2.1, tables 3-7 and 9-13",
         statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
         "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons, over "
@@ -273,6 +274,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5h",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.1, figures 1, 5, 6",
         statement="hybrids of Muon-Kimi, Muon or Shampoo on hidden matrices and AdamW on all else, every role by the "
         "table of its own, keep features and their changes flat in width and depth, and without tables they do not",

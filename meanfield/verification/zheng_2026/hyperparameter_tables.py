@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from meanfield.common.validation import takes
 from meanfield.parameterizations import TABLES, Scaling, Table
 from meanfield.theory.laws.update_norms import derive_scaling
-from meanfield.verification.claims import Claim, checks, on_examples
+from meanfield.verification.claims import Claim, Kind, checks, on_examples
 from meanfield.verification.judges import Judges, Ruling
 from meanfield.verification.verdicts import Verdict
 
@@ -74,6 +74,7 @@ def judge_derivation(seed: int = 0) -> Ruling:
 CLAIMS = (
     Claim(
         id="S12",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 3-7 and 9-13, appendices C and D",
         statement="every cell of the hyperparameter tables follows from condition 3.1 or B.1 and the norms of its "
         "optimizer's updates",

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.parameterizations import OPTIMIZERS
-from meanfield.verification.claims import Check, Claim
+from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import (
     OFF,
@@ -187,6 +187,7 @@ LATER = "ten steps of SGD, AdamW and Muon, after which norms are no identities"
 CLAIMS = (
     Claim(
         id="S1",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition 3.1",
         statement="k = 2: weights, updates and their products scale as stated under the parameterizations of tables "
         "3-7 (after one step, when norms of updates are identities for all optimizers but SGD, and after ten)",
@@ -200,6 +201,7 @@ CLAIMS = (
     ),
     Claim(
         id="S2a",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.1",
         statement="k = 1, linear: under the multiplier L^(-1/2) weights and updates scale as stated (after one step, "
         "when norms of updates are identities for all optimizers but SGD, and after ten), and features before training",
@@ -213,6 +215,7 @@ CLAIMS = (
     ),
     Claim(
         id="S2b",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.1, extended to nonlinearities by section 3.2 and appendix G",
         statement="k = 1: the multiplier L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
         printed='"the activation function preserves the asymptotic order of the feature norms, ensuring that the '
@@ -225,6 +228,7 @@ CLAIMS = (
     ),
     Claim(
         id="S3a",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 3 obeys the rule of k = 2: weights, updates and their products after one step, and, as at k = "
         "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
@@ -238,6 +242,7 @@ CLAIMS = (
     ),
     Claim(
         id="S4",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.3",
         statement="biases whose size and update are of order one (eq. 13) meet the parts of condition B.3 that are "
         "initial or of first order",
@@ -249,6 +254,7 @@ CLAIMS = (
     ),
     Claim(
         id="S6",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, claims F.1, F.2",
         statement="features and updates reach a share of what the norms allow that neither width nor depth changes",
         printed='"an update Delta W_l^(2) given by gradient descent with batch size 1, we have |Delta W_l^(2) '

@@ -10,7 +10,7 @@ import xarray as xr
 
 from meanfield.optimizers import optimizer_of_role
 from meanfield.parameterizations import BIASES, HYPERPARAMETERS, OPTIMIZERS, WEIGHTS, Scaling, hyperparameter_table
-from meanfield.verification.claims import Check, Claim
+from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import labelled
 from meanfield.verification.verdicts import Deviation, Finding
@@ -19,6 +19,8 @@ from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, Watc
 # The least change of a slope that counts as one: 4 % over an eightfold width. A cell of no effect makes none at all, as
 # draws are the same. And standard errors of slopes that no draw changes.
 MOVED, ROUNDING = 0.02, 1e-6
+# A change that counts for an infinite one.
+FAR = 1e9
 
 WHOLE = "whole table"
 
@@ -169,11 +171,11 @@ def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 
 def contest_of(dataset: xr.Dataset, of_cells: Sequence[Move], names: str = "") -> Contest:
     """Changes of at least `MOVED`, against none, by the cell that moves least."""
-    change = np.minimum(np.abs([move.change for move in of_cells]), 1e9)
+    change = np.minimum(np.abs([move.change for move in of_cells]), FAR)
     stderr = np.array([move.stderr for move in of_cells])
     weakest = of_cells[int(np.argmin([move.distance for move in of_cells]))]
     claim = Deviation(np.maximum(MOVED - change, 0.0), stderr)
-    rival = Deviation(abs(weakest.change), weakest.stderr)
+    rival = Deviation(min(abs(weakest.change), FAR), weakest.stderr)
     words = (
         f"weakest of {len(of_cells)}: {weakest.cell}, {weakest.change:+.3f} +- {weakest.stderr:.3f} "
         f"({weakest.number.symbol}, step {weakest.number.step}, in {weakest.direction}); a move is {MOVED:g} or more"
@@ -208,6 +210,7 @@ def of_biases(judge: Callable[..., Finding], optimizers: Sequence[str]) -> tuple
 CLAIMS = (
     Claim(
         id="S5e",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 3-7 and 9-13; that each is needed is our reading",
         statement="with all other cells as printed, no multiplier, variance, learning rate or epsilon in which tables "
         "differ from the standard parameterization can stay at its standard value",
@@ -219,6 +222,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5g",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 3-7, appendix C.1; that each is needed is our reading",
         statement="with all other cells as printed, no weight decay in which tables differ from the standard "
         "parameterization can stay at its standard value",
@@ -230,6 +234,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5j",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 5, 6, 11 and 12; that each is needed is our reading",
         statement="with all other cells as printed, no learning rate or epsilon of biases in which tables differ from "
         "the standard parameterization can stay at its standard value",
@@ -241,6 +246,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5k",
+        kind=Kind.READING,
         source="Zheng et al. 2026, tables 5 and 11; that each is needed is our reading",
         statement="with all other cells as printed, no weight decay of biases in which tables differ from the standard "
         "parameterization can stay at its standard value",

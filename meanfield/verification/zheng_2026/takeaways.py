@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Check, Claim
+from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zheng_2026 import table_cells, update_orders
@@ -64,7 +64,7 @@ def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
     surely."""
     moves = _depth_cells(dataset, "adamw_epsilon", "shampoo_epsilon")
     change, stderr = (np.array([getattr(move, name) for move in moves]) for name in ("change", "stderr"))
-    claim = Deviation(change, stderr, table_cells.MOVED)
+    claim = Deviation(np.minimum(change, table_cells.FAR), stderr, table_cells.MOVED)
     most = moves[int(np.argmax(claim.excess))]
     rival = Deviation(max(table_cells.MOVED - abs(most.change), 0.0), most.stderr)
     words = ", ".join(f"{move.cell} {move.change:+.3f} +- {move.stderr:.3f} ({move.number.symbol})" for move in moves)
@@ -80,6 +80,7 @@ def _other_table(*arguments: str) -> Check:
 CLAIMS = (
     Claim(
         id="S5b",
+        kind=Kind.READING,
         source="Zheng et al. 2026, takeaway 3, section 5.3",
         statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
         "features, their changes and every role's share in them flat (which is not the block depth's doing: with ReLU "
@@ -92,6 +93,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5c",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, takeaway 1",
         statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1; at k = 2 second-order terms of Muon "
         "keep their size over ten steps under 1/L and not under 1/sqrt(L) (at the first step they fall under either: "
@@ -109,6 +111,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5d",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, takeaway 2",
         statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
         "multiplier 1/L, keep nets flat in depth",
@@ -123,6 +126,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5f",
+        kind=Kind.READING,
         source="Zheng et al. 2026, takeaway 2, read literally; appendices C.6, C.9 and tables 4, 6 say otherwise",
         statement="epsilons need no rule for depth either",
         printed='"For most modern optimizers, ... the muP formulation from Condition 3.1 is just width-scaling muP '
@@ -135,6 +139,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5i",
+        kind=Kind.READING,
         source="Zheng et al. 2026, takeaway 3, read as a statement on the linear nets of eq. 2",
         statement="in linear nets of blocks of k = 2 layers the table for k = 1 does not keep features, their changes "
         "and every role's share in them flat",

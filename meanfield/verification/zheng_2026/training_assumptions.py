@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.validation import takes
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
 from meanfield.verification.verdicts import Finding
@@ -175,6 +175,7 @@ NETS = "ReLU nets of eq. 28 on two classes of digits, 200 full-batch steps"
 CLAIMS = (
     Claim(
         id="S7a",
+        kind=Kind.PREMISE,
         source="Zheng et al. 2026, assumptions G.1, G.2, G.3, figures 10-13",
         statement="under gradient descent no update cancels, no activation collapses, and the share of a sample's own "
         "update by which a batch (here of 20) moves its features depends on neither width, depth nor step",
@@ -190,6 +191,7 @@ CLAIMS = (
     ),
     Claim(
         id="S7b",
+        kind=Kind.PREMISE,
         source="Zheng et al. 2026, assumptions G.1, G.2",
         statement="under AdamW and Muon no update cancels and no activation collapses",
         printed='"Delta W_l does not destructively cancel out the existing weight W_l ... the activation function '
@@ -207,6 +209,7 @@ CLAIMS = (
     ),
     Claim(
         id="S7c",
+        kind=Kind.BEYOND,
         source="Zheng et al. 2026, assumption G.3 beyond its premise, a batch of order one",
         statement="under gradient descent a batch of any size B moves a sample's features as 1/B of the sample's own "
         "update does",

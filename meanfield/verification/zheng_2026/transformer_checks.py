@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Check, Claim, of_rival
+from meanfield.verification.claims import Check, Claim, Kind, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
 from meanfield.verification.ladder_slopes import OFF, LadderRow, LadderSlope, against_conditions
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
@@ -134,6 +134,7 @@ def _not_flat(dataset: xr.Dataset, normalisation: str, table: str, directions: S
 CLAIMS = (
     Claim(
         id="S11a",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition 3.1 ten steps "
         "keep |h_L| flat in width and depth",
@@ -144,6 +145,7 @@ CLAIMS = (
     ),
     Claim(
         id="S11b",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: in the standard "
         "parameterization |h_L| grows with width and depth",
@@ -153,6 +155,7 @@ CLAIMS = (
     ),
     Claim(
         id="S11c",
+        kind=Kind.READING,
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: under condition 3.1 ten steps keep |h_L| "
         "flat in depth",
@@ -163,6 +166,7 @@ CLAIMS = (
     ),
     Claim(
         id="S11d",
+        kind=Kind.READING,
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: in the standard parameterization |h_L| grows "
         "with depth",
@@ -174,6 +178,7 @@ CLAIMS = (
     ),
     Claim(
         id="S11e",
+        kind=Kind.READING,
         source="Zheng et al. 2026, takeaway 3, read as a statement on the check of figure 1",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition B.1 (k = 1) ten "
         "steps do not keep |h_L| flat in depth",
@@ -187,6 +192,7 @@ CLAIMS = (
     ),
     Claim(
         id="S11f",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: under condition 3.1 "
         "ten steps keep |h_L| flat in width and depth",
@@ -197,6 +203,7 @@ CLAIMS = (
     ),
     Claim(
         id="S11g",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: in the standard "
         "parameterization |h_L| grows with width and depth",

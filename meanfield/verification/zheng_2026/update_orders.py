@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Check, Claim, of_rival
+from meanfield.verification.claims import Check, Claim, Kind, of_rival
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, ladder_values, mean_over_draws
 from meanfield.verification.verdicts import Deviation, Finding
@@ -128,6 +128,7 @@ def all_orders(*layers: int) -> tuple[Check, ...]:
 CLAIMS = (
     Claim(
         id="S3b",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 4: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
@@ -137,6 +138,7 @@ CLAIMS = (
     ),
     Claim(
         id="S3c",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 5: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
@@ -146,6 +148,7 @@ CLAIMS = (
     ),
     Claim(
         id="S9",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 3.3.2, eq. 5",
         statement="k = 2: the second-order term of one step of Muon is of order one, which is why the multiplier is "
         "1/L",

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Check, Claim
+from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, ladder_values
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS
@@ -55,6 +55,7 @@ def judge_ranks(dataset: xr.Dataset) -> Contest:
 CLAIMS = (
     Claim(
         id="S8",
+        kind=Kind.PREMISE,
         source="Zheng et al. 2026, assumption C.1, eq. 15",
         statement="updates of SGD, AdamW, Lion and Sophia have a stable rank that neither width nor depth changes",
         printed='"|A_l|_2 = Theta(|A_l|_F), where the hidden constants are independent of width and depth" (equation '

@@ -7,7 +7,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.nets.families.mlp import MLP
 from meanfield.verification import drawn_slopes
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import scale_law, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, identity, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
@@ -189,6 +189,7 @@ def _floor(dataset: xr.Dataset, case: str) -> tuple[float, float, float, float]:
 CLAIMS = (
     Claim(
         id="A9",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 4, eq. 25",
         statement="the second moment over mini-batches is that of the whole data, plus Cov / B",
         printed='"E[xi_bar zeta_bar] = E[xi_1] E[zeta_1] + (1/B) Cov(xi_1, zeta_1)" (lemma 4, eq. 25)',
@@ -198,6 +199,7 @@ CLAIMS = (
     ),
     Claim(
         id="A10a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 3.3, proposition 3.3 with its remark",
         statement="where the limit of large batches leaves an update, the batch size moves eta* by 1 + O(1/B) (judged: "
         "the label term of labels with a mean, or of a teacher)",
@@ -209,6 +211,7 @@ CLAIMS = (
     ),
     Claim(
         id="A10b",
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, proposition 3.3 for the labels of its derivation, E y = 0",
         statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (judged: the label term, which the "
         "derivation takes for the whole; the remark concedes that sqrt(B) is possible where the mean gradient "

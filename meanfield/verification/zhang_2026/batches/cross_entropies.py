@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import scale_law
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.verdicts import Deviation
@@ -162,6 +162,7 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
 CLAIMS = (
     Claim(
         id="A18a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section G, under its premise: logits near zero",
         statement="where logits vanish (muP head), cross-entropy instead of squared error changes the prefactor of "
         "eta* alone, and |p - y|^2 = 1 - 1/C",
@@ -172,6 +173,7 @@ CLAIMS = (
     ),
     Claim(
         id="A18b",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section G, for the head of section 3.1",
         statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C",
         printed='"At initialization, logits are near zero, so p = softmax(z) is close to uniform" (appendix G)',
@@ -183,6 +185,7 @@ CLAIMS = (
     ),
     Claim(
         id="A18c",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section G, for the head of section 3.1",
         statement="with the paper's head, of variance 1/n behind a pooling, eta* under cross-entropy has the exponent "
         "of squared error",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
-from meanfield.verification.claims import Claim, checks, on_examples
+from meanfield.verification.claims import Claim, Kind, checks, on_examples
 from meanfield.verification.judges import Judges, Ruling, computed, identity
 from meanfield.verification.verdicts import Verdict
 
@@ -86,7 +86,7 @@ def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> di
     for example in examples(seed):
         for name, aggregator in aggregators.items():
             for kind, violation in violations(aggregator, example).items():
-                worst[name][kind] = max(violation, worst[name].get(kind, 0.0))
+                worst[name][kind] = float(np.maximum(violation, worst[name].get(kind, 0.0)))
     return worst
 
 
@@ -153,6 +153,7 @@ def judge_harmonic_sensitivity(seed: int = 0) -> Ruling:
 CLAIMS = (
     Claim(
         id="A16a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, appendix A, A1 (and A6, of the geometric and the harmonic mean)",
         statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency and "
         "M(c, .., c) = c (merging all layers into one group forces it; tried: six others)",
@@ -163,6 +164,7 @@ CLAIMS = (
     ),
     Claim(
         id="A16b",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, appendix A, A5",
         statement="the harmonic mean of energies is infinitely sensitive to the least of them: dH / dS_i grows without "
         "bound as S_i falls to 0",

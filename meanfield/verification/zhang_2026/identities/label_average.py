@@ -11,7 +11,7 @@ from meanfield.common.seeds import stream
 from meanfield.common.validation import takes
 from meanfield.nets.families.mlp import MLP
 from meanfield.simulation.one_step import one_step, pre_activations
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling, identity
 
 # Parameters are moved by this much, so that differences of pre-activations are exact to about its square.
@@ -127,6 +127,7 @@ def _squared_kernel(net: MLP, weights: list[Array], inputs: Array) -> Array:
 CLAIMS = (
     Claim(
         id="A2",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 2, eq. 18-20",
         statement="averaged over labels, S_l = A_l + B_l with B_l proportional to sigma_y^2 sum_t Theta_t^2 (eq. 19 "
         "loses a constant: for the loss |z - y|^2 / (2M) it is 1 / M^2, printed 1 / M; no exponent changes)",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import span
 from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, joined, lower
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
@@ -218,6 +218,7 @@ def _of_cases(made: Contest, dataset: xr.Dataset, cases: list[str], *names: str)
 CLAIMS = (
     Claim(
         id="A17a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, appendix F",
         statement="GELU: E phi'^2 = 0.456 at unit variance, so that the gain per layer is 0.912 under He's variance",
         printed='"the linearized backward gain per layer becomes chi = 2 E[phi\'(Z)^2] ~= 0.912 < 1" (appendix F)',
@@ -226,6 +227,7 @@ CLAIMS = (
     ),
     Claim(
         id="A17b",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, appendix F",
         statement="GELU: the gain of unit variance stands for every layer, pre-activations drift little under the "
         "activation's own fan-in rule, and eta* keeps L^(-3/2) but for a slowly varying factor, which can make its "

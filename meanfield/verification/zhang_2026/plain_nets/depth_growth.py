@@ -18,7 +18,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.nets import ConvNet
 from meanfield.theory import learning_rate_exponent
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, slope_contest
@@ -269,11 +269,10 @@ def power(ladder: xr.Dataset, name: str) -> Power:
     deepest = ladder.isel(depth=-1)
     effective = _effective(deepest, name)
     law = growth_exponent(deepest, f"{name}_limit")
-    off = Bands.of(len(JUDGES), effective).sure
     expected = deepest[f"{name}_mean_field"].values
     relative = deepest[f"{name}_limit_stderr"].values / expected
     least = np.min(Bands.of(_comparisons(deepest), effective).sure * relative + _allowance(deepest))
-    return Power(off * law.stderr, float(least))
+    return Power(Bands.of(len(JUDGES), effective).sure * law.stderr, float(least))
 
 
 def first_deep_layer(depth: int) -> int:
@@ -288,6 +287,7 @@ def _deeper_half(depth: int) -> slice:
 CLAIMS = (
     Claim(
         id="A3",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor for all l",
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',

@@ -13,22 +13,23 @@ from meanfield.common.validation import takes
 from meanfield.nets.families.mlp import MLP
 from meanfield.theory.laws.plain import single_site_overlap
 from meanfield.theory.prediction import predict
-from meanfield.verification.claims import Claim, checks, of_rival
+from meanfield.verification.claims import Claim, Kind, checks, of_rival
 from meanfield.verification.drawn_slopes import span
 from meanfield.verification.judges import Judges, Ruling, between, computed
 from meanfield.verification.published import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, judged_slopes
 from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge
-from meanfield.verification.zhang_2026.plain_nets import channel_corrections, depth_growth, stencil_slopes
+from meanfield.verification.zhang_2026.plain_nets import depth_growth, stencil_slopes
+from meanfield.verification.zhang_2026.plain_nets.channel_corrections import (
+    judge_function_of_ratio,
+    judge_uniform_in_depth,
+)
 
-# Scale of nets whose channels share no overlaps: B_l ~ l^2.
-NO_OVERLAP_EXPONENT = -1.0
-# Scale of nets in which the output term, a factor of order l above the label term, dominates: mean_l A_l ~ L^4.
-OUTPUT_EXPONENT = -2.0
+# Scales of nets whose channels share no overlaps (B_l ~ l^2), and of nets in which the output term dominates, a factor
+# of order l above the label term (mean_l A_l ~ L^4).
+NO_OVERLAP_EXPONENT, OUTPUT_EXPONENT = -1.0, -2.0
 
 # Tolerances of exponents: a tenth where the rivals are half a unit or more apart, less where they are closer.
-TOLERANCE = 0.1
-CLOSE_TOLERANCE = 0.03
-LIMIT_TOLERANCE = 0.05
+TOLERANCE, CLOSE_TOLERANCE, LIMIT_TOLERANCE = 0.1, 0.03, 0.05
 
 # Depths at which nets of width 10^6 are deep and depth over width is still small.
 DEEP_AND_WIDE = (100, 1000)
@@ -93,9 +94,8 @@ def judge_power_law_in_use(scales: xr.Dataset) -> Ruling:
     """eta* of the label term is kappa L^(-3/2) at depths {depths}, mean field; rival: slope {rival:.3f} of the
     finite-depth law sqrt(24/((L+1)(L^2+L+1))); measured: fitted slopes of ReLU nets; the rival is the law of one
     site, docs/theory.md section 6."""
-    families = plain_families(scales, "relu")
+    families, rival = plain_families(scales, "relu"), finite_depth_slope(COMMON_SWEEP)
     slopes = np.array([fitted_law(scales, name, COMMON_SWEEP).exponent for name in families])
-    rival = finite_depth_slope(COMMON_SWEEP)
     words = {"depths": span(COMMON_SWEEP), "rival": rival}
     evidence = f"fitted slopes {_by_family(slopes, families)}"
     return computed(slopes, PAPERS_EXPONENT, rival, CLOSE_TOLERANCE, evidence, words)
@@ -108,8 +108,7 @@ def judge_width(dataset: xr.Dataset) -> Ruling:
     layers by He's rule, over n = {widths}."""
     slopes = {head: _slope_in_width(head) for head in ("he", "mup")}
     evidence = f"slope {slopes['he']:+.3f}; with a head of variance 1/n^2 (muP) {slopes['mup']:+.3f}"
-    words = {"depth": WIDE_DEPTH, "widths": span(WIDE)}
-    return computed(slopes["he"], 0.0, OFF, TOLERANCE, evidence, words)
+    return computed(slopes["he"], 0.0, OFF, TOLERANCE, evidence, {"depth": WIDE_DEPTH, "widths": span(WIDE)})
 
 
 def _slope_in_width(head: str) -> float:
@@ -148,10 +147,9 @@ def judge_measured_slope(measured: MeasuredSlope, comparisons: int) -> Ruling:
         reach = f"band {band:.2g} s.e., left once in a hundred papers"
     differences = f"{apart:+.3f} from it, {from_rival:+.3f} from -3/2"
     evidence = f"measured {measured.slope:.3f} +- {measured.stderr:.3f}: {differences}; {reach}"
-    verdict = judge(made.claim, made.rival, bands)
     assumed = ", assumed as none are printed" if measured.depths == COMMON_SWEEP else ""
     words = {"expected": expected, "depths": span(measured.depths) + assumed}
-    return Ruling(verdict, evidence, words, *made.powers(bands, bands))
+    return Ruling(judge(made.claim, made.rival, bands), evidence, words, *made.powers(bands, bands))
 
 
 def finite_depth_slope(depths: ArrayLike) -> float:
@@ -199,6 +197,7 @@ def _exponent_in_width(excess: xr.DataArray) -> Array:
 CLAIMS = (
     Claim(
         id="A4",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, eq. 21",
         statement="A_l = O(l^2), negligible beside B_l",
         printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
@@ -214,6 +213,7 @@ CLAIMS = (
     ),
     Claim(
         id="A5a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
         statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
         "grid (judged: the label term, which decides where outputs are few)",
@@ -227,6 +227,7 @@ CLAIMS = (
     ),
     Claim(
         id="A5b",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, footnote 1 and section 5: used as a transfer rule",
         statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30 (judged: one-step eta*, whose slope is "
         "granted 0.03)",
@@ -246,6 +247,7 @@ CLAIMS = (
     ),
     Claim(
         id="A23a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2025, theorem 1; Zhang et al. 2026, section 3.2 ('width-robust')",
         statement="kappa in eta* = kappa L^(-3/2) does not depend on the width (judged: the label term)",
         printed='"A learning rate tuned at one width transfers to any other width without retuning" (Zhang et al. '
@@ -257,6 +259,7 @@ CLAIMS = (
     ),
     Claim(
         id="A23b",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2025, theorem 1, appendix B (Zhang et al. 2026, appendix E.3, let kernels move kappa)",
         statement="kappa in eta* = kappa L^(-3/2) depends on neither kernel size nor resolution (judged: the label "
         "term)",
@@ -270,23 +273,21 @@ CLAIMS = (
     ),
     Claim(
         id="A6",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
         statement="finite channels correct by O(1/C), uniformly in depth",
         printed='"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
         hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
         checks=(
             *checks("mlp_depth", judge_uniform_correction),
-            *checks(
-                "cnn_finite_channels",
-                channel_corrections.judge_uniform_in_depth,
-                of_rival(channel_corrections.judge_function_of_ratio),
-            ),
+            *checks("cnn_finite_channels", judge_uniform_in_depth, of_rival(judge_function_of_ratio)),
         ),
         replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
         premise="corrections of order 1/C are made in every layer, and add up",
     ),
     Claim(
         id="A21",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, table 1, figure 3",
         statement="measured slopes of -1.18 .. -1.57, mean -1.38, deviate from -1.5 because depth is finite (judged: "
         "their mean over nine nets, residual nets and ViTs among them, against the law of plain nets; the paper "

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Claim, checks, of_rival
+from meanfield.verification.claims import Claim, Kind, checks, of_rival
 from meanfield.verification.drawn_slopes import drawn_law, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
 from meanfield.verification.verdicts import Deviation, Verdict, effective_draws
@@ -128,6 +128,7 @@ def deviation(
 CLAIMS = (
     Claim(
         id="A1",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 1, eq. 14",
         statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters of layers up to l",
         printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
@@ -145,6 +146,7 @@ CLAIMS = (
     ),
     Claim(
         id="A11a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 5, eq. 27",
         statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
         printed='"Var(T_h | F_(h-1)) = (1/C_h) Var(X_1 | F_(h-1)) <= (1/C_h) E[X_1^2 | F_(h-1)] <= C_0/C_h" (lemma '
@@ -158,6 +160,7 @@ CLAIMS = (
     ),
     Claim(
         id="A11b",
+        kind=Kind.PREMISE,
         source="Zhang et al. 2026, lemma 5, eq. 26",
         statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
         "depths (judged: its mean over nets, E X^2, of a direction with itself, does not rise in proportion to depth)",

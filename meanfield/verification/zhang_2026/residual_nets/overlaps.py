@@ -9,7 +9,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
 from meanfield.verification.needed_draws import needing
@@ -164,6 +164,7 @@ def _across_blocks(dataset: xr.Dataset) -> Array:
 CLAIMS = (
     Claim(
         id="A12",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 6, eq. 31-35",
         statement="overlaps obey the one-block identity, and grow in mean by (1 + c q / K)^l, at most e^(c q)",
         printed='"E[T_l(mu_1, mu_2) | F_(l-1)] = T_(l-1)(mu_1, mu_2) + (c/K) T_tilde_(l-1)(mu_1, mu_2) ... r_l <= r_K '

@@ -12,11 +12,11 @@ import xarray as xr
 from meanfield.common.estimates import PowerLaw
 from meanfield.theory.laws.residual import log_path_sum_scale, residual_exponent
 from meanfield.verification import drawn_slopes
-from meanfield.verification.claims import Claim, JudgeOfRun, checks
+from meanfield.verification.claims import Claim, JudgeOfRun, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, Verdict
+from meanfield.verification.verdicts import Deviation, judge_identity
 
 LABEL_SCALE = "label_learning_rate_scale"
 SCALED = ("init", "multiplier_sqrt", "multiplier_linear")
@@ -134,7 +134,7 @@ def judge_effective_depth(dataset: xr.Dataset) -> Ruling:
     difference = np.abs(slope - claimed).ravel()
     worst = int(np.argmax(difference))
     evidence = f"slope {slope.ravel()[worst]:.3f} where {claimed.ravel()[worst]:.3f} is claimed"
-    verdict = Verdict.REFUTED if difference[worst] > NEAR else Verdict.CONFIRMED
+    verdict = judge_identity(difference, 0.0, np.inf, NEAR)
     return Ruling(verdict, evidence, power=f"exact: any slope off by more than {NEAR:g} is refuted")
 
 
@@ -153,6 +153,7 @@ def judge_path_sum(dataset: xr.Dataset) -> Contest:
 CLAIMS = (
     Claim(
         id="A13",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, sections 3.4, C.2; Zhang et al. 2025, theorem 3",
         statement="eta* = Theta(K^(-3/2)) for residual nets whose branches are initialised with variance 1/(q K n)",
         printed='"enforcing the AM-muP budget S = O(1) yields eta*(K) = Theta(K^(-3/2))" (appendix C.2)',
@@ -163,6 +164,7 @@ CLAIMS = (
     ),
     Claim(
         id="A14",
+        kind=Kind.READING,
         source="Zhang et al. 2026, sections 3.1, 3.4",
         statement="ambiguous in the paper, whose 'scaling residual-branch weights by K^(-1/2)' is eq. 5 itself; as a "
         "multiplier on the branch, which section 3.4 can be read to say: eta* = Theta(K^(-3/2)) again",
@@ -175,6 +177,7 @@ CLAIMS = (
     ),
     Claim(
         id="A15",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section C.2; Zhang et al. 2025, C.1",
         statement="depth counts as m + K in mixed backbones, and the depth of a branch is absorbed",
         printed='"the same argument applies with K replaced by the effective depth L_res := m + K ... residual units '
@@ -186,6 +189,7 @@ CLAIMS = (
     ),
     Claim(
         id="A22",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 4.3",
         statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets (judged: from the "
         "one-step eta*; the paper compares with tuned optima)",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.training.tuned_rates import CURVATURE_DRAWS
@@ -157,6 +157,7 @@ CARRIED = "one epoch of gradient descent on digits, width 32, from 3 to 5, 8 and
 CLAIMS = (
     Claim(
         id="T6a",
+        kind=Kind.READING,
         source="Zhang et al. 2026, appendix E.4, table 5",
         statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every family",
         printed='"the scaled rule ... achieves lower unrounded epoch-3 training loss than raw transfer on 6/7 '
@@ -169,6 +170,7 @@ CLAIMS = (
     ),
     Claim(
         id="T6b",
+        kind=Kind.OWN,
         source="docs/theory.md section 15",
         statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average",
         printed="no sentence of a paper: a rule of our own, the scale at finite depth in place of L^(-3/2)",
@@ -177,6 +179,7 @@ CLAIMS = (
     ),
     Claim(
         id="T6c",
+        kind=Kind.OWN,
         source="docs/theory.md section 21",
         statement="a rate carried by the ratio of 2 / lambda_max costs less training loss than an unchanged one, on "
         "average, given the rate that was tuned",

@@ -14,7 +14,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.verification.claims import Check, Claim, checks
+from meanfield.verification.claims import Check, Claim, Kind, checks
 from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, lower, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
@@ -188,9 +188,8 @@ def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
     bands = _ratio_bands(dataset)
     alarms, sure = (np.array([getattr(band, name) for band in bands]) for name in ("alarm", "sure"))
     off = np.abs(ratio) - np.log10(FACTOR)
-    beyond = float((off / error).max())
-    evidence = f"tuned over stable {10 ** ratio.min():.2g} .. {10 ** ratio.max():.2g}, worst {beyond:.1f} s.e. beyond"
-    evidence += f", where {alarms.min():.3g} or more count"
+    evidence = f"tuned over stable {10 ** ratio.min():.2g} .. {10 ** ratio.max():.2g}, "
+    evidence += f"worst {(off / error).max():.1f} s.e. beyond, where {alarms.min():.3g} or more count"
     if lost := nets - len(ratio):
         evidence += f"; {lost} of {nets} nets have no minimum"
     with np.errstate(over="ignore"):  # of few draws no factor is too large
@@ -223,6 +222,7 @@ ONE_EPOCH = "one epoch of gradient descent on digits, width 64 or 16 channels, 2
 CLAIMS = (
     Claim(
         id="A21b",
+        kind=Kind.READING,
         source=TABLE,
         statement="tuned rates of plain nets follow the law at finite depth, not -3/2",
         printed='"strong evidence for the shared leading-order L^(-3/2) depth scale, with the remaining variation '
@@ -233,6 +233,7 @@ CLAIMS = (
     ),
     Claim(
         id="T1",
+        kind=Kind.AS_STATED,
         source=TABLE,
         statement="the tuned rate of plain nets follows the one-step scale over depth",
         printed='"We treat this grid-searched one-epoch optimum as an empirical proxy for the maximal-update '
@@ -242,6 +243,7 @@ CLAIMS = (
     ),
     Claim(
         id="T2",
+        kind=Kind.OWN,
         source="by training of our own, beside Zhang et al. 2026, sections 3.4 and 4.3",
         statement="the tuned rate of residual nets initialised with variance 1/K follows the one-step scale, which "
         "tends to K^-1",
@@ -252,6 +254,7 @@ CLAIMS = (
     ),
     Claim(
         id="T3",
+        kind=Kind.OWN,
         source="by training of our own, beside Zhang et al. 2026, sections 3.4 and 4.3",
         statement="the tuned rate of residual nets with the multiplier K^(-1/2), and of those with branches of two "
         "layers, follows the one-step scale, which tends to K^0",
@@ -262,6 +265,7 @@ CLAIMS = (
     ),
     Claim(
         id="T4",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 4.1, tables 1 (post-norm) and 3 (pre-norm); by training of our own",
         statement="the tuned rate of pre- and post-norm Transformers follows the one-step scale over depth",
         printed='"We treat this grid-searched one-epoch optimum as an empirical proxy for the maximal-update '
@@ -274,6 +278,7 @@ CLAIMS = (
     ),
     Claim(
         id="T5",
+        kind=Kind.BEYOND,
         source="Wang et al. 2026, figure 3; by training of our own",
         statement="the tuned rate of tied loops under the factor 1/L follows the one-step scale, which tends to L^0",
         printed='"the optimal learning rate for linear scaling remains nearly invariant across L in {1, 2, 4, 8}, '
@@ -284,6 +289,7 @@ CLAIMS = (
     ),
     Claim(
         id="T7",
+        kind=Kind.OWN,
         source="docs/theory.md section 21",
         statement="2 / lambda_max at initialisation names the tuned rate to a factor of 4, with nothing tuned",
         printed="no sentence of a paper: a question of our own, whether the sharpness at initialisation names the "

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, exponents, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
 from meanfield.verification.published import PAPERS_EXPONENT
@@ -175,6 +175,7 @@ def _of_draws(made: Contest, nets: list[xr.Dataset]) -> Contest:
 CLAIMS = (
     Claim(
         id="A20a",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 3.5, appendix D.4",
         statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D + O(1), D the blocks "
         "(judged: the label term, which decides where outputs are few)",
@@ -186,6 +187,7 @@ CLAIMS = (
     ),
     Claim(
         id="A20b",
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, section 3.5 and appendix D.4, without the condition that both state",
         statement="pre-norm Transformers at initialisation, without the remark's condition: eta* = Theta(L^(-3/2)), as "
         "for post-norm (judged: the label term)",
@@ -200,6 +202,7 @@ CLAIMS = (
     ),
     Claim(
         id="A20c",
+        kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section 4.5",
         statement="normalisation placement has minimal effect on the exponent of eta* over depths that are trained: "
         "slopes differ by less than a tenth (judged: tuned rates of our own nets over 2 .. 16 units, and drawn eta* at "
@@ -214,6 +217,7 @@ CLAIMS = (
     ),
     Claim(
         id="A20e",
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, sections 3.1 (without its condition on Jacobians) and 4.5, taken to the limit of "
         "depth at initialisation",
         statement="normalisation placement has minimal effect on the exponent of eta* in the limit of depth, at "

@@ -12,7 +12,7 @@ import xarray as xr
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
 from meanfield.verification.judges import Contest, contest
 from meanfield.verification.verdicts import Deviation, Finding
@@ -106,6 +106,7 @@ def _mean_law(at: xr.Dataset, name: str) -> PowerLaw:
 CLAIMS = (
     Claim(
         id="A20d",
+        kind=Kind.PREMISE,
         source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
         statement="rho_{l:h} is bounded in depth, one for all directions of parameters up to o(1), and its "
         "fluctuations vanish (judged: two kinds of directions, between which the tangents of weights lie)",

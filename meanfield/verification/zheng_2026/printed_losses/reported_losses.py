@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.estimates import critical_z
-from meanfield.verification.claims import Check, Claim, of_rival
+from meanfield.verification.claims import Check, Claim, Kind, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling, lower
 from meanfield.verification.verdicts import DOUBT, Bands, Deviation, judge
 
@@ -149,6 +149,7 @@ FOUR = "Muon-Kimi, Muon and Shampoo, each with AdamW, and Sophia"
 CLAIMS = (
     Claim(
         id="S10a",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.2, tables 15, 26, 31, 36",
         statement="GPT-2, as printed: under standard parameterization the best learning rate moves with the width, by "
         "more than an octave on average over four optimizers",
@@ -158,6 +159,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10b",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.2, tables 16, 27, 32, 37",
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate moves over widths by about an "
         "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, "
@@ -169,6 +171,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10c",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.2, tables 18, 29, 34, 39",
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate moves over depths by about an "
         "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, "
@@ -179,6 +182,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10d",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.3, tables 19, 30, 35, 40",
         statement="GPT-2, as printed: under condition B.1 the best base learning rate moves with the depth, by more "
         "than an octave on average over four optimizers (with Shampoo alone it stays: S10j)",
@@ -189,6 +193,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10e",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 22, 23, 25",
         statement="GPT-2, as printed: the best weight decay stays within an octave under condition 3.1, and not by the "
         "standard in width",
@@ -199,6 +204,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10f",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 16, 18, 25, 27, 29, 32, 34, 39",
         statement="GPT-2, as printed: the largest nets end lower under condition 3.1 than by the standard",
         printed='"muP from Condition 3.1 (k >= 2) transfers the optimal base learning rate across depths, and '
@@ -208,6 +214,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10g",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 34, 35, figure 7",
         statement="GPT-2 with Shampoo, as printed: condition 3.1 reaches lower loss than condition B.1 in depth",
         printed='"For Shampoo-AdamW, muP from Condition B.1 (k = 1) gives weaker depth scaling and higher validation '
@@ -217,6 +224,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10h",
+        kind=Kind.READING,
         source="Zheng et al. 2026, section 5.3",
         statement="Muon-Kimi, Muon and Sophia train deep GPT-2 better under condition 3.1 than under B.1, if better "
         "means lower loss (the paper compares rates; lower loss it claims of Shampoo alone, S10g)",
@@ -230,6 +238,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10i",
+        kind=Kind.READING,
         source="Zheng et al. 2026, section 5.2, 'similar advantage' of figure 8 read as figure 1's",
         statement="Sophia in width: as for the other optimizers, condition 3.1 has the lower loss at the largest width",
         printed='"Muon-AdamW, Shampoo-AdamW, and Sophia, respectively. They show the similar advantage of the muP '

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Check, Claim, checks
+from meanfield.verification.claims import Check, Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026.printed_losses.reported_losses import (
@@ -96,6 +96,7 @@ RELIABLE = (
 CLAIMS = (
     Claim(
         id="S10j",
+        kind=Kind.READING,
         source="Zheng et al. 2026, section 5.3 ('similar trends')",
         statement=f"GPT-2 with Shampoo, as printed: under condition B.1 the best rate {MOVES}",
         printed='"The same comparison for Shampoo-AdamW and Sophia in Figures 7 and 9 at Appendix E.3 shows similar '
@@ -108,6 +109,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10k",
+        kind=Kind.READING,
         source="Zheng et al. 2026, section 5.4 ('not universal')",
         statement=f"GPT-2 with Shampoo, as printed: under standard parameterization the best rate {MOVES}",
         printed=NOT_UNIVERSAL,
@@ -119,6 +121,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10l",
+        kind=Kind.READING,
         source="Zheng et al. 2026, section 5.4 ('not universal')",
         statement=f"GPT-2 with Sophia, as printed: under standard parameterization the best rate {MOVES}",
         printed=NOT_UNIVERSAL,
@@ -127,6 +130,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10m",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, figure 7",
         statement="GPT-2 with Shampoo, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 "
         "than under B.1",
@@ -136,6 +140,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10n",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.4, figure 6",
         statement="GPT-2 with Shampoo, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 "
         "than by the standard",
@@ -145,6 +150,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10o",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.4, figure 8",
         statement="GPT-2 with Sophia, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 "
         "than by the standard",
@@ -154,6 +160,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10p",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.4, table 17",
         statement="GPT-2 with Muon-Kimi, as printed: under standard parameterization the best rate stays within an "
         "octave over 4 .. 256 blocks",
@@ -164,6 +171,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10q",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 28, 29",
         statement="GPT-2 with Muon, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 than "
         "by the standard",
@@ -174,6 +182,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10r",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.4, figure 3, tables 20, 21",
         statement="GPT-2 with Muon-Kimi and without LayerNorm, as printed: from 32 blocks on training is stable under "
         "condition 3.1, at every rate that was tried, and not by the standard",
@@ -185,6 +194,7 @@ CLAIMS = (
     ),
     Claim(
         id="S10s",
+        kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.4, figure 3, table 21",
         statement="GPT-2 with Muon-Kimi and without LayerNorm, as printed: from 32 blocks on the best rate under "
         "condition 3.1 stays",

@@ -1,0 +1,113 @@
+"""Records of verdicts: of code that a commit has, and repeated by as many draws as decide."""
+
+import argparse
+import re
+import subprocess
+from collections import Counter
+
+import pytest
+import xarray as xr
+
+from meanfield.execution.team import Workers
+from sims.claims import record, runs, seeds
+from sims.claims.__main__ import COMMAND as simulation
+from sims.claims.recorded_page import recorded_page
+from sims.claims.runs import RunOptions
+from sims.claims.seeds import Counts
+
+FILES = ("meanfield/law.py", "docs/verdicts.md", "sims/claims/recorded_verdicts/smoke.json")
+
+
+def _git(folder, *words):
+    settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *settings, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A tiny one, of which the records are the recorded verdicts."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "sims/claims/recorded_verdicts")
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "All."]):
+        _git(tmp_path, *words)
+    return tmp_path
+
+
+def test_a_record_names_the_commit_that_has_its_code(repository):
+    commit = _git(repository, "rev-parse", "HEAD").strip()
+    assert commit.startswith(record.clean_commit())
+    for name in FILES[1:]:
+        (repository / name).write_text('{"A2": {}}')
+    (repository / "sims/claims/recorded_verdicts/default.json").write_text("{}")
+    assert commit.startswith(record.clean_commit())
+    assert len(record.clean_commit()) >= 7
+
+
+@pytest.mark.parametrize("name", ["meanfield/law.py", "meanfield/new.py"])
+def test_code_that_no_commit_has_is_not_recorded(repository, tmp_path, capsys, name):
+    """Refused before any work, and nothing is written."""
+    (repository / name).write_text("changed")
+    with pytest.raises(ValueError, match=re.escape(f"{name} differ from commit ")):
+        record.clean_commit()
+    with pytest.raises(ValueError, match="commit them first"):
+        record.keep_counts({"A2": Counts(Counter(CONFIRMED=1), [])}, "smoke", 1)
+    out = tmp_path / "run"
+    for seed in ([], ["--seeds", "2"]):
+        assert simulation.main(["--only", "A2", "--preset", "smoke", "--record", *seed, "--out", str(out)]) == 2
+        complaint = capsys.readouterr().err
+        assert complaint.count("\n") == 1
+        assert name in complaint
+    assert not out.exists()
+    assert (repository / FILES[2]).read_text() == "{}"
+
+
+def test_outside_a_repository_no_commit_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "recorded_verdicts")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert record.clean_commit() == ""
+
+
+@pytest.mark.parametrize(("times", "given"), [(1, []), (8, ["--times", "8"])])
+def test_claims_can_be_judged_with_more_draws(tmp_path, monkeypatch, times, given):
+    """By every simulation that draws."""
+    taken = []
+
+    class Simulation:
+        def parse(self, _):
+            return argparse.Namespace(preset="", seed=0, times=1)
+
+        def finished(self, arguments, _):
+            taken.append(arguments)
+            return xr.Dataset()
+
+    monkeypatch.setattr(runs, "simulation", lambda name: Simulation())
+    made = runs._evidence(runs.Job("x", "x", ()), RunOptions("smoke", 3, Workers(1), False, times), tmp_path)
+    assert taken == [["--preset", "smoke", "--seed", "3", *given]]
+    assert made.command.endswith(" ".join(["--seed 3", *given]))
+
+
+def test_claims_that_no_seed_decides_are_not_replicated(tmp_path, monkeypatch):
+    verdicts = {"A2": {"CONFIRMED": 2}, "A3": {"INCONCLUSIVE": 2}, "A4": {"INCONCLUSIVE": 1, "REFUTED": 1}}
+    counts = {name: Counts(Counter(given), []) for name, given in verdicts.items()}
+    text = seeds.text(counts)
+    assert "Not replicated, as all seeds leave it INCONCLUSIVE: A3: with --times N" in text
+    assert "Not replicated" not in seeds.text({name: counts[name] for name in ("A2", "A4")})
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    record.keep_counts(counts, "smoke", 8)
+    assert record.recorded("smoke")["A3"]["seeds"]["times"] == 8
+    (tmp_path / "default.json").write_text(
+        '{"A3": {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": []}}'
+    )
+    page = recorded_page("default")
+    assert "\nNot replicated, as all seeds leave it INCONCLUSIVE: A3.\n" in page
+    assert "; seeds at preset smoke, 8 times its draws: 2 INCONCLUSIVE." in page
+
+
+def test_a_recorded_verdict_has_the_draws_of_its_preset(tmp_path, capsys):
+    arguments = ["--only", "A2", "--preset", "smoke", "--times", "2", "--record", "--out", str(tmp_path / "run")]
+    assert simulation.main(arguments) == 2
+    assert "has the preset's draws; drop --times, or count" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,139 @@
+"""What is not finite decides nothing, and what is no band, no share or no deviation is refused in one line."""
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from meanfield.verification.judges import Contest, computed, identity
+from meanfield.verification.needed_draws import NOT_FINITE
+from meanfield.verification.verdicts import (
+    Bands,
+    Deviation,
+    Verdict,
+    effective_draws,
+    judge,
+    judge_computed,
+    judge_identity,
+    largest_share,
+)
+
+BANDS = Bands(3.0, 5.0)
+NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)
+STRANGE = [np.nan, np.inf]
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("place", ["difference", "stderr", "allowance"])
+@pytest.mark.parametrize("points", [1, 2])
+@pytest.mark.parametrize("side", ["claim", "rival"])
+def test_a_number_that_is_not_finite_decides_nothing(strange, place, points, side):
+    """Of either side, alone or beside one that would decide; with finite numbers in its place the run decides."""
+    verdicts = []
+    for value in (strange, 0.0 if place == "allowance" else 1.0):
+        numbers = {"difference": 10.0 if side == "rival" else 0.0, "stderr": 1.0, "allowance": 0.0}
+        made = Deviation(**(numbers | {place: [value, numbers[place]][:points]}))
+        sides = {"claim": NEAR, "rival": FAR} | {side: made}
+        verdicts.append(judge(sides["claim"], sides["rival"], BANDS))
+        ruling = Contest(sides["claim"], sides["rival"], apart=10.0).weigh(1, 1e6)
+        assert ruling.verdict is verdicts[-1]
+    assert verdicts[0] is Verdict.INCONCLUSIVE
+    near_rival = (side, place, points) == ("rival", "difference", 1)
+    assert verdicts[1] is (Verdict.INCONCLUSIVE if near_rival else Verdict.CONFIRMED)
+
+
+def test_a_far_point_of_unknown_error_refutes_nothing():
+    assert judge(Deviation([0, 50], [1, np.nan]), FAR, BANDS) is Verdict.INCONCLUSIVE
+    assert judge(Deviation([0, 50], [1, 1]), FAR, BANDS) is Verdict.REFUTED
+    assert np.isnan(Deviation([0, 50], [1, np.nan]).worst)
+
+
+def test_the_evidence_says_how_many_numbers_are_not_finite():
+    ruling = Contest(Deviation([0.0, np.nan], 1.0), FAR, apart=10.0, shown="slopes", note="; a note").weigh(2, 1000)
+    assert ruling.evidence == ruling.evidence_of_rival == "slopes; 1 of 5 numbers are not finite; a note"
+    assert ruling.power == ruling.power_of_rival == NOT_FINITE
+
+
+@pytest.mark.parametrize("share", [np.nan, np.inf])
+def test_a_share_that_is_not_known_decides_nothing(share):
+    assert judge(NEAR, FAR, BANDS, share) is Verdict.INCONCLUSIVE
+    assert Contest(NEAR, FAR, largest_share=share).weigh(1, 1000).verdict is Verdict.INCONCLUSIVE
+    assert judge(NEAR, FAR, BANDS, 0.1) is Verdict.CONFIRMED
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_effective_draws_that_are_not_known_decide_nothing(strange):
+    assert Contest(NEAR, FAR, effective=strange).weigh(1, 1000).verdict is Verdict.INCONCLUSIVE
+    assert Contest(NEAR, FAR, effective=1000.0).weigh(1, 1000).verdict is Verdict.CONFIRMED
+
+
+@pytest.mark.parametrize("order", [("x", "y"), ("y", "x")])
+def test_one_mean_that_is_not_known_leaves_the_draws_unknown(order):
+    """Whichever is named first, and whichever of its points it is."""
+    columns = {"x": [1.0, np.nan], "x_stderr": [0.1, 0.1], "x_largest_share": [0.1, np.nan]}
+    columns |= {"y": [1.0, 1.0], "y_stderr": [0.1, 0.1], "y_largest_share": [0.1, 0.1]}
+    measured = xr.Dataset({name: ("layer", values) for name, values in columns.items()}, attrs={"draws": 100})
+    assert np.isnan(effective_draws(measured, *order))
+    assert np.isnan(largest_share(measured, *order))
+    assert effective_draws(measured, "y") == 50
+    assert largest_share(measured, "y") == 0.1
+
+
+@pytest.mark.parametrize("values", [[], [np.nan], [1.0, np.nan], [np.inf]])
+def test_nothing_computed_confirms_nothing(values):
+    for made in (judge_computed, judge_identity):
+        assert made(values, 1.0, 2.0, 0.1) is Verdict.INCONCLUSIVE
+        assert made([1.0, 1.0], 1.0, 2.0, 0.1) is Verdict.CONFIRMED
+    for ruled in (computed, identity):
+        assert ruled(values, 1.0, 2.0, 0.1, "numbers").verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Bands(5, 3), ValueError, "doubt of Bands is 5 and alarm 3; doubt is at most alarm"),
+        (lambda: Bands("a", "b"), TypeError, "doubt of Bands is 'a'; it must be a positive number"),
+        (lambda: Bands(3.0, None), TypeError, "alarm of Bands is None; it must be a positive number"),
+        (lambda: Bands(np.nan, 5.0), ValueError, "doubt of Bands is nan; it must be a positive number"),
+        (lambda: Bands(0.0, 5.0), ValueError, "doubt of Bands is 0; it must be positive"),
+        (lambda: Bands(-3.0, 5.0), ValueError, "doubt of Bands is -3; it must be positive"),
+        (lambda: Bands(3.0, np.inf), ValueError, "alarm of Bands is inf; it must be a positive number"),
+        (lambda: Bands(3.0, 5.0, 0), ValueError, "freedom of Bands is 0; it must be positive"),
+        (lambda: Bands(3.0, 5.0, np.nan), ValueError, "freedom of Bands is nan"),
+        (lambda: Bands.of(1, np.nan), ValueError, "doubt of Bands is nan"),
+        (
+            lambda: Deviation(0.0, -1.0),
+            ValueError,
+            "standard errors are spreads of draws, at least 0; the least given is -1",
+        ),
+        (
+            lambda: Deviation(0.0, [1.0, np.nan], [0.0, -0.5]),
+            ValueError,
+            "allowances, at least 0; the least given is -0.5",
+        ),
+        (lambda: Deviation([1.0, 2.0], [1.0, 2.0, 3.0]), ValueError, "difference (2,), stderr (3,), allowance (1,)"),
+        (lambda: Deviation([], []), ValueError, "a Deviation needs a point at least"),
+        (
+            lambda: Deviation("a", 1.0),
+            TypeError,
+            "difference of a Deviation holds values of type <U1; give real numbers",
+        ),
+        (lambda: Deviation(None, 1.0), TypeError, "difference of a Deviation holds None; give real numbers"),
+        (lambda: Deviation(1.0, object), TypeError, "stderr of a Deviation holds <class 'object'>; give real numbers"),
+        (lambda: Deviation(1.0, 1.0j), TypeError, "stderr of a Deviation holds values of type complex128"),
+        (lambda: judge(1.0, FAR, BANDS), TypeError, "judge is given 1.0 where it takes a Deviation"),
+        (lambda: judge(NEAR, None, BANDS), TypeError, "judge is given None where it takes a Deviation"),
+        (lambda: judge(NEAR, FAR, (3.0, 5.0)), TypeError, "judge is given (3.0, 5.0) where it takes a Bands"),
+        (lambda: judge(NEAR, FAR, BANDS, 0.1, 0), TypeError, "judge is given 0 where it takes a Bands"),
+        (lambda: judge(NEAR, FAR, BANDS, "0.1"), TypeError, "judge is given '0.1' where it takes a Real"),
+        (lambda: judge(NEAR, FAR, BANDS, -0.1), ValueError, "largest_share is -0.1; it is the part of a mean"),
+        (lambda: judge_computed("a", 1.0, 2.0, 0.1), TypeError, "values holds values of type <U1"),
+        (lambda: judge_computed(1.0, 1.0, 2.0, -0.1), ValueError, "tolerance -0.1 does not tell the claim 1 from"),
+        (lambda: judge_computed(1.0, 1.0, 2.0, np.nan), ValueError, "tolerance nan does not tell the claim 1 from"),
+    ],
+)
+def test_what_says_nothing_is_refused_in_one_line(make, error, message):
+    with pytest.raises(error, match=re.escape(message)) as raised:
+        make()
+    assert "\n" not in str(raised.value)
