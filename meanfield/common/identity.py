@@ -99,7 +99,7 @@ class Identity:
         return ("function", *self._function(value)) if isinstance(value, FunctionType) else ("name", name)
 
     def _is_own(self, value: Any) -> bool:
-        """Whether it is code of one's own: of no known package, and a class that extends one of these or not installed."""
+        """Whether it is code of one's own: of no known package, and not installed or a class that extends one of these."""
         package = _package(value)
         if package == "builtins":  # so says what was made where no module has a name, too
             return isinstance(value, type | FunctionType) and vars(builtins).get(_name(value)) is not value
