@@ -99,11 +99,12 @@ class Identity:
         return ("function", *self._function(value)) if isinstance(value, FunctionType) else ("name", name)
 
     def _is_own(self, value: Any) -> bool:
-        """Whether it is code of one's own: neither of a known package nor installed."""
+        """Whether it is code of one's own: of no known package, and not installed or a class that extends one of these."""
         package = _package(value)
         if package == "builtins":  # so says what was made where no module has a name, too
             return isinstance(value, type | FunctionType) and vars(builtins).get(_name(value)) is not value
-        return package not in self._known and not _is_installed(package)
+        extends = isinstance(value, type) and any(_package(base) in self._known for base in value.__mro__)
+        return package not in self._known and (extends or not _is_installed(package))
 
     def _attributes(self, kind: type) -> Iterable[Any]:
         """What a class of one's own holds, but what Python notes about it; the names of others."""

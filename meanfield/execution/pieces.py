@@ -27,6 +27,10 @@ class PieceStore:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(f"{self.folder} is a file; give a folder, in which finished pieces are kept")
+
     def load(self, key: str, draws: int) -> Pieces | None:
         """The piece with this key, of so many draws; None if it is not finished, or, with a warning, damaged."""
         path = self._path(key)

@@ -55,7 +55,8 @@ def simulate(
             Each has options of its own and refuses nets that it does not serve. Measures that draw the same kind of
             ``weights`` see the same nets. If left out, `ResidualEnergies` for loops and `Energies` for all other nets.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
-        resume_in: folder for finished pieces; a rerun with the same arguments continues from them.
+        resume_in: folder for finished pieces; a rerun with the same arguments continues from them. One that is
+            damaged is named in a warning and computed again.
         options: those of the default measure, where none is given: ``weights``, ``inputs``, ``backend``,
             ``precision``, ``batch``, ``loss`` and ``by_site`` of `Energies`; ``weights``, ``inputs`` and
             ``correlations`` of `ResidualEnergies`.

@@ -69,7 +69,7 @@ def train(
         epsilon: of optimizers that divide by the size of gradients.
         precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
-        resume_in: folder for finished runs; a rerun with the same arguments continues from them.
+        resume_in: as for `simulate`, a folder for finished runs.
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before

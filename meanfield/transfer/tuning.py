@@ -188,7 +188,7 @@ def tuned_rate(
             10^-4 to 10, as Zhang et al. 2026 have 80.
         most_rates: where the search of a seed stops if it has not ended; ``complete`` says so.
         workers: number of processes, where 1 computes in this one; or `Workers`.
-        resume_in: folder for finished runs; a rerun with the same arguments continues from them.
+        resume_in: as for `simulate`, a folder for finished runs.
 
     Returns:
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged, NaN at rates that the

@@ -3,8 +3,12 @@
 Each of these pairs had one key, so that a rerun beside old pieces gave the numbers of the other.
 """
 
+import importlib
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +182,28 @@ def test_what_is_computed_is_in_the_key(key):
     assert key(1.0) == key(1.0) != key(2.0)
 
 
+INSTALLED = """
+from dataclasses import dataclass
+import meanfield as mf
+@dataclass(frozen=True, kw_only=True)
+class Own(mf.MLP):
+    def role_of(self, weight):
+        return {value}
+"""
+
+
+def test_a_class_that_was_installed_goes_by_its_code_too(tmp_path, monkeypatch):
+    folder, found, name = tmp_path / "site-packages", [], "installed_with_a_net"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for value in (1.0, 1.0, 2.0):
+        (folder / f"{name}.py").write_text(INSTALLED.format(value=value))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        found.append(_key(importlib.import_module(name).Own(depth=2, width=4)))
+    assert found[0] == found[1] != found[2]
+
+
 def test_a_class_of_the_library_goes_by_what_it_yields(monkeypatch):
     """A property that somebody replaces is no field."""
     before = _key(mf.ResidualMLP(depth=2, width=4))
@@ -201,10 +227,6 @@ def test_a_net_that_was_edited_is_drawn_again(tmp_path):
 
 def test_keys_are_the_same_in_another_process():
     """Whatever order sets have there, and wherever objects lie."""
-    import subprocess
-    import sys
-    from pathlib import Path
-
     code = "from tests.execution import test_foreign_keys as t; print(*(key(1.0) for key in t.PAIRS.values()))"
     root = Path(__file__).parent.parent.parent
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

@@ -115,6 +115,13 @@ def test_a_piece_of_another_key_or_number_of_draws_is_not_taken(stored):
     assert store.load("a", 3) is None, "what is not there is not finished"
 
 
+def test_a_file_is_no_folder_for_pieces(tmp_path):
+    """Before any work; it was said in other words once the first piece was finished."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match=r"file is a file; give a folder, in which finished pieces are kept"):
+        mf.simulate(NET, draws=12, seed=3, resume_in=tmp_path / "file")
+
+
 def test_a_record_says_what_a_piece_holds(stored):
     record = json.loads(str(_held(stored[1])[RECORD]))
     assert record.keys() == {"key", "draws", "numbers"}

@@ -215,3 +215,14 @@ def test_a_configuration_that_is_no_text_is_named(tmp_path, capsys):
     complaint = capsys.readouterr().err
     assert f"{tmp_path / 'run.toml'} is no TOML: " in complaint
     assert complaint.count("\n") == 1
+
+
+def test_another_file_of_the_same_name_is_another_point(tmp_path, monkeypatch):
+    """A finished sweep over images that have changed since was read as if it were theirs."""
+    monkeypatch.chdir(tmp_path)
+    keys = []
+    for images in (np.zeros((4, 1, 8, 8)), np.ones((4, 1, 8, 8)), np.ones((4, 1, 8, 8))):
+        np.save("images.npy", images)
+        fixed = {"preset": "smoke", "input": "images.npy", "grid": [8, 8]}
+        keys.append(planned("cnn_overlap", fixed, {"depth": [2, 3]}).key)
+    assert keys[0] != keys[1] == keys[2]
