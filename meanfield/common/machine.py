@@ -12,6 +12,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from meanfield.common.validation import require_count
+
 NUMBER_BYTES = 8
 
 
@@ -22,7 +24,7 @@ _sharing = 1
 def share_machine(processes: int) -> None:
     """From now on grant this process no more than its share of the machine's memory."""
     global _sharing
-    _sharing = processes
+    _sharing = require_count("processes", processes, why="this one and those beside it")
 
 
 def require_bytes(

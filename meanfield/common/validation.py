@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from meanfield.common.arrays import Array
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # The largest depth, as layers are listed: far deeper than any net that can be drawn, and a second's work.
 MOST_LAYERS = 1_000_000
@@ -152,16 +153,15 @@ def unmasked(name: str, values: Any) -> NDArray[Any]:
 
     NumPy's conversion would take the number behind a mask for a value.
     """
+    if has_masks(values) and (masked := int(np.ma.getmaskarray(np.ma.asanyarray(values)).sum())):
+        raise ValueError(
+            f"{name} is a masked array with {masked} of {np.size(values)} entries masked, which have no value here; "
+            "leave these out (.compressed()) or give them values (.filled(value))"
+        )
     try:
-        given = np.ma.asanyarray(values) if has_masks(values) else np.asarray(values)
+        return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} has rows of different lengths; give an array") from error
-    if masked := int(np.ma.count_masked(given)):
-        raise ValueError(
-            f"{name} is a masked array with {masked} of {given.size} entries masked, which have no value here; leave "
-            "these out (.compressed()) or give them values (.filled(value))"
-        )
-    return np.asarray(given)
 
 
 def without_masked(points: Mapping[str, Any]) -> dict[str, Any]:

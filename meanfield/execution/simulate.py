@@ -114,7 +114,8 @@ def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **optio
     """
     require_net(as_family(architecture))
     own, how = _split(PairOverlaps, options)
-    return simulate(architecture, measure=PairOverlaps(pairs=pairs, **own), **how)
+    given: Any = tuple(pairs) if isinstance(pairs, Iterable) else pairs
+    return simulate(architecture, measure=PairOverlaps(pairs=given, **own), **how)
 
 
 def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:

@@ -1,19 +1,19 @@
 """One gradient step of a net with given weights, in the layouts of deep-learning programs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import require_array
+from meanfield.common.validation import require_array, require_choice
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import INPUT_LAYOUT
 from meanfield.nets.inputs.given import require_allowed
 from meanfield.nets.net import Net
 from meanfield.simulation import passes
-from meanfield.simulation.arrays.arrays import Arrays
+from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS, Arrays
 from meanfield.simulation.arrays.float_range import (
     JUMP,
     LEAST,
@@ -66,7 +66,7 @@ def one_step(
     Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
     """
     require_net(architecture, units=True)
-    arrays = arrays_of(backend, precision)
+    arrays = _arrays(backend, precision)
     samples, outputs = _samples(architecture, inputs), architecture.output_shape[1:]
     error = require_array("output_error", output_error, (samples, *outputs), "(samples, outputs, *output grid)")
     _require_followed(arrays, "output_error", error)
@@ -75,7 +75,11 @@ def one_step(
         state = _checked_forward(architecture, weights, inputs, arrays)
         changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
         images = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
-    _require_range("a change", images, precision, lambda: one_step(architecture, weights, inputs, output_error))
+    _require_range("a change", images, precision)
+    if precision == "float32" and not (sizes := _sizes(images)).all():
+        # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
+        in_double = one_step(architecture, weights, inputs, output_error)
+        require_range({"a change": np.where(sizes, sizes, _sizes(in_double))})
     return images
 
 
@@ -94,14 +98,20 @@ def pre_activations(
     Source: Zhang et al. 2026, eqs. 2, 3; Wang et al. 2026, eq. 1.
     """
     require_net(architecture, units=True)
-    arrays = arrays_of(backend, precision)
+    arrays = _arrays(backend, precision)
     with overflow_silent():
         state = _checked_forward(architecture, weights, inputs, arrays)
     images = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
     if architecture.readout_unit is not None:
         images.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
-    _require_range("a pre-activation", images, precision, lambda: pre_activations(architecture, weights, inputs))
+    _require_range("a pre-activation", images, precision)
     return images
+
+
+def _arrays(backend: str, precision: str) -> Arrays:
+    require_choice("backend", backend, BACKENDS)
+    require_choice("precision", precision, PRECISIONS)
+    return arrays_of(backend, precision)
 
 
 def _samples(architecture: Net, inputs: ArrayLike) -> int:
@@ -130,17 +140,10 @@ def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LE
         require_followed(what, float(np.abs(given).max()), least)
 
 
-def _require_range(what: str, images: list[Array], precision: str, in_double: Callable[[], list[Array]]) -> None:
-    """Raise OverflowError unless the precision holds these arrays of every layer.
-
-    Arrays of zeros may have been lost on the way, where products of small numbers vanish: what they are ``in_double``
-    precision tells.
-    """
+def _require_range(what: str, images: list[Array], precision: str) -> None:
+    """Raise OverflowError unless the precision holds these arrays of every layer."""
     if precision == "float32":
-        sizes = _sizes(images)
-        require_range({what: sizes})
-        if not sizes.all():
-            require_range({what: np.where(sizes, sizes, _sizes(in_double()))})
+        require_range({what: _sizes(images)})
     require_finite(what, images)
 
 

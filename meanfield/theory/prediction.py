@@ -146,7 +146,7 @@ def _predictable(architecture: Any, level: str) -> Sequential | Loop | TokenStre
         )
     if not isinstance(net, TokenStream):
         require_net(net, loops=True)
-    return net  # type: ignore[return-value]
+    return net
 
 
 def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:

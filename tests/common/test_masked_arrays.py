@@ -6,7 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.transfer import StableRate
 
-NET, LOOP = mf.MLP(depth=2, width=3, outputs=2), mf.TiedLoop(depth=2, width=3)
+NET, LOOP = mf.MLP(depth=2, width=3, outputs=2, activation="tanh"), mf.TiedLoop(depth=2, width=3)
 TOKENS = mf.ConvNet(depth=2, channels=3, grid=(4,), outputs=2)
 WEIGHTS = [np.ones(shape) for shape in NET.weight_shapes]
 SAMPLES, LABELS = np.arange(12.0).reshape(4, 3), np.array([0, 1, 1, 0])
@@ -67,10 +67,10 @@ def test_a_power_law_is_fitted_to_points_without_a_mask(masked):
     given = {"x": np.arange(1.0, 8), "y": np.arange(1.0, 8) ** 2, "stderr": np.full(7, 0.1)}
     without = mf.fit_power_law(**{name: values[:-1] for name, values in given.items()})
     outlier = given[masked].copy()
-    outlier[-1] = 1e9
+    outlier[-1] = 1e9 if masked != "stderr" else 1e-9
     last = np.arange(7) == 6
     assert mf.fit_power_law(**(given | {masked: np.ma.array(outlier, mask=last)})) == without
-    assert mf.fit_power_law(**(given | {masked: outlier})).exponent != pytest.approx(2)  # it does see the outlier
+    assert mf.fit_power_law(**(given | {masked: outlier})) != without  # which it sees without a mask
     assert without.exponent == pytest.approx(2)
     unmasked = {name: np.ma.array(values) for name, values in given.items()}
     assert mf.fit_power_law(**unmasked) == mf.fit_power_law(**given)
@@ -79,5 +79,5 @@ def test_a_power_law_is_fitted_to_points_without_a_mask(masked):
 def test_too_few_points_without_a_mask_are_refused():
     with pytest.raises(ValueError, match="a power law needs 3 or more different x"):
         mf.fit_power_law([1, 2, 3], np.ma.array([1.0, 2, 3], mask=[0, 0, 1]))
-    with pytest.raises(ValueError, match="give as many of each"):
+    with pytest.raises(ValueError, match="y is a masked array with 1 of 3 entries masked"):
         mf.fit_power_law([1, 2, 3, 4], np.ma.array([1.0, 2, 3], mask=[0, 0, 1]))

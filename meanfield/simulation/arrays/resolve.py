@@ -12,6 +12,7 @@ from meanfield.simulation.arrays.device import GroupNormals, Stencils
 INSTALL = 'python -m pip install -e ".[cuda12]" (or ".[cuda13]", as the driver has it)'
 
 
+@lru_cache(maxsize=8)
 def arrays_of(backend: str, precision: str) -> Arrays:
     """The arrays of "numpy" or "cupy" in "float64" or "float32".
 
@@ -22,11 +23,6 @@ def arrays_of(backend: str, precision: str) -> Arrays:
     """
     require_choice("backend", backend, BACKENDS)
     require_choice("precision", precision, PRECISIONS)
-    return _arrays(backend, precision)
-
-
-@lru_cache(maxsize=8)
-def _arrays(backend: str, precision: str) -> Arrays:
     return on_numpy(precision) if backend == "numpy" else on_device(*_cupy(), precision)
 
 

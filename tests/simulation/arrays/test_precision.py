@@ -152,6 +152,18 @@ def test_given_arrays_that_single_precision_loses_are_refused(which, factor):
             mf.pre_activations(net, *scaled[:2], precision="float32")
 
 
+@pytest.mark.parametrize("factor", [1e-22, 1e-25, 1e-28])
+@pytest.mark.parametrize("net", [mf.MLP(depth=2, width=3), mf.ConvNet(depth=2, channels=3, grid=(3,))])
+def test_changes_that_vanish_in_single_precision_are_refused(net, factor):
+    """They go as the square of the inputs, which passed as zeros."""
+    given = [np.ones(shape) for shape in net.weight_shapes], factor * np.ones(net.input_shape)
+    error = np.ones(net.output_shape)
+    assert all(change.all() for change in mf.one_step(net, *given, error))
+    with pytest.raises(OverflowError, match=r"a change has size .*e-\d\d at layer 1 .*; take precision 'float64'"):
+        mf.one_step(net, *given, error, precision="float32")
+    assert all(value.all() for value in mf.pre_activations(net, *given, precision="float32"))
+
+
 def test_zeros_are_no_loss():
     net = mf.MLP(depth=2, width=3)
     zeros = [np.zeros(shape) for shape in net.weight_shapes]

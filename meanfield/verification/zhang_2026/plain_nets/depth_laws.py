@@ -182,6 +182,7 @@ def scale_of(scales: xr.Dataset, name: str) -> xr.DataArray:
     return scales["stream_learning_rate_scale"].sel(loop=name)
 
 
+@takes(list | np.ndarray | xr.DataArray)
 def local_slopes(depths: ArrayLike, scales: ArrayLike) -> Array:
     """d ln eta* / d ln L along the last axis, of the cubic spline through the logarithms at all depths."""
     logs = np.log(np.asarray(scales, dtype=float))
