@@ -51,8 +51,8 @@ def drawn(at: xr.Dataset, name: str, factor: float = 1.0) -> str:
 def against(at: xr.Dataset, name: str, level: str = "mean_field") -> list[str]:
     """Drawn; predicted, NAME_level; drawn minus predicted in standard errors."""
     has_theory = {name, f"{name}_stderr", f"{name}_{level}"} <= set(at.variables)
-    numbers = [value(at, column) for column in (name, f"{name}_stderr", f"{name}_{level}")]
-    off = float(score(*numbers, rounding=rounding_of(at))) if has_theory else float("nan")
+    mean, error, theory = (value(at, column) for column in (name, f"{name}_stderr", f"{name}_{level}"))
+    off = float(score(mean, error, theory, rounding_of(at))) if has_theory else float("nan")
     return [drawn(at, name), predicted(at, f"{name}_{level}"), signed(off)]
 
 

@@ -9,8 +9,8 @@ from meanfield.verification.judges import Contest, contest
 from meanfield.verification.needed_draws import PROMISED, times_more
 from meanfield.verification.verdicts import Deviation, Verdict
 
-# Runs that announce a number, each judged by a run of so many draws. A share of 8 in 10 of them varies by 0.023.
-RUNS = 300
+# Runs that announce a number, each judged by a run of so many draws. A share of 8 in 10 of them varies by 0.033.
+RUNS = 150
 NEEDED = re.compile(r"; about ([\d,]+) needed \([\d,]+ made\), with which 8 of 10 runs or more (refute|decide if)")
 
 

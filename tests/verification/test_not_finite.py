@@ -18,6 +18,10 @@ from meanfield.verification.verdicts import (
     judge_identity,
     largest_share,
 )
+from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
+from meanfield.verification.zhang_2026.plain_nets import padding
+from meanfield.verification.zhang_2026.residual_nets import slopes as residual_slopes
+from meanfield.verification.zheng_2026 import coordinate_checks
 
 BANDS = Bands(3.0, 5.0)
 NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)
@@ -137,3 +141,66 @@ def test_what_says_nothing_is_refused_in_one_line(make, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
         make()
     assert "\n" not in str(raised.value)
+
+
+LAYERS = np.array([[4.0, 4.0], [2.0, 6.0]])
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict"), [(0.0, Verdict.CONFIRMED), (0.5, Verdict.REFUTED), (np.nan, Verdict.INCONCLUSIVE)]
+)
+def test_a_slope_of_theory_that_is_not_known_confirms_nothing(off, verdict):
+    slopes = -1.5 * LAYERS / 8
+    slopes[0, 1] += off
+    columns = {"backbone_layers": (("backbone", "of"), LAYERS)}
+    columns["backbone_slope"] = (("activation", "backbone", "of"), slopes[None])
+    dataset = xr.Dataset(columns, {"activation": ["relu"]})
+    assert residual_slopes.judge_effective_depth(dataset).verdict is verdict
+
+
+@pytest.mark.parametrize("where", ["missing_largest", "missing_bound", "missing_circular"])
+def test_a_sum_that_is_not_known_breaks_no_bound(where):
+    columns = {
+        "missing_largest": [2.0, 4.0],
+        "missing_bound": [2.0, 5.0],
+        "set_taps": [3, 3],
+        "missing_circular": [0, 0],
+    }
+    dataset = xr.Dataset({name: ("set", np.array(values, float)) for name, values in columns.items()})
+    assert padding.judge_missing_terms(dataset).verdict is Verdict.CONFIRMED
+    lost = dataset.assign({where: dataset[where] * np.nan})
+    assert padding.judge_missing_terms(lost).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_an_example_that_is_not_finite_breaks_no_identity(monkeypatch, place):
+    """Whichever of them it is: no largest value hides it."""
+    ratios = [0.5, 0.5, 0.5]
+    monkeypatch.setattr(layer_norm, "examples", lambda seed: ratios)
+    monkeypatch.setattr(layer_norm, "norm_ratio", lambda ratio: ratio)
+    assert layer_norm.judge_bound().verdict is Verdict.CONFIRMED
+    ratios[place] = np.nan
+    assert layer_norm.judge_bound().verdict is Verdict.INCONCLUSIVE
+    ratios[place] = 2.5
+    assert layer_norm.judge_bound().verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_violation_that_is_not_finite_stays_the_worst(monkeypatch, place):
+    found = [0.0, 0.0, 0.0]
+    found[place] = np.nan
+    monkeypatch.setattr(aggregators, "examples", lambda seed: found)
+    monkeypatch.setattr(aggregators, "violations", lambda aggregator, example: {"merge": example})
+    assert np.isnan(aggregators.worst_violations({"mean": np.mean})["mean"]["merge"])
+
+
+@pytest.mark.parametrize("lost", ["width", "depth"])
+def test_draws_that_leave_no_slope_leave_the_standard_undecided(monkeypatch, lost):
+    """Along the first ladder or along the last."""
+    slopes = iter(
+        [(np.nan, np.nan, 1.0) if name == lost else (2.0, 0.01, 0.0) for name in coordinate_checks.DIRECTIONS]
+    )
+    monkeypatch.setattr(coordinate_checks, "ladder_values", lambda *of, **labels: None)
+    monkeypatch.setattr(coordinate_checks, "_middle_slope", lambda *of: next(slopes))
+    dataset = xr.Dataset(coords={name: [1, 2] for name in coordinate_checks.DIRECTIONS})
+    assert coordinate_checks.judge_standard(dataset, optimizer="sgd").verdict is Verdict.INCONCLUSIVE
