@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
@@ -27,7 +28,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.estimates import PowerLaw
+from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
 from meanfield.verification.needed_draws import UNCONVERGED, Distances, times_more, unconverged
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
@@ -36,6 +37,7 @@ from meanfield.verification.verdicts import (
     Finding,
     Power,
     Shares,
+    Unsaid,
     Verdict,
     effective_draws,
     judge,
@@ -219,7 +221,10 @@ def identity(values: ArrayLike, claimed: float, rival: float, tolerance: float, 
 
 
 class Judge(Generic[P]):
-    """One claim with its rival, decided by a function; called as that function is, it gives the finding."""
+    """One claim with its rival, decided by a function; called as that function is, it gives the finding.
+
+    Numbers that cannot be judged make it INCONCLUSIVE, and the evidence says why: they are of this claim alone.
+    """
 
     def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling]) -> None:
         if sys.flags.optimize > 1:
@@ -237,11 +242,13 @@ class Judge(Generic[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:
         given = inspect.signature(self.decide).bind(*args, **kwargs).arguments
-        decided = self.decide(*args, **kwargs)
-        ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
-        claim, rival, measured = (
-            sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival, self.measured)
-        )
+        try:
+            decided = self.decide(*args, **kwargs)
+            ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
+        except NUMBERS_FAIL as error:
+            ruling = Ruling(Verdict.INCONCLUSIVE, f"no verdict: {error}", power="none: no verdict")
+        words = defaultdict(Unsaid, given | ruling.words)
+        claim, rival, measured = (sentence.format_map(words) for sentence in (self.claim, self.rival, self.measured))
         powers = ruling.power, ruling.power_of_rival
         return Finding(claim, rival, ruling.verdict, ruling.evidence, *powers, ruling.evidence_of_rival, measured)
 
