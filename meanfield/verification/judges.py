@@ -19,7 +19,7 @@ import inspect
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec
@@ -192,14 +192,6 @@ def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
     return contest([law.exponent for law in laws], [law.stderr for law in laws], **options)
 
 
-def joined(contests: Iterable[Contest]) -> Contest:
-    """One contest over the points of several."""
-    parts = list(contests)
-    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
-    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
-    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
-
-
 def computed(
     values: ArrayLike,
     claimed: float,
@@ -221,10 +213,7 @@ def identity(values: ArrayLike, claimed: float, rival: float, tolerance: float, 
 
 
 class Judge(Generic[P]):
-    """One claim with its rival, decided by a function; called as that function is, it gives the finding.
-
-    Numbers that cannot be judged make it INCONCLUSIVE, and the evidence says why: they are of this claim alone.
-    """
+    """One claim with its rival, decided by a function; called as that is, it gives the finding, or why there is none."""
 
     def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling]) -> None:
         if sys.flags.optimize > 1:
@@ -234,7 +223,7 @@ class Judge(Generic[P]):
         said = SENTENCES.fullmatch(paragraph)
         if said is None:
             raise TypeError(
-                f"{decide.__name__} says {paragraph!r}; a judge says 'claim; rival: its rival; measured: what.' first"
+                f"{decide.__name__} says {paragraph!r}; say 'claim; rival: its rival; measured: what.' first"
             )
         source = f" ({', '.join(filter(None, (judges.paper, said['source'])))})" if said["source"] else ""
         self.claim, self.rival, self.measured = said["claim"] + source, said["rival"], said["measured"]
@@ -249,8 +238,8 @@ class Judge(Generic[P]):
             ruling = Ruling(Verdict.INCONCLUSIVE, f"no verdict: {error}", power="none: no verdict")
         words = defaultdict(Unsaid, given | ruling.words)
         claim, rival, measured = (sentence.format_map(words) for sentence in (self.claim, self.rival, self.measured))
-        powers = ruling.power, ruling.power_of_rival
-        return Finding(claim, rival, ruling.verdict, ruling.evidence, *powers, ruling.evidence_of_rival, measured)
+        details = (getattr(ruling, name) for name in ("power", "power_of_rival", "evidence_of_rival"))
+        return Finding(claim, rival, ruling.verdict, ruling.evidence, *details, measured)
 
 
 class Judges:

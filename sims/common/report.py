@@ -51,7 +51,7 @@ class Report:
 
     def text(self, dataset: xr.Dataset) -> str:
         """The whole report; where numbers make no verdicts, answer or part of it, the reason stands in the place."""
-        findings, lost = made_or_reason("Verdicts", lambda: self.findings(dataset), list[Finding]())
+        findings, lost = made_or_reason("Verdicts", lambda: list(self.findings(dataset)), [])
         summary, unanswered = made_or_reason("answer", lambda: self.answer(dataset, findings), "")
         tables = [table for part in self.parts for table in tables_of(part, dataset)]
         parts = [
@@ -67,10 +67,13 @@ def tables_of(part: Part, dataset: xr.Dataset) -> Sequence[str]:
     """What a part of a report says of a dataset: a note, a table or several; or why it says nothing."""
     if isinstance(part, str):
         return [part]
-    made, lost = made_or_reason(
-        getattr(part, "__name__", "table").strip("_").replace("_", " "), lambda: part(dataset), ""
-    )
-    return [lost or made] if isinstance(made, str) else made
+
+    def make() -> Sequence[str]:
+        made = part(dataset)
+        return [made] if isinstance(made, str) else made
+
+    tables, lost = made_or_reason(getattr(part, "__name__", "table").strip("_").replace("_", " "), make, [])
+    return [lost] if lost else tables
 
 
 def made_or_reason(what: str, make: Callable[[], T], nothing: T) -> tuple[T, str]:

@@ -164,7 +164,8 @@ def _with_nothing_tuned(optimizer: str, ratio: Array) -> str:
 def _spreads(dataset: xr.Dataset) -> Array:
     """Standard deviations of single seeds in decades, of the nets of which two have a minimum."""
     spreads = dataset["seed_tuned_rate_log10"].std("draw", ddof=1).values
-    coarse = np.sqrt(np.square(dataset["seed_tuned_rate_log10_stderr"]).mean("draw")).values
+    errors: xr.DataArray = dataset["seed_tuned_rate_log10_stderr"]
+    coarse = ((errors**2).mean("draw") ** 0.5).values
     return np.asarray(np.hypot(spreads, coarse)[np.isfinite(spreads)])
 
 

@@ -1,5 +1,7 @@
 """Wang et al. 2026 on the residual energy of loops: its growth, what increments share, its cross term."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
@@ -9,7 +11,7 @@ from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.loops.laws import has_closed_energy, log_increment_gain
 from meanfield.verification.claims import Claim, checks
 from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, slope_contest
 from meanfield.verification.verdicts import Deviation, Verdict
 
 # Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
@@ -32,6 +34,13 @@ JUDGES = Judges(
 findings = JUDGES.findings
 
 
+def _joined(parts: Sequence[Contest]) -> Contest:
+    """One contest over the points of several."""
+    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
+    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
+    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
+
+
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
     """Energies follow the infinite-width covariance recursion; rival: that of stacks, every step with its own
@@ -42,7 +51,7 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
         energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
         expected = {"claimed": at["log_energy_mean_field"].values, "rival": stack["log_energy_mean_field"].values}
         parts.append(contest(energy, stderr, **expected, allowance=_finite_width(dataset)))
-    return joined(parts)
+    return _joined(parts)
 
 
 @JUDGES.decide
