@@ -213,7 +213,7 @@ def identity(values: ArrayLike, claimed: float, rival: float, tolerance: float, 
 
 
 class Judge(Generic[P]):
-    """One claim with its rival, decided by a function; called as that is, it gives the finding, or why there is none."""
+    """One claim with its rival, decided by a function; called as that is, it gives a finding, or why there is none."""
 
     def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling]) -> None:
         if sys.flags.optimize > 1:

@@ -1,7 +1,5 @@
 """Wang et al. 2026 on the residual energy of loops: its growth, what increments share, its cross term."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 
@@ -10,7 +8,7 @@ from meanfield.common.estimates import PowerLaw
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.loops.laws import has_closed_energy, log_increment_gain
 from meanfield.verification.claims import Claim, checks
-from meanfield.verification.drawn_slopes import drawn_law, shown, span, theory_slope
+from meanfield.verification.drawn_slopes import drawn_law, joined, shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, slope_contest
 from meanfield.verification.verdicts import Deviation, Verdict
 
@@ -34,13 +32,6 @@ JUDGES = Judges(
 findings = JUDGES.findings
 
 
-def _joined(parts: Sequence[Contest]) -> Contest:
-    """One contest over the points of several."""
-    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
-    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
-    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
-
-
 @JUDGES.decide
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
     """Energies follow the infinite-width covariance recursion; rival: that of stacks, every step with its own
@@ -51,7 +42,7 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
         energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
         expected = {"claimed": at["log_energy_mean_field"].values, "rival": stack["log_energy_mean_field"].values}
         parts.append(contest(energy, stderr, **expected, allowance=_finite_width(dataset)))
-    return _joined(parts)
+    return joined(parts)
 
 
 @JUDGES.decide
