@@ -1,13 +1,21 @@
-"""What this process takes of its machine: no more memory than there is, and one thread for its matrix products."""
+"""What this process takes of its machine: no more memory than there is, one thread for its matrix products, and time.
+
+What takes long says how far it is, and what would take hours is refused with what it would take.
+"""
 
 import os
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 NUMBER_BYTES = 8
+# Seconds of a processor beyond which a prediction is refused.
+LONGEST = 3600.0
+
+T = TypeVar("T")
 
 
 # Processes, this one included, that do independent work on the memory of this machine.
@@ -29,6 +37,22 @@ def require_bytes(
         owner = owner if _sharing == 1 else f"{owner}, for each of {_sharing} simulations,"
     if needed > present:
         raise MemoryError(f"{what} needs about {_gib(needed)}, {owner} has {_gib(present)}; lower {remedy}")
+
+
+def require_seconds(needed: float, what: str, remedy: str) -> None:
+    """Raise ValueError, saying about how long it would take and what to do instead, unless that is an hour at most."""
+    if needed > LONGEST:
+        raise ValueError(
+            f"{what} takes about {needed / 3600:.2g} hours of a processor; more than {LONGEST / 3600:g} is refused: "
+            f"{remedy}"
+        )
+
+
+def progress(steps: Iterable[T], total: int, unit: str) -> Iterable[T]:
+    """The steps as they are, with a bar on a terminal once they have taken two seconds, as that of drawing."""
+    from tqdm import tqdm  # not by what is over at once
+
+    return tqdm(steps, total=total, unit=unit, delay=2, disable=None, leave=False) if total > 1 else steps
 
 
 def on_one_thread() -> Any:

@@ -10,6 +10,7 @@ import xarray as xr
 
 from meanfield.common.validation import require_count
 from meanfield.execution.chunks import PieceStore
+from meanfield.execution.deep_nets import bytes_needed
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net
@@ -100,7 +101,7 @@ def memory(
     """
     measures = _measures(architecture, measure, options)
     count = require_count("draws", draws, why="how many networks are drawn")
-    return max(measure.settled(architecture).bytes(architecture, count) for measure in measures)
+    return max(bytes_needed(measure, architecture, count) for measure in measures)
 
 
 def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:

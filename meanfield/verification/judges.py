@@ -238,8 +238,8 @@ class Judge(Generic[P]):
             ruling = Ruling(Verdict.INCONCLUSIVE, f"no verdict: {error}", power="none: no verdict")
         words = defaultdict(Unsaid, given | ruling.words)
         claim, rival, measured = (sentence.format_map(words) for sentence in (self.claim, self.rival, self.measured))
-        details = (getattr(ruling, name) for name in ("power", "power_of_rival", "evidence_of_rival"))
-        return Finding(claim, rival, ruling.verdict, ruling.evidence, *details, measured)
+        powers = ruling.power, ruling.power_of_rival
+        return Finding(claim, rival, ruling.verdict, ruling.evidence, *powers, ruling.evidence_of_rival, measured)
 
 
 class Judges:

@@ -51,7 +51,8 @@ class Report:
 
     def text(self, dataset: xr.Dataset) -> str:
         """The whole report; where numbers make no verdicts, answer or part of it, the reason stands in the place."""
-        findings, lost = made_or_reason("Verdicts", lambda: list(self.findings(dataset)), [])
+        none: Sequence[Finding] = ()
+        findings, lost = made_or_reason("Verdicts", lambda: self.findings(dataset), none)
         summary, unanswered = made_or_reason("answer", lambda: self.answer(dataset, findings), "")
         tables = [table for part in self.parts for table in tables_of(part, dataset)]
         parts = [
@@ -72,7 +73,8 @@ def tables_of(part: Part, dataset: xr.Dataset) -> Sequence[str]:
         made = part(dataset)
         return [made] if isinstance(made, str) else made
 
-    tables, lost = made_or_reason(getattr(part, "__name__", "table").strip("_").replace("_", " "), make, [])
+    none: Sequence[str] = ()
+    tables, lost = made_or_reason(getattr(part, "__name__", "table").strip("_").replace("_", " "), make, none)
     return [lost] if lost else tables
 
 
