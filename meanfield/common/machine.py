@@ -39,13 +39,12 @@ def require_bytes(
         raise MemoryError(f"{what} needs about {_gib(needed)}, {owner} has {_gib(present)}; lower {remedy}")
 
 
-def require_seconds(needed: float, what: str, remedy: str) -> None:
-    """Raise ValueError, saying about how long it would take and what to do instead, unless that is an hour at most."""
-    if needed > LONGEST:
-        raise ValueError(
-            f"{what} takes about {needed / 3600:.2g} hours of a processor; more than {LONGEST / 3600:g} is refused: "
-            f"{remedy}"
-        )
+def seconds_refusal(needed: float, what: str, remedy: str) -> str:
+    """About how long it would take and what to do instead, where that is more than an hour; empty if it is not."""
+    if needed <= LONGEST:
+        return ""
+    hours = f"{needed / 3600:.2g} hours of a processor; more than {LONGEST / 3600:g} is refused"
+    return f"{what} takes about {hours}: {remedy}"
 
 
 def progress(steps: Iterable[T], total: int, unit: str) -> Iterable[T]:
