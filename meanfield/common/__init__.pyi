@@ -2,6 +2,7 @@
 
 from .arrays import Array as Array
 from .estimates import FALSE_ALARM_BUDGET as FALSE_ALARM_BUDGET
+from .estimates import NUMBERS_FAIL as NUMBERS_FAIL
 from .estimates import fit_power_law as fit_power_law
 from .files import DamagedFileWarning as DamagedFileWarning
 from .files import UNREADABLE as UNREADABLE

@@ -13,6 +13,9 @@ from meanfield.common.validation import real_array, require_count, without_maske
 # One false alarm in a million, for everything that one run or one test suite compares.
 FALSE_ALARM_BUDGET = 1e-6
 
+# What numbers raise that leave nothing to fit or judge: no line goes through them. A fault of the code raises others.
+NUMBERS_FAIL = (ValueError, ArithmeticError)
+
 # Relative differences below this are rounding.
 ROUNDING = 1e-12
 

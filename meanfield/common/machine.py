@@ -1,20 +1,26 @@
-"""What this process takes of its machine: no more memory than there is, and one thread for its matrix products.
+"""What this process takes of its machine: no more memory than there is, one thread for its matrix products, and time.
 
-And what a process with one thing to do leaves out: Dask, and most looks for garbage.
+What takes long says how far it is, and what would take hours is refused with what it would take. A process with one
+thing to do leaves out Dask, and most looks for garbage.
 """
 
 import atexit
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from meanfield.common.validation import require_count
 
 NUMBER_BYTES = 8
+# Seconds of a processor beyond which a prediction is refused.
+LONGEST = 3600.0
+
+T = TypeVar("T")
 
 
 # Processes, this one included, that do independent work on the memory of this machine.
@@ -36,6 +42,21 @@ def require_bytes(
         owner = owner if _sharing == 1 else f"{owner}, for each of {_sharing} simulations,"
     if needed > present:
         raise MemoryError(f"{what} needs about {_gib(needed)}, {owner} has {_gib(present)}; lower {remedy}")
+
+
+def seconds_refusal(needed: float, what: str, remedy: str) -> str:
+    """About how long it would take and what to do instead, where that is more than an hour; empty if it is not."""
+    if needed <= LONGEST:
+        return ""
+    hours = f"{needed / 3600:.2g} hours of a processor; more than {LONGEST / 3600:g} is refused"
+    return f"{what} takes about {hours}: {remedy}"
+
+
+def progress(steps: Iterable[T], total: int, unit: str) -> Iterable[T]:
+    """The steps as they are, with a bar on a terminal once they have taken two seconds, as that of drawing."""
+    from tqdm import tqdm  # not by what is over at once
+
+    return tqdm(steps, total=total, unit=unit, delay=2, disable=None, leave=False) if total > 1 else steps
 
 
 def on_one_thread() -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.validation import require_count
+from meanfield.execution.deep_nets import bytes_needed
 from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.team import Workers
 from meanfield.nets.families.known import require_net
@@ -102,8 +103,7 @@ def memory(
     """
     measures = _measures(architecture, measure, options)
     count = require_count("draws", draws, why="how many networks are drawn")
-    nets = [measure.drawn_net(architecture) for measure in measures]
-    return max(measure.settled(net).bytes(net, count) for measure, net in zip(measures, nets, strict=True))
+    return max(bytes_needed(measure, architecture, count) for measure in measures)
 
 
 def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:

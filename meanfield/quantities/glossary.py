@@ -212,7 +212,7 @@ final_loss = C_T [rate seed]
     source: Zhang et al. 2026, section 4
 seed_tuned_rate_log10 = log10 eta_T [seed]
     log10 of the learning rate that minimises the final loss from one seed, by a parabola through the losses near it;
-    NaN where no minimum was met
+    NaN where no minimum was met; its error is that of the rates that were tried, 0 of a vertex of the parabola
     scaling: compared with the learning-rate scale and with the stable rate
     source: Zhang et al. 2026, section 4.1
 tuned_rate_log10 = E log10 eta_T

@@ -5,5 +5,5 @@ from .rivals import GivenPower as GivenPower
 from .rivals import StableRate as StableRate
 from .rules import RULES as RULES
 from .rules import Rule as Rule
-from .tuning import Tuning as Tuning
 from .tuning import tune_all as tune_all
+from .tuning_task import Tuning as Tuning

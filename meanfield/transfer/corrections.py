@@ -13,6 +13,9 @@ from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.transformers.terms import output_refusal, token_terms
 
+# Layers to which the share of the output term is followed.
+DEEPEST_SHARE = 1000
+
 
 def log_output_correction(
     start: Sequential | TiedLoop | TokenStream, end: Sequential | TiedLoop | TokenStream
@@ -30,7 +33,7 @@ def _output_share(net: Sequential | TokenStream) -> float:
     """Mean output term over mean label term in mean field; NaN for nets of layers with skip connections.
 
     Where the whole update of a plain net is not predicted, that of the net with ReLU for smooth gates and without edges
-    is an order of magnitude.
+    is an order of magnitude. It tends to a number as 1 / L: of deeper nets it is that of `DEEPEST_SHARE` equal layers.
     """
     if isinstance(net, TokenStream):
         if output_refusal(net):
@@ -43,6 +46,8 @@ def _output_share(net: Sequential | TokenStream) -> float:
         changes: dict[str, Any] = {"padding": "circular"} if net.padding != "circular" else {}
         changes |= {"activation": "relu", "weight_variance": None} if net.sigma.triple is None else {}
         net = replace(net, **changes)  # type: ignore[type-var]
+    if isinstance(net, Sequential) and net.depth > DEEPEST_SHARE and isinstance(getattr(net, net.WIDTH), int):
+        net = net.replace(depth=DEEPEST_SHARE)
     means = log_means(net)
     return nan if means is None else exp(means[1] - means[0])
 

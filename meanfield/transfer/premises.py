@@ -97,8 +97,8 @@ def _many_layers(share: float, end: Sequential) -> str:
     if end.has_skips or share <= LARGEST_DEPTH_OVER_WIDTH:
         return ""
     return (
-        f"depth over width is {share:.2g}: the mean label term is about {exp(3 * share):.2g} times its mean field, "
-        "single nets scatter as widely, and the rate is that of an infinitely wide net; "
+        f"depth over width is {share:.2g}: the mean label term is about {exp(min(3 * share, LARGEST)):.2g} times its "
+        "mean field, single nets scatter as widely, and the rate is that of an infinitely wide net; "
         "simulate(net, ...) has learning_rate_scale_quantile, the scales of drawn nets"
     )
 

@@ -6,7 +6,7 @@ two searches that meet at a rate mean the same number, and what has been compute
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, floor
+from math import ceil, floor, sqrt
 
 import numpy as np
 
@@ -88,7 +88,8 @@ class RateSearch:
     def _vertex(self) -> float:
         """Where the minimum is by the losses that were told, in points of the lattice."""
         rungs = sorted(self.losses)
-        return LATTICE * _minimum(np.array(rungs) / LATTICE, np.array([self.losses[rung] for rung in rungs]))
+        at, _ = _minimum(np.array(rungs) / LATTICE, np.array([self.losses[rung] for rung in rungs]))
+        return LATTICE * at
 
 
 def _within(reach: float, centre: float, spacing: int) -> set[int]:
@@ -96,21 +97,28 @@ def _within(reach: float, centre: float, spacing: int) -> set[int]:
     return set(range(spacing * ceil((centre - reach) / spacing), floor(centre + reach) + 1, spacing))
 
 
-def searched(searches: Sequence[RateSearch], losses_of: LossesOf) -> None:
+def searched(
+    searches: Sequence[RateSearch], losses_of: LossesOf, is_hopeless: Callable[[int], bool] = lambda search: False
+) -> None:
     """Carry all searches to their ends, the rungs of one round of all of them together.
 
     Args:
         searches: to be told.
         losses_of: [(number of the search, rung), ..] -> their losses.
+        is_hopeless: whether a search whose first losses are all infinite ends there, by its number.
     """
+    begun: set[int] = set()
     while asked := [(number, rung) for number, search in enumerate(searches) for rung in search.wanted()]:
         told = dict(zip(asked, losses_of(asked), strict=True))
         for number, search in enumerate(searches):
             search.tell({rung: loss for (of, rung), loss in told.items() if of == number})
+            if number not in begun and np.isinf(list(search.losses.values())).all() and is_hopeless(number):
+                search.most = 0
+            begun.add(number)
 
 
-def minima(log_rates: Array, losses: Array) -> Array:
-    """log10 of the rate at which each seed's loss is least, by a parabola; NaN where no minimum lies inside.
+def minima(log_rates: Array, losses: Array) -> tuple[Array, Array]:
+    """log10 of the rate at which each seed's loss is least, by a parabola, and the error of those that have none.
 
     The parabola is the least-squares fit of ln(loss) over log10(rate) within `REACH` of a centre, each loss weighted by
     (1 - (distance / WEIGHTLESS)^2)^2. Losses above `HIGHEST` times the least are left out: beyond the edge of
@@ -121,34 +129,52 @@ def minima(log_rates: Array, losses: Array) -> Array:
     of `sims.learning_rate_search --spacing 0.125` it lies 0.024 +- 0.006 above the parabola's vertex on average, and
     scatters 1.2 times as widely over seeds.
 
+    A minimum without a vertex inside the fitted rates is one of the rates that were tried: the loss is least somewhere
+    between its neighbours r_- and r_+, and uniform over them has the standard deviation (r_+ - r_-) / sqrt(12). Beside
+    a cliff that is also the root mean square distance, as the true minimum is uniform from there to r_+. The error
+    of a vertex is that of its losses, which the spread over seeds holds, and counts as 0 here.
+
     Args:
         log_rates: (R,), ascending.
         losses: (R, seeds), infinite where training diverged, NaN at rates at which a seed was not trained.
+
+    Returns:
+        minima (seeds,), NaN where none lies inside; errors (seeds,), 0 of vertices.
     """
     trained = ~np.isnan(losses)
-    own = zip(losses.T, trained.T, strict=True)
-    return np.array([_minimum(log_rates[there], of_seed[there]) for of_seed, there in own])
+    own = [_minimum(log_rates[there], of_seed[there]) for of_seed, there in zip(losses.T, trained.T, strict=True)]
+    places, errors = np.array(own, dtype=float).reshape(-1, 2).T
+    return places, errors
 
 
-def _minimum(log_rates: Array, losses: Array) -> float:
+def _minimum(log_rates: Array, losses: Array) -> tuple[float, float]:
     least = int(np.argmin(losses)) if len(losses) else 0
     if least in (0, len(losses) - 1) or not np.isfinite(losses[least]):
-        return float("nan")
+        return float("nan"), float("nan")
     usable = (losses > 0) & (losses <= HIGHEST * losses[least])
-    centre = float(log_rates[least])
+    centre, inside = float(log_rates[least]), False
     for _ in range(MOVES):
-        centre, before = _vertex(log_rates[usable], np.log(losses[usable]), centre), centre
+        before = centre
+        centre, inside = _vertex(log_rates[usable], np.log(losses[usable]), centre)
         if abs(centre - before) < 1 / LATTICE**2:
             break
-    return centre
+    return centre, 0.0 if inside else _between_neighbours(log_rates, centre) / sqrt(12)
 
 
-def _vertex(log_rates: Array, logs: Array, centre: float) -> float:
-    """That of the parabola around a centre; the centre itself where there is none."""
+def _between_neighbours(log_rates: Array, centre: float) -> float:
+    """From the last rate below a centre to the first above it."""
+    return float(log_rates[log_rates > centre + 1e-9].min() - log_rates[log_rates < centre - 1e-9].max())
+
+
+def _vertex(log_rates: Array, logs: Array, centre: float) -> tuple[float, bool]:
+    """That of the parabola around a centre, and whether it is inside; the centre itself where there is none."""
     away = log_rates - centre
     near = np.abs(away) <= REACH + 1e-9
     if near.sum() < FEWEST:
-        return centre
+        return centre, False
     away = away[near]
     curve, slope, _ = np.polyfit(away, logs[near], 2, w=1 - (away / WEIGHTLESS) ** 2)
-    return centre if curve <= 0 else centre + float(np.clip(-slope / (2 * curve), away[0], away[-1]))
+    if curve <= 0:
+        return centre, False
+    moved = -slope / (2 * curve)
+    return centre + float(np.clip(moved, away[0], away[-1])), bool(away[0] < moved < away[-1])

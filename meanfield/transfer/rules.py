@@ -16,6 +16,7 @@ from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.simulation.weights.gram_process import has_gram_process
 from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
+from meanfield.theory.loops.covariance import time_refusal
 from meanfield.theory.outputs.label_term import label_term_refusal
 from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.prediction import predict
@@ -38,6 +39,8 @@ MOST_DRAWS = 8192
 SEED = 0
 # Of deeper nets the covariance between layers, from which errors come, would not fit into memory.
 DEEPEST_DRAWN = 10_000
+# To here the whole update takes a minute.
+DEEPEST_FOLLOWED = 10_000
 
 
 class Rule(ABC):
@@ -75,6 +78,8 @@ class FiniteDepth(Rule):
         for net in (start, end):
             if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
                 return why
+            if isinstance(net, TiedLoop) and (why := time_refusal(net)):
+                return why
             if isinstance(net, TokenStream) and (why := label_refusal(net)):
                 return f"the label term of a {family(net)} has a mean field for white tokens, but here {why}"
         differences = differing(start, end, SIZES)
@@ -110,6 +115,11 @@ class WholeUpdate(Rule):
                 return f"the output term of a {family(net)} is not predicted: take rule 'finite_depth'"
             if why := output_refusal(net) if isinstance(net, TokenStream) else output_term_refusal(net):
                 return why
+            if isinstance(net, Sequential) and net.depth > DEEPEST_FOLLOWED:
+                return (
+                    f"the whole update is followed layer by layer, up to {DEEPEST_FOLLOWED:,} layers; this "
+                    f"{family(net)} has {net.depth:,}: take rule 'finite_depth', or 'exact' where it serves"
+                )
         return ""
 
     def log_ratio(self, start: Net, end: Net) -> float:

@@ -63,7 +63,8 @@ def stable_rate(
     Returns:
         Dataset of ``sharpness`` (lambda_max) and ``stable_rate`` (2 / lambda_max). Of drawn nets they are means, with
         NAME_stderr and NAME_largest_share, and ``stable_rate_quantile`` says how single nets scatter. Both are
-        dimensionless; lambda_max grows as n L in plain nets with a "he" or "fan_in" head.
+        dimensionless; lambda_max grows as n L in plain nets with a "he" or "fan_in" head. Where it is 0, as of nets
+        whose units have died or outputs so large that their softmax is 0 or 1, the rate is infinite, without an error.
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, an unknown loss or level, a level together with

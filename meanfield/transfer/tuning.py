@@ -1,11 +1,11 @@
 """The learning rate that is best in training: searched for by training nets under many rates from several seeds."""
 
+import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import product
-from math import log, log10
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -15,140 +15,21 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise
-from meanfield.common.validation import require_choice, require_count, require_instances, require_positive
+from meanfield.common.validation import require_instances
 from meanfield.execution.pieces import PieceStore
-from meanfield.execution.run import Run, simulate_all, store_in
+from meanfield.execution.run import simulate_all, store_in
 from meanfield.execution.team import Workers
-from meanfield.execution.training import NAMED, training_run
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.elementwise import SGD
 from meanfield.quantities.datasets import measured_dataset, plain_dataset
-from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.simulation.training.trained_losses import checked_rates
 from meanfield.transfer.rate_search import FARTHEST, LATTICE, RateSearch, minima, rate_of, searched
+from meanfield.transfer.tuning_task import Pair, Tuning
 
-# Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
-CURVATURE_SAMPLES, CURVATURE_DRAWS = 256, 16
 # Where an optimizer other than gradient descent begins to be searched.
 USUAL_RATE = 1e-2
-# The rates of an exhaustive grid of so many points, as Zhang et al. 2026, section 4.2, have 80 of them.
-GRID_ENDS = (1e-4, 1e1)
-FEWEST_RATES, BOTH_SIDES = 3, "a minimum needs rates on both sides"
-# A learning rate and a seed, which make a run of training.
-Pair = tuple[float, int]
-SPACINGS = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
-# A net whose units have all died has the loss of outputs 0, to rounding.
-ROUNDING = 1e-6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tuning:
-    """A net with its data, the manner of training, and of the search for its best rate; `tune_all` carries it out.
-
-    Attributes:
-        net, data: as for `meanfield.train`.
-        training: what else `meanfield.train` takes, but for rates, seeds, workers and resume_in.
-        seeds: of initial weights and mini-batches, two or more; or how many.
-        guess, spacing, grid, most_rates: as for `tuned_rate`.
-        curvature_draws: nets that are drawn for the stable rate, which 0 leaves out.
-    """
-
-    net: Net
-    data: tuple[ArrayLike, ArrayLike]
-    training: Mapping[str, Any] = field(default_factory=dict)
-    seeds: int | Sequence[int] = 4
-    guess: float | None = None
-    spacing: float = 1 / 8
-    grid: int | Sequence[float] | None = None
-    most_rates: int = 64
-    curvature_draws: int = CURVATURE_DRAWS
-
-    def __post_init__(self) -> None:
-        require_choice("spacing", self.spacing, SPACINGS)  # type: ignore[arg-type]
-        require_count("most_rates", self.most_rates, minimum=8, why=BOTH_SIDES)
-        if self.guess is not None:
-            self._require_guess(self.guess)
-        seeds = self.each_seed
-        if len(seeds) < 2:
-            raise ValueError("seeds is one; give two or more, as one has no standard error")
-        if repeated := [seed for seed in set(seeds) if seeds.count(seed) > 1]:
-            raise ValueError(
-                f"seeds has {repeated[0]} twice; the standard error takes each as independent: give others"
-            )
-        if self.silent_loss() == 0:
-            raise ValueError(
-                "outputs of 0 have no loss here, so that there is nothing to minimise; give a net of two classes or "
-                "more, or targets that are not all 0"
-            )
-
-    @staticmethod
-    def _require_guess(guess: float) -> None:
-        require_positive("guess", guess, why="it is a learning rate")
-        if not abs(log10(guess)) <= FARTHEST / LATTICE:
-            raise ValueError(f"guess is {guess}; rates are searched for between 1e-15 and 1e15, so give one of these")
-
-    def describe(self) -> dict[str, Any]:
-        """All that its numbers depend on, as plain values."""
-        how = {name: getattr(self, name) for name in ("guess", "spacing", "most_rates")} | {"rates": self.rates}
-        return {"net": self.net.describe(), **self.checked.measure.describe(), **how}
-
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """Those of the grid; empty where rates are searched for."""
-        if self.grid is None:
-            return ()
-        if np.ndim(self.grid) == 0:
-            count = require_count("grid", self.grid, minimum=FEWEST_RATES, why=BOTH_SIDES)
-            return tuple(np.geomspace(*GRID_ENDS, count).tolist())
-        rates = tuple(sorted(set(checked_rates(self.grid))))
-        if len(rates) < FEWEST_RATES:
-            raise ValueError(f"grid has {len(rates)} rate(s); give {FEWEST_RATES} or more, as {BOTH_SIDES}")
-        return rates
-
-    @property
-    def descends(self) -> bool:
-        """Whether it is gradient descent without momentum, for which the stable rate is a guess."""
-        optimizer = self.training.get("optimizer", "sgd")
-        return (NAMED[optimizer] if isinstance(optimizer, str) else optimizer) == SGD(0.0)
-
-    @cached_property
-    def checked(self) -> Run:
-        """Training under the rates of the grid, or one: its data are checked once, however often it is asked for."""
-        return self.run(self.rates or [1.0])
-
-    def run(self, rates: Sequence[float]) -> Run:
-        """Training under these rates from all seeds."""
-        return training_run(self.net, self.data, rates=rates, seeds=self.seeds, **self.training)
-
-    def run_pairs(self, pairs: Sequence[Pair]) -> Run:
-        """Training of these rates from these seeds alone."""
-        rates = tuple(sorted({rate for rate, _ in pairs}))
-        measure = replace(self.checked.measure, rates=rates, pairs=tuple(sorted(pairs)))
-        return Run(self.net, measure, measure.runs, 0)
-
-    @property
-    def each_seed(self) -> tuple[int, ...]:
-        """The seeds, one by one."""
-        return tuple(self.checked.measure.seeds)
-
-    def curvature(self) -> Run:
-        """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
-        inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
-        how = {"loss": "cross_entropy", "precision": "float64"}
-        measure = Sharpness(inputs=inputs, **{name: self.training.get(name, how[name]) for name in how})
-        return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
-
-    def silent_loss(self) -> float:
-        """The loss of outputs 0, which a net has whose units have all died."""
-        if self.training.get("loss", "cross_entropy") == "cross_entropy":
-            return log(self.net.output_shape[1])
-        return float(np.square(np.asarray(self.data[1], dtype=float)).mean() / 2)
-
-    def searched_losses(self, final: float | Array) -> Array:
-        """Losses as the search takes them: a net that has died is no better than one that has diverged."""
-        silent = self.silent_loss()
-        return np.where(np.abs(final - silent) <= ROUNDING * silent, np.inf, final)
+RESOLUTION = (
+    "error of the minimum by the distance of the rates that were tried, 0 where a parabola has its vertex there"
+)
 
 
 def tuned_rate(
@@ -182,7 +63,8 @@ def tuned_rate(
     Args:
         net, data, steps, epochs, batch_size, optimizer, loss, weight_decay, epsilon, precision: as for `train`.
         seeds: of initial weights and mini-batches, two or more; or how many. The standard error falls as their root.
-        guess: where to begin; if left out, 2 / lambda_max for plain gradient descent, and 0.01 for other optimizers.
+        guess: where to begin; if left out, 2 / lambda_max for plain gradient descent, and 0.01 for other optimizers
+            and for nets without curvature, whose outputs are so large that their softmax is 0 or 1.
         spacing: of the finest rates, in decades: 1/2, 1/4, 1/8, 1/16 or 1/32.
         grid: rates to train under, all of them, in place of a search; or how many, evenly spaced in the logarithm from
             10^-4 to 10, as Zhang et al. 2026 have 80.
@@ -194,15 +76,18 @@ def tuned_rate(
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged, NaN at rates that the
         search of a seed did not ask for;
         ``seed_tuned_rate_log10``, the minimum of a parabola of ln(loss) over log10(rate) within half a decade of
-        it, NaN where no minimum lies inside; their mean over seeds ``tuned_rate_log10`` with NAME_stderr, and
-        ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of 16 nets drawn on the first 256
+        it, NaN where no minimum lies inside. Where there is no parabola, as beside a cliff, it is the rate of the least
+        loss, and NAME_stderr is the distance between its neighbours over sqrt(12), else 0.
+        Their mean over seeds ``tuned_rate_log10`` with NAME_stderr, that over seeds and the mean of theirs together,
+        and ``tuned_rate``; ``stable_rate``, 2 / lambda_max of plain gradient descent, of 16 nets drawn on the first 256
         samples (shuffle data that are in order of their classes), with its error.
         A net whose units have all died counts as diverged. Attributes: ``complete``, and ``located``, the seeds that
         have a minimum. Losses are dimensionless, and so are rates.
 
     Raises:
         TypeError, ValueError, MemoryError: as `train`; fewer than two seeds or one twice, an unknown spacing, too few
-            rates, outputs of 0 that have no loss.
+            rates, outputs of 0 that have no loss; nets that no rate moves from any seed, as all their units have died
+            or all inputs are 0; a stable rate outside 1e-15 .. 1e15 to begin at.
 
     Source: Zhang et al. 2026, sections 4.1 and 4.2.
     """
@@ -210,7 +95,25 @@ def tuned_rate(
     training |= {"loss": loss, "weight_decay": weight_decay, "epsilon": epsilon, "precision": precision}
     how: dict[str, Any] = {"seeds": seeds, "guess": guess, "spacing": spacing, "grid": grid, "most_rates": most_rates}
     tuning = Tuning(net=net, data=data, training=training, **how)
-    return tune_all([tuning], workers=workers, store=store_in(resume_in))[0]
+    (made,) = tune_all([tuning], workers=workers, store=store_in(resume_in))
+    if made.attrs["without_minimum"]:
+        raise ValueError(made.attrs["without_minimum"])
+    _warn_unless_located(tuning, made)
+    return made
+
+
+def _warn_unless_located(tuning: Tuning, tuned: xr.Dataset) -> None:
+    """Warn where no seed has a minimum, with what its losses do instead."""
+    if tuned.attrs["located"]:
+        return
+    rates, losses = tuned["rate"].values, tuning.searched_losses(tuned["final_loss"].values)
+    lost = "training diverges, or nets die, at all of them; " if not (losses < np.inf).any() else ""
+    warnings.warn(
+        f"no seed has a minimum among the {len(rates)} rates {rates[0]:.2g} .. {rates[-1]:.2g} that were tried: {lost}"
+        "try another guess (from 1e-15 to 1e15), a larger most_rates, or inputs of the size of 1",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def tune_all(
@@ -229,8 +132,9 @@ def tune_all(
     how: dict[str, Any] = {"workers": workers, "store": store}
     drawn = iter(simulate_all([tuning.curvature() for tuning in tunings if tuning.curvature_draws], **how))
     stable = [next(drawn) if tuning.curvature_draws else xr.Dataset() for tuning in tunings]
+    reasons = [of.idle_reason() or _out_of_range(of, rates) for of, rates in zip(tunings, stable, strict=True)]
     owners = [(number, seed) for number, tuning in enumerate(tunings) for seed in tuning.each_seed]  # of a search
-    searches = [_begun(tunings[number], stable[number]) for number, _ in owners]
+    searches = [_begun(tunings[number], stable[number], reasons[number]) for number, _ in owners]
     finals: list[dict[Pair, float]] = [{} for _ in tunings]
 
     def train(asked: Mapping[int, Sequence[Pair]]) -> None:
@@ -248,40 +152,72 @@ def tune_all(
         places = ((owners[search], rate_of(rung)) for search, rung in asked)
         return [tunings[of].searched_losses(finals[of][rate, seed]).item() for (of, seed), rate in places]
 
-    searched(searches, losses_of)
-    train({number: list(product(of.rates, of.each_seed)) for number, of in enumerate(tunings) if of.rates})
+    def is_hopeless(search: int) -> bool:
+        number, seed = owners[search]
+        return tunings[number].is_idle(seed)
+
+    searched(searches, losses_of, is_hopeless)
+    grids = {number: of for number, of in enumerate(tunings) if of.rates and not reasons[number]}
+    train({number: list(product(of.rates, of.each_seed)) for number, of in grids.items()})
     cut_short = {number for search, (number, _) in zip(searches, owners, strict=True) if not search.complete}
     complete = [bool(tuning.rates) or number not in cut_short for number, tuning in enumerate(tunings)]
-    parts = zip(tunings, complete, finals, stable, strict=True)
-    return [_dataset(tuning, ended, final, of_net) for tuning, ended, final, of_net in parts]
+    parts = zip(tunings, complete, finals, stable, reasons, strict=True)
+    return [_dataset(*part) for part in parts]
 
 
-def _begun(tuning: Tuning, stable: xr.Dataset) -> RateSearch:
-    """The search of one seed, which wants nothing where a grid says which rates to train under."""
-    from_curvature = tuning.descends and tuning.curvature_draws
-    usual = float(stable["stable_rate_quantile"].sel(quantile=0.5)) if from_curvature else USUAL_RATE
-    start = round(LATTICE * log10(tuning.guess or usual))
-    return RateSearch(start, round(tuning.spacing * LATTICE), 0 if tuning.rates else tuning.most_rates)
+def _out_of_range(tuning: Tuning, stable: xr.Dataset) -> str:
+    """Why no search begins at the stable rate, though it is a number; nothing where one does."""
+    usual = _median(stable)
+    if not tuning.begins_at_curvature or not np.isfinite(usual) or abs(log10(usual)) <= FARTHEST / LATTICE:
+        return ""
+    return (
+        f"2 / lambda_max is {usual:.2g}, and rates are searched for between 1e-15 and 1e15: give inputs of another "
+        "size, or a guess in between"
+    )
 
 
-def _dataset(tuning: Tuning, complete: bool, finals: Mapping[Pair, float], stable: xr.Dataset) -> xr.Dataset:
+def _median(stable: xr.Dataset) -> float:
+    """2 / lambda_max in the median over nets; infinite where it has not been drawn."""
+    return float(stable["stable_rate_quantile"].sel(quantile=0.5)) if stable else float("inf")
+
+
+def _begun(tuning: Tuning, stable: xr.Dataset, without: str) -> RateSearch:
+    """The search of one seed, which wants nothing where a grid says which rates to train under, or none helps.
+
+    It begins at the usual rate where there is no curvature, as of outputs so large that their softmax is 0 or 1.
+    """
+    median = _median(stable) if tuning.begins_at_curvature and not without else float("inf")
+    start = round(LATTICE * log10(tuning.guess or (median if np.isfinite(median) else USUAL_RATE)))
+    return RateSearch(start, round(tuning.spacing * LATTICE), 0 if tuning.rates or without else tuning.most_rates)
+
+
+def _dataset(
+    tuning: Tuning, complete: bool, finals: Mapping[Pair, float], stable: xr.Dataset, without: str
+) -> xr.Dataset:
     """All losses, NaN of pairs that were not trained, the minimum of every seed, and the stable rate."""
     rates = sorted({rate for rate, _ in finals})
     table = np.array([[finals.get((rate, seed), np.nan) for seed in tuning.each_seed] for rate in rates])
-    seeds = minima(np.log10(rates), tuning.searched_losses(table))
-    located = seeds[np.isfinite(seeds)]
-    attrs = tuning.run(rates).measure.dataset(tuning.net, {}, {}).attrs
-    attrs |= {"complete": int(complete and len(located) == len(seeds)), "located": len(located)}
+    table = table.reshape(len(rates), len(tuning.each_seed))
+    seeds, errors = minima(np.log10(rates), tuning.searched_losses(table))
+    located = np.isfinite(seeds)
+    attrs = tuning.checked.measure.dataset(tuning.net, {}, {}).attrs
+    attrs |= {"complete": int(complete and located.all()), "located": int(located.sum()), "without_minimum": without}
     values = {"final_loss": table, "seed_tuned_rate_log10": seeds}
     coords: dict[str, Any] = {"rate": rates, "seed": list(tuning.each_seed)}
     losses = plain_dataset(tuning.net, values, attrs, coords)
-    return xr.merge([losses, _means(tuning.net, located), stable], combine_attrs="override")
+    losses["seed_tuned_rate_log10_stderr"] = ("seed", errors, {"long_name": RESOLUTION, "units": "1"})
+    means = _means(tuning.net, seeds[located], errors[located])
+    return xr.merge([losses, means, stable], combine_attrs="override")
 
 
-def _means(net: Net, located: Array) -> xr.Dataset:
-    """Mean of the seeds' minima, and the rate there; NaN where fewer than two seeds have one."""
+def _means(net: Net, located: Array, errors: Array) -> xr.Dataset:
+    """Mean of the seeds' minima, and the rate there; NaN where fewer than two seeds have one.
+
+    Seeds share the rates that were tried: where these bound the minima, errors do not fall with the number of seeds.
+    """
     if len(located) < 2:
-        located = np.full(2, np.nan)
-    estimate = summarise(located[:, None])
+        located, errors = np.full(2, np.nan), np.zeros(2)
+    over_seeds = summarise(located[:, None])
+    estimate = replace(over_seeds, covariance=over_seeds.covariance + errors.mean() ** 2)
     mean = measured_dataset(net, {"tuned_rate_log10": estimate}, {})
     return mean.merge(plain_dataset(net, {"tuned_rate": 10.0 ** estimate.mean[0]}, {}))

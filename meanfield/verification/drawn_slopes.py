@@ -1,4 +1,6 @@
-"""Log-log slopes of drawn means over a ladder of sizes, and of a theory whose points are weighted as the drawn ones."""
+"""Log-log slopes of drawn means over a ladder of sizes, of a theory at the same weights, and contests over ladders."""
+
+from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
@@ -6,6 +8,8 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
+from meanfield.verification.judges import Contest
+from meanfield.verification.verdicts import Deviation
 
 
 def drawn_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
@@ -52,3 +56,11 @@ def span(sizes: ArrayLike) -> str:
     """First and last of some sizes, in words."""
     values = np.asarray(sizes)
     return f"{values[0]:g} .. {values[-1]:g}"
+
+
+def joined(contests: Iterable[Contest]) -> Contest:
+    """One contest over the points of several."""
+    parts = list(contests)
+    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
+    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
+    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)

@@ -18,7 +18,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec
@@ -27,7 +28,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.estimates import PowerLaw
+from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
 from meanfield.verification.needed_draws import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
@@ -35,6 +36,7 @@ from meanfield.verification.verdicts import (
     Deviation,
     Finding,
     Power,
+    Unsaid,
     Verdict,
     effective_draws,
     judge,
@@ -173,14 +175,6 @@ def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
     return contest([law.exponent for law in laws], [law.stderr for law in laws], **options)
 
 
-def joined(contests: Iterable[Contest]) -> Contest:
-    """One contest over the points of several."""
-    parts = list(contests)
-    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
-    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
-    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
-
-
 def computed(
     values: ArrayLike,
     claimed: float,
@@ -202,7 +196,7 @@ def identity(values: ArrayLike, claimed: float, rival: float, tolerance: float, 
 
 
 class Judge(Generic[P]):
-    """One claim with its rival, decided by a function; called as that function is, it gives the finding."""
+    """One claim with its rival, decided by a function; called as that is, it gives a finding, or why there is none."""
 
     def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling]) -> None:
         if sys.flags.optimize > 1:
@@ -212,7 +206,7 @@ class Judge(Generic[P]):
         said = SENTENCES.fullmatch(paragraph)
         if said is None:
             raise TypeError(
-                f"{decide.__name__} says {paragraph!r}; a judge says 'claim; rival: its rival; measured: what.' first"
+                f"{decide.__name__} says {paragraph!r}; say 'claim; rival: its rival; measured: what.' first"
             )
         source = f" ({', '.join(filter(None, (judges.paper, said['source'])))})" if said["source"] else ""
         self.claim, self.rival, self.measured = said["claim"] + source, said["rival"], said["measured"]
@@ -220,11 +214,13 @@ class Judge(Generic[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:
         given = inspect.signature(self.decide).bind(*args, **kwargs).arguments
-        decided = self.decide(*args, **kwargs)
-        ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
-        claim, rival, measured = (
-            sentence.format_map(given | ruling.words) for sentence in (self.claim, self.rival, self.measured)
-        )
+        try:
+            decided = self.decide(*args, **kwargs)
+            ruling = self.judges.weigh(given["dataset"], decided) if isinstance(decided, Contest) else decided
+        except NUMBERS_FAIL as error:
+            ruling = Ruling(Verdict.INCONCLUSIVE, f"no verdict: {error}", power="none: no verdict")
+        words = defaultdict(Unsaid, given | ruling.words)
+        claim, rival, measured = (sentence.format_map(words) for sentence in (self.claim, self.rival, self.measured))
         powers = ruling.power, ruling.power_of_rival
         return Finding(claim, rival, ruling.verdict, ruling.evidence, *powers, ruling.evidence_of_rival, measured)
 

@@ -139,6 +139,13 @@ class Finding:
     measured: str = ""
 
 
+class Unsaid:
+    """A word of a claim's sentence that a judge without a verdict has not said."""
+
+    def __format__(self, spec: str) -> str:
+        return "?"
+
+
 @takes(Shares | str | None)
 def power_in_words(power: Power | None) -> str:
     """Of a finding."""

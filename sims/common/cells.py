@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from meanfield.common import NUMBERS_FAIL
 from meanfield.verification import rounding_of, score
-from sims.common.table import measured, number, signed
+from sims.common.table import LostRow, measured, number, signed
 
 HEAVY_SHARE = 0.1
 
@@ -18,13 +19,19 @@ def rows(
 ) -> list[list[str]]:
     """A row for every place on these dims, through the last one first: its coordinates, and the cells of what is there.
 
+    A place whose numbers make no cells has a `LostRow`.
+
     ``known``: a variable that is NaN at places which have no row.
     """
     lines = []
     for place in product(*(dataset[dim].values for dim in dims)):
         at = dataset.sel(dict(zip(dims, place, strict=True)))
         if not known or at[known].notnull():
-            lines.append([*map(label, place), *cells(at)])
+            keys = list(map(label, place))
+            try:
+                lines.append([*keys, *cells(at)])
+            except NUMBERS_FAIL as error:
+                lines.append(LostRow([" ".join(keys), str(error)]))
     return lines
 
 

@@ -7,9 +7,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import fill
+from typing import TypeVar
 
 import xarray as xr
 
+from meanfield.common import NUMBERS_FAIL
 from meanfield.verification import Finding, Verdict, combined
 from sims.common.cells import heavy_tail_notes
 from sims.common.table import LINE
@@ -17,6 +19,10 @@ from sims.common.words import used_words
 
 SAYS = {Verdict.CONFIRMED: "Yes", Verdict.REFUTED: "No", Verdict.INCONCLUSIVE: "This run cannot tell"}
 
+
+# What stands in place of what could not be made.
+UNMADE = "cannot be made of these numbers"
+T = TypeVar("T")
 
 Part = str | Callable[[xr.Dataset], str | Sequence[str]]
 
@@ -44,21 +50,40 @@ class Report:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, dataset: xr.Dataset) -> str:
-        """The whole report."""
-        findings = self.findings(dataset)
+        """The whole report; where numbers make no verdicts, answer or part of it, the reason stands in the place."""
+        none: Sequence[Finding] = ()
+        findings, lost = made_or_reason("Verdicts", lambda: self.findings(dataset), none)
+        summary, unanswered = made_or_reason("answer", lambda: self.answer(dataset, findings), "")
         tables = [table for part in self.parts for table in tables_of(part, dataset)]
         parts = [
+            lost,
             self.heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
             *tables,
             heavy_tail_notes(dataset, self.heavy),
         ]
-        return report(self.question, self.answer(dataset, findings), parts, findings, self.words)
+        return report(self.question, summary or unanswered, parts, findings, self.words)
 
 
 def tables_of(part: Part, dataset: xr.Dataset) -> Sequence[str]:
-    """What a part of a report says of a dataset: a note, a table or several."""
-    made = part if isinstance(part, str) else part(dataset)
-    return [made] if isinstance(made, str) else made
+    """What a part of a report says of a dataset: a note, a table or several; or why it says nothing."""
+    if isinstance(part, str):
+        return [part]
+
+    def make() -> Sequence[str]:
+        made = part(dataset)
+        return [made] if isinstance(made, str) else made
+
+    none: Sequence[str] = ()
+    tables, lost = made_or_reason(getattr(part, "__name__", "table").strip("_").replace("_", " "), make, none)
+    return [lost] if lost else tables
+
+
+def made_or_reason(what: str, make: Callable[[], T], nothing: T) -> tuple[T, str]:
+    """What is made, and no words; where its numbers make nothing, that and the reason, so that the rest is not lost."""
+    try:
+        return make(), ""
+    except NUMBERS_FAIL as error:
+        return nothing, f"{what}: {UNMADE}: {error}"
 
 
 def described_net(dataset: xr.Dataset) -> str:

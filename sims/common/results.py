@@ -76,9 +76,12 @@ class Results:
         else:
             print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
             picture = begin_figure(dataset)
-        print(text(dataset))
-        self.keep_figure(picture)
-        print(f"\ndataset  {self.dataset_path}\nfigure   {self.figure_path}")
+        from sims.common.report import made_or_reason
+
+        said, unsaid = made_or_reason("report", lambda: text(dataset), "")
+        print(said or unsaid)
+        _, undrawn = made_or_reason("figure", lambda: self.keep_figure(picture), None)
+        print(f"\ndataset  {self.dataset_path}\nfigure   {undrawn or self.figure_path}")
         return 0
 
     def _require_arrays(self) -> None:

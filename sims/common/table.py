@@ -2,10 +2,12 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from textwrap import fill
+
+from meanfield.common import NUMBERS_FAIL
 
 MISSING = "-"
 # Characters of a line: what screens, mails and pages side by side show without breaking it.
@@ -15,17 +17,31 @@ GAP = "  "
 Column = tuple[str, ...]
 
 
+class LostRow(list[str]):
+    """What a row would be about, and why it has no cells: `table` says so below its lines."""
+
+
+def row_or_reason(key: str, cells: Callable[[], Iterable[str]]) -> list[str]:
+    """A row of a table; where its numbers make none, the reason in its place, so that the other rows are not lost."""
+    try:
+        return [key, *cells()]
+    except NUMBERS_FAIL as error:
+        return LostRow([key, str(error)])
+
+
 def table(header: Sequence[str | Sequence[str]], rows: Sequence[Sequence[str]], title: str = "") -> str:
     """Right-aligned columns under a header, with an optional title; in several tables where one would be too wide.
 
     ``header``: one name, or a list of names that stay beside each other. The first of them say what a row is about,
-    and begin every table.
+    and begin every table. Of a `LostRow` the reason stands below.
     """
+    lost = ["\n".join(": ".join(row) for row in rows if isinstance(row, LostRow))]
+    rows = [row for row in rows if not isinstance(row, LostRow)]
     named = [[names] if isinstance(names, str) else list(names) for names in header]
     columns = zip(*([name for names in named for name in names], *rows), strict=True)
     keys, *groups = [list(islice(columns, len(names))) for names in named]
     tables = [_lines(columns_of_part) for columns_of_part in _parted(keys, groups)]
-    return "\n".join([*_title(title), "\n\n".join(tables)])
+    return "\n".join([*_title(title), "\n\n".join(tables), *filter(None, lost)])
 
 
 def _parted(keys: list[Column], groups: list[list[Column]]) -> list[list[Column]]:

@@ -1,6 +1,7 @@
 """Tuned rates of every family and depth, with all losses, beside the stable rate and the one-step scale."""
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import nan
@@ -30,6 +31,8 @@ TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
 # Seeds of training are whole numbers of 63 bits.
 SEED_BITS = 62
 MIDDLE = 0.5
+# What every seed has of its own.
+SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -80,14 +83,17 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
     axes = {"family": families, "depth": depths}
     parts = [
         over(axes, [_row(of_net, rates) for of_net in tuned], "rate", "draw").assign_coords(rate=rates),
-        over(axes, [{"seed_tuned_rate_log10": of_net["seed_tuned_rate_log10"].values} for of_net in tuned], "draw"),
+        over(axes, [{name: of_net[name].values for name in SEEDS} for of_net in tuned], "draw"),
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, families, depths)]),
         over({"family": families}, [{"printed_slope": _printed(family)} for family in families]),
     ]
     described = attributes(
         options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width", "spacing"
     )
-    return xr.merge(parts).assign_attrs(described)
+    places = map("{0[0]} {0[1]}".format, product(families, depths))
+    reasons = {place: of_net.attrs["without_minimum"] for place, of_net in zip(places, tuned, strict=True)}
+    said = {"without_minimum": json.dumps({place: reason for place, reason in reasons.items() if reason})}
+    return xr.merge(parts).assign_attrs(described | said)
 
 
 def _row(of_net: xr.Dataset, rates: Sequence[float]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The printed report on tuned rates: slopes beside theory and papers, rates beside the stable rate, advice."""
 
+import json
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 
 import numpy as np
 import xarray as xr
@@ -10,7 +12,7 @@ from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.cells import fitted, label
 from sims.common.report import Report, answer, folded
-from sims.common.table import MISSING, number, signed, table
+from sims.common.table import MISSING, number, row_or_reason, signed, table
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
@@ -20,7 +22,7 @@ WORDS = {
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
     "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
-    "weighted": "the papers' fit, weights inversely proportional to the variances over seeds.",
+    "weighted": "the papers' fit, weights inversely proportional to the variances over seeds, where none is 0.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
     "k=2: init, with two layers in a branch.",
 }
@@ -67,14 +69,15 @@ def _unmet(dataset: xr.Dataset) -> list[str]:
 
 
 def _slope_table(dataset: xr.Dataset) -> str:
-    rows = []
-    for family, at in _families(dataset).items():
+    def cells(family: str, at: xr.Dataset) -> list[str]:
         law, weighted = tuned_rates.tuned_slope(at), tuned_rates.weighted_slope(at)
         one_step, stable = (tuned_rates.scale_slope(at, name) for name in ("one_step_scale", "stable_rate"))
         printed = float(at["printed_slope"])
         equal = tuned_rates.law_slope(at) if family in tuned_rates.PLAIN else np.nan
         others = [number(value) for value in (equal, stable, printed)]
-        rows.append([family, fitted(law), number(one_step), signed(_distance(at)), fitted(weighted), *others])
+        return [fitted(law), number(one_step), signed(_distance(at)), fitted(weighted), *others]
+
+    rows = [row_or_reason(family, partial(cells, family, at)) for family, at in _families(dataset).items()]
     header = ["family", "tuned rate", "one step", "s.e.", "weighted", "law", "stable", "papers"]
     first, *_, last = dataset["depth"].values
     return table(header, rows, f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)")
@@ -83,36 +86,52 @@ def _slope_table(dataset: xr.Dataset) -> str:
 def _local_table(dataset: xr.Dataset) -> str:
     """Slopes from every depth to the next with standard errors, beside those of the one-step scale."""
     steps = list(pairwise(dataset["depth"].values))
-    rows = []
-    for family in dataset["family"].values:
+
+    def cells(family: str) -> list[str]:
         pairs = [tuned_rates.family_at(dataset.sel(depth=list(step)), family) for step in steps]
-        cells = [
-            [fitted(tuned_rates.tuned_slope(at)), number(tuned_rates.scale_slope(at, "one_step_scale"))] for at in pairs
-        ]
-        rows.append([str(family), *(cell for pair in cells for cell in pair)])
+        slopes = [(tuned_rates.tuned_slope(at), tuned_rates.scale_slope(at, "one_step_scale")) for at in pairs]
+        return [cell for law, scale in slopes for cell in (fitted(law), number(scale))]
+
+    rows = [row_or_reason(str(family), partial(cells, family)) for family in dataset["family"].values]
     header = ["family", *([f"{low} .. {high}", "one step"] for low, high in steps)]
     return table(header, rows, "Local slopes of the tuned rate")
 
 
 def _rate_table(dataset: xr.Dataset) -> str:
-    rows = []
-    for family in dataset["family"].values:
-        for depth in dataset["depth"].values:
-            at = dataset.sel(family=family, depth=depth)
-            tuned, error, stable = (
-                float(at[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate")
-            )
-            curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
-            seeds = f"{int(at['located'])} of {at.sizes['draw']}"
-            rates = [
-                number(10.0**tuned),
-                MISSING if np.isnan(error) else f"{error:.2f}",
-                number(stable),
-                number(10.0**tuned / stable),
-            ]
-            rows.append([f"{family} {label(depth)}", *rates, number(float(curve.min())), seeds])
+    def cells(at: xr.Dataset) -> list[str]:
+        tuned, error, stable = (
+            float(at[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate")
+        )
+        curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
+        rates = [
+            number(10.0**tuned),
+            MISSING if np.isnan(error) else f"{error:.2f}",
+            number(stable),
+            number(10.0**tuned / stable),
+        ]
+        return [*rates, number(float(curve.min())), f"{int(at['located'])} of {at.sizes['draw']}"]
+
+    places = product(dataset["family"].values, dataset["depth"].values)
+    rows = [
+        row_or_reason(f"{family} {label(depth)}", partial(cells, dataset.sel(family=family, depth=depth)))
+        for family, depth in places
+    ]
     header = ["net", "tuned rate", "+- decades", "stable", "tuned/stable", "least mean loss", "seeds"]
     return table(header, rows, "Rates in absolute terms")
+
+
+def _without_parabola(dataset: xr.Dataset) -> str:
+    """Minima that are rates of the search, and nets that no rate trains, each with the reason."""
+    errors = dataset["seed_tuned_rate_log10_stderr"]
+    coarse, every = int((errors > 0).sum()), int(errors.notnull().sum())
+    words = (
+        f"{coarse} of {every} minima have no parabola, as beside a cliff: there the minimum is the rate of the least "
+        "loss, and its error, the distance of its neighbours over sqrt(12), is part of the net's."
+    )
+    lost = json.loads(dataset.attrs["without_minimum"])
+    return "\n".join(
+        [*[folded(words, "", 2)] * bool(coarse), *(folded(f"{n}: {why}", "", 2) for n, why in lost.items())]
+    )
 
 
 def _advice(dataset: xr.Dataset) -> str:
@@ -145,7 +164,9 @@ def _with_nothing_tuned(optimizer: str, ratio: Array) -> str:
 def _spreads(dataset: xr.Dataset) -> Array:
     """Standard deviations of single seeds in decades, of the nets of which two have a minimum."""
     spreads = dataset["seed_tuned_rate_log10"].std("draw", ddof=1).values
-    return np.asarray(spreads[np.isfinite(spreads)])
+    errors: xr.DataArray = dataset["seed_tuned_rate_log10_stderr"]
+    coarse = ((errors**2).mean("draw") ** 0.5).values
+    return np.asarray(np.hypot(spreads, coarse)[np.isfinite(spreads)])
 
 
 def _seeds_needed(dataset: xr.Dataset) -> str:
@@ -161,7 +182,7 @@ text = Report(
     question="Does the learning rate that trains best follow the one-step scale eta*(L) over depth?",
     answer=_answer,
     heading=HEADING,
-    parts=[_slope_table, _local_table, _rate_table, _advice],
+    parts=[_slope_table, _local_table, _rate_table, _without_parabola, _advice],
     findings=tuned_rates.findings,
     words=WORDS,
 ).text

@@ -97,6 +97,32 @@ def test_a_run_is_the_same_to_the_bit_whatever_is_trained_beside_it(name, precis
     assert not (many.final_loss.isel(rate=0) == many.final_loss.isel(rate=1)).any()
 
 
+def test_repeated_rates_and_seeds_have_the_numbers_of_the_first(monkeypatch):
+    """Every copy, and none is trained twice."""
+    net, data = NETS["mlp"], data_of(NETS["mlp"])
+    how = {"epochs": 2, "batch_size": BATCH}
+    taken = []
+    own = SGD.step
+    monkeypatch.setattr(SGD, "step", lambda *given: taken.append(given[3].learning_rate.size) or own(*given))
+    once = mf.train(net, data, rates=[0.1, 0.02], seeds=[4, 7], **how)
+    steps, taken[:] = list(taken), []
+    copied = mf.train(net, data, rates=[0.1, 0.02, 0.1], seeds=[4, 7, 7, 4], **how)
+    assert taken == steps
+    assert copied["rate"].values.tolist() == [0.1, 0.02, 0.1]
+    assert copied["seed"].values.tolist() == [4, 7, 7, 4]
+    for name in ("loss", "final_loss"):
+        np.testing.assert_array_equal(copied[name], once[name].values[[0, 1, 0]][:, [0, 1, 1, 0]])
+        assert np.isfinite(copied[name]).all()
+
+
+@pytest.mark.parametrize("scale", [1e60, 1e-60])
+def test_inputs_outside_a_precision_are_refused(scale):
+    net, (inputs, targets) = NETS["mlp"], data_of(NETS["mlp"])
+    with pytest.raises(ValueError, match="float32 holds"):
+        mf.train(net, (scale * inputs, targets), rates=0.1, steps=1, precision="float32")
+    assert np.isfinite(mf.train(net, (1e-60 * inputs, targets), rates=0.1, steps=1).final_loss).all()
+
+
 def test_workers_and_interrupted_runs_change_nothing(tmp_path):
     net, data = NETS["mlp"], data_of(NETS["mlp"])
     how = {"rates": np.geomspace(0.01, 1, 9), "seeds": 2, "epochs": 1, "batch_size": BATCH}

@@ -74,6 +74,7 @@ def test_advice_speaks_of_the_median_net(smoke_run):
     seeds = dataset["seed_tuned_rate_log10"].copy()
     seeds[:] = 0.0
     seeds[0, 0, 0] = 5.0
-    changed = dataset.assign(seed_tuned_rate_log10=seeds, tuned_rate_log10=0 * dataset["tuned_rate_log10"])
+    still = {name: 0 * dataset[name] for name in ("tuned_rate_log10", "seed_tuned_rate_log10_stderr")}
+    changed = dataset.assign(still, seed_tuned_rate_log10=seeds)
     assert np.mean(search._spreads(changed)) > 0.1
     assert "uncertain by 0.00 decades in the median net" in _in_one_line(search._advice(changed))

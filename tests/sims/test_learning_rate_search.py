@@ -1,5 +1,7 @@
 """The command that searches for tuned rates: its numbers, its verdicts on made-up rates, report, figure, refusals."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -179,6 +181,32 @@ def test_a_run_without_a_minimum_is_reported(finished):
     figure.draw(blind)
 
 
+def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
+    """All seeds at one rate of the search: without an error, as in old datasets, the weighted fit alone is missing."""
+    seeds, errors = (finished[f"seed_tuned_rate_log10{end}"].copy() for end in ("", "_stderr"))
+    place = {"family": "loop linear", "depth": 2}
+    seeds.loc[place], errors.loc[place] = -0.5, 0.25
+    none = finished["tuned_rate_log10_stderr"].copy()
+    none.loc[place] = 0.0
+    changed = {"seed_tuned_rate_log10": seeds, "seed_tuned_rate_log10_stderr": errors, "tuned_rate_log10_stderr": none}
+    equal = finished.assign(changed)
+    assert np.isnan(tuned_rates.weighted_slope(tuned_rates.family_at(equal, "loop linear")).exponent)
+    printed = report.text(equal)
+    assert "cannot be made" not in printed
+    assert "no verdict" not in printed
+    assert all(f"{family} 2" in printed for family in FAMILIES)
+    assert "minima have no parabola" in printed
+    spread = report._spreads(equal.sel(place).expand_dims("family"))
+    np.testing.assert_allclose(spread, 0.25)
+    figure.draw(equal)
+
+
+def test_a_net_that_no_rate_trains_has_its_reason_in_the_report(finished):
+    dead = finished.assign_attrs(without_minimum='{"mlp 4": "the units of the nets have died"}')
+    assert "mlp 4: the units of the nets have died" in report.text(dead)
+    assert json.loads(finished.attrs["without_minimum"]) == {}
+
+
 def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
     losses = finished["final_loss"].copy()
     place = {"family": "mlp", "depth": 4}
@@ -193,7 +221,8 @@ def test_seeds_that_a_precision_takes(finished):
     """Standard deviations of 0.02, 0.1, 0.3 decades, and less, take 1, 25, 225 seeds; a lone minimum says nothing."""
     seeds = np.sqrt([2, 0])[None] * np.array([0.0199, 0.0999, 0.2999])[:, None]
     seeds = np.vstack([seeds, [np.nan, 1.0]])
-    wide = finished[[]].assign(seed_tuned_rate_log10=(("net", "draw"), seeds))
+    errors = {"seed_tuned_rate_log10_stderr": (("net", "draw"), 0 * seeds)}
+    wide = finished[[]].assign(errors | {"seed_tuned_rate_log10": (("net", "draw"), seeds)})
     assert "takes 25 seeds in the median net, and 225 where" in report._seeds_needed(wide)
 
 

@@ -10,7 +10,7 @@ from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
 from sims.claims import report as _claims_report
 from sims.claims.runs import Evidence, judged
-from sims.common.report import SAYS, answer, report
+from sims.common.report import SAYS, UNMADE, answer, report
 from sims.common.table import LINE
 from sims.common.words import SOURCES, STATISTICS, used_words
 from sims.hyperparameters.__main__ import COMMAND as hyperparameters
@@ -44,6 +44,13 @@ def test_every_line_is_short_and_the_answer_comes_first(printed):
         assert max(map(len, lines)) <= LINE, name
         assert re.fullmatch(r"Question: \S.*\?", lines[0]), name
         assert re.fullmatch(r"Answer:   \S.*\.", lines[1]), name
+
+
+def test_nothing_is_lost_to_its_numbers(printed):
+    """What a part, a row or a judge could not make would stand there as a reason."""
+    for name, text in printed.items():
+        assert UNMADE not in text, name
+        assert "no verdict:" not in text, name
 
 
 def test_every_simulation_with_a_report_is_among_them(printed):

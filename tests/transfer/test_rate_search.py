@@ -8,7 +8,8 @@ import meanfield as mf
 from meanfield.execution import chunks
 from meanfield.execution.pieces import PieceStore
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
-from meanfield.transfer.tuning import Tuning, _dataset, tune_all
+from meanfield.transfer.tuning import _dataset, tune_all
+from meanfield.transfer.tuning_task import Tuning
 
 EIGHTH = LATTICE // 8
 
@@ -23,7 +24,7 @@ def search(loss, start=0.0, *, spacing=EIGHTH, most=64):
 def minimum(begun):
     rungs = sorted(set().union(*(of_seed.losses for of_seed in begun)))
     table = np.array([[of_seed.losses.get(rung, np.nan) for of_seed in begun] for rung in rungs])
-    return minima(np.array(rungs) / LATTICE, table)
+    return minima(np.array(rungs) / LATTICE, table)[0]
 
 
 PLACES = np.array([-1.27, -0.93, -1.51])
@@ -70,7 +71,7 @@ def test_gradient_descent_on_a_quadratic():
     for spacing in (EIGHTH, EIGHTH // 4):
         begun = search(loss, -2.0, spacing=spacing)
         grid = np.arange(-2 * LATTICE, LATTICE, spacing) / LATTICE
-        vertex = minima(grid, np.array([[loss(at, 0)] for at in grid]))
+        vertex, _ = minima(grid, np.array([[loss(at, 0)] for at in grid]))
         np.testing.assert_allclose(minimum(begun), vertex.repeat(3), atol=1e-9)
         np.testing.assert_allclose(vertex, expected - 0.16, atol=0.05)
         least = min(begun[0].losses, key=begun[0].losses.get)
@@ -88,7 +89,7 @@ def test_the_adaptive_search_finds_what_an_exhaustive_grid_does():
 
         rungs = range(-4 * LATTICE, LATTICE + 1, LATTICE // 16)
         table = [[loss(rung / LATTICE, seed) for seed in range(3)] for rung in rungs]
-        grid = minima(np.array(rungs) / LATTICE, np.array(table))
+        grid, _ = minima(np.array(rungs) / LATTICE, np.array(table))
         apart.append(minimum(search(loss)) - grid)
     error = np.std(apart) / np.sqrt(np.size(apart))
     assert abs(np.mean(apart)) < 5 * error
@@ -200,7 +201,7 @@ def test_a_minimum_lies_at_rates_where_the_net_lives(data):
     losses = np.where(logs > 0, np.log(3), 1.15 * np.exp(0.7 * (logs + 1) ** 2))
     tuning = Tuning(net=NET, data=data, training=HOW, seeds=2, grid=tuple(10.0**logs))
     finals = {(rate, seed): loss for rate, loss in zip(tuning.rates, losses, strict=True) for seed in range(2)}
-    made = _dataset(tuning, True, finals, xr.Dataset())
+    made = _dataset(tuning, True, finals, xr.Dataset(), "")
     np.testing.assert_allclose(made["seed_tuned_rate_log10"], -1.0, atol=1e-9)
     np.testing.assert_array_equal(made["final_loss"][-1], np.log(3))
 
@@ -240,10 +241,12 @@ def test_training_that_memory_does_not_hold_is_refused_before_curvatures_are_dra
 
 
 def test_three_losses_have_no_parabola():
-    """The fourth is that of a net that has left the valley."""
+    """The fourth is that of a net that has left the valley. The minimum lies between the neighbours of the least."""
     logs = np.array([-1.0, -0.4, 0.0, 0.3, 1.0])
     losses = np.array([9.0, 1.2, 1.0, 1.5, 9.0])[:, None]
-    assert minima(logs, losses).tolist() == [0.0]
+    places, errors = minima(logs, losses)
+    assert places.tolist() == [0.0]
+    np.testing.assert_allclose(errors, 0.7 / np.sqrt(12))
 
 
 def test_rates_are_searched_down_to_ten_to_the_minus_fifteenth():

@@ -75,6 +75,16 @@ def checked_data(
     return values, laid_out
 
 
+def require_in_range(inputs: Array, precision: str) -> None:
+    """Raise ValueError where an input is beyond the largest number of a precision, or all are below its least."""
+    limits, largest = np.finfo(precision), float(max(inputs.max(initial=0.0), -inputs.min(initial=0.0)))
+    if largest > float(limits.max) or 0 < largest < float(limits.tiny):
+        raise ValueError(
+            f"inputs are up to {largest:.2g} in size; {precision} holds {limits.tiny:.2g} to {limits.max:.2g}: give "
+            "inputs of the size of 1" + ("" if precision == "float64" else ", or precision='float64'")
+        )
+
+
 def _require_outputs(net: Net, targets: Any) -> None:
     """Raise ValueError unless targets (1, channels, N, T), or classes (1, 1, N, T), are those of the net's outputs."""
     _, outputs, *grid = net.output_shape

@@ -105,11 +105,12 @@ class Sharpness(Measure):
         sharpness = values["sharpness"]
         warn_unless_known(sharpness, values["residual"], self.precision)
         rates = rate_at(sharpness)
-        estimates: dict[str, Estimate | Means | DrawStatistic] = {
-            "sharpness": summarise(sharpness[:, None]),
-            "stable_rate": summarise(rates[:, None]),
-            "stable_rate_quantile": quantiles(rates, np.array(SHARES)),
-        }
+        with np.errstate(invalid="ignore"):  # infinite rates, of nets without curvature, have no error
+            estimates: dict[str, Estimate | Means | DrawStatistic] = {
+                "sharpness": summarise(sharpness[:, None]),
+                "stable_rate": summarise(rates[:, None]),
+                "stable_rate_quantile": quantiles(rates, np.array(SHARES)),
+            }
         return measured_dataset(
             net,
             estimates,

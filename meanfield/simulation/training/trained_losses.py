@@ -22,16 +22,19 @@ from meanfield.nets.inputs.batches import require_classes
 from meanfield.nets.net import Net
 from meanfield.nets.regularisation import FEWEST_NORMALISED
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.linear_algebra.factored import dense
 from meanfield.quantities.datasets import plain_dataset
 from meanfield.simulation.arrays.arrays import PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.passes import forward
 from meanfield.simulation.training import pieces
-from meanfield.simulation.training.data import Batches, checked_data, given_data
+from meanfield.simulation.training.data import Batches, checked_data, given_data, require_in_range
 from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.gradients import loss_gradients
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.training import Training
-from meanfield.simulation.weights.matrices import checked_weights
+from meanfield.simulation.weights.matrices import checked_weights, given_weights
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,6 +45,8 @@ MOST_TOGETHER, OPERATIONS_TOGETHER = 16, 1e9
 WEIGHT_ARRAYS = 6
 # Batches that the last loss takes at a time: it has no errors to hold.
 FINAL_BATCHES = 2
+# Samples of a look at whether a net moves at all: most do on the first of them.
+FEW_SAMPLES = 16
 # Files hold seeds as whole numbers of 64 bits.
 LARGEST_SEED = 2**63 - 1
 
@@ -92,8 +97,8 @@ class TrainedLosses(Measure):
 
     @property
     def _runs(self) -> list[tuple[float, int]]:
-        """The rate and the seed of every draw."""
-        return list(product(self.rates, self.seeds) if self.pairs is None else self.pairs)
+        """The rate and the seed of every draw, each pair once, however often it is asked for."""
+        return list(dict.fromkeys(product(self.rates, self.seeds) if self.pairs is None else self.pairs))
 
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
@@ -103,6 +108,7 @@ class TrainedLosses(Measure):
         _require_coupled(net, self.batch_size, self.optimizer)
         require_classes(self.loss, net.output_shape[1])
         inputs, _ = checked_data(net, self.inputs, self.targets, LOSSES[self.loss])
+        require_in_range(inputs, self.precision)
         require_count("batch_size", self.batch_size, maximum=len(inputs), why="samples of a batch, of those there are")
         return replace(
             self,
@@ -128,6 +134,20 @@ class TrainedLosses(Measure):
     def result_bytes(self, net: Net, draws: int) -> int:
         return 8 * draws * self.steps
 
+    def is_idle(self, net: Net, seed: int) -> bool:
+        """Whether this seed's net begins with outputs and gradients of 0 on every sample, so that no rate moves it."""
+        arrays, loss = replace(on_numpy(self.precision), lenient=True), LOSSES[self.loss]
+        data = given_data(net, self.inputs, self.targets, loss, arrays)
+        weights = given_weights(net, self._start_weights(net, [seed], arrays))
+        for first in range(0, data.samples, FEW_SAMPLES):
+            part = data.part(slice(first, first + FEW_SAMPLES))
+            with np.errstate(all="ignore"):  # outputs that are not finite are not 0
+                state = forward(net, weights, part.inputs, arrays)
+                slopes = {} if state.output.any() else loss_gradients(state, loss, part.targets)
+            if state.output.any() or any(dense(gradient.slope).any() for gradient in slopes.values()):
+                return False
+        return True
+
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """loss (draws, steps) and final_loss (draws,)."""
         rates, seeds = zip(*self._runs[draws.start : draws.stop], strict=True)
@@ -144,13 +164,7 @@ class TrainedLosses(Measure):
     def _begun(self, net: Net, rates: Array, seeds: list[int]) -> Training:
         arrays, loss = _arrays(net, self.precision), LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
-        if self.start is None:
-            own = {seed: drawn_weights(net, seed, range(1), arrays) for seed in set(seeds)}
-        else:
-            given = checked_weights(net, self.start)
-            moved = {name: arrays.moved(values) for name, values in given.items()}
-            own = dict.fromkeys(seeds, moved)
-        weights = {name: np.concatenate([own[seed][name] for seed in seeds]) for name in net.weights}
+        weights = self._start_weights(net, seeds, arrays)
         settings = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
         batches = Batches(data.samples, self.batch_size, seeds)
         return Training(
@@ -165,15 +179,26 @@ class TrainedLosses(Measure):
             arrays=arrays,
         )
 
+    def _start_weights(self, net: Net, seeds: list[int], arrays: Arrays) -> dict[str, Any]:
+        """Those of every net by name, as its seed draws them, or as they are given."""
+        if self.start is None:
+            own = {seed: drawn_weights(net, seed, range(1), arrays) for seed in set(seeds)}
+        else:
+            given = checked_weights(net, self.start)
+            moved = {name: arrays.moved(values) for name, values in given.items()}
+            own = dict.fromkeys(seeds, moved)
+        return {name: np.concatenate([own[seed][name] for seed in seeds]) for name in net.weights}
+
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         kept = {name: value for name, value in attrs.items() if name not in ("seed", "draws")}
         how = {name: getattr(self, name) for name in ("loss", "batch_size", "weight_decay", "epsilon", "precision")}
         own = {"optimizer": repr(self.optimizer), "given_targets": fingerprint(self.targets)}
-        places = tuple(np.transpose([(self.rates.index(rate), self.seeds.index(seed)) for rate, seed in self._runs]))
+        number = {run: draw for draw, run in enumerate(self._runs)}
+        drawn = np.array([[number.get((rate, seed), -1) for seed in self.seeds] for rate in self.rates])
         grids = {}
         for name, value in values.items():
-            grids[name] = np.full((len(self.rates), len(self.seeds), *value.shape[1:]), np.nan)
-            grids[name][places] = value
+            # Behind the last run are the numbers of pairs that were left out.
+            grids[name] = np.concatenate([value, np.full((1, *value.shape[1:]), np.nan)])[drawn]
         coords: dict[str, Any] = {"rate": list(self.rates), "seed": list(self.seeds)}
         return plain_dataset(net, grids, how | own | inputs_described(self.inputs) | kept, coords)
 

@@ -14,6 +14,7 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
 from meanfield.nets.families.residual import Residual
 from meanfield.nets.families.token_stream import TokenStream
+from meanfield.theory.laws.plain import single_site_overlap
 from meanfield.theory.laws.residual import residual_exponent
 from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies
@@ -25,6 +26,8 @@ from meanfield.theory.transformers.terms import label_refusal, token_terms
 
 # The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
 POWER = -1.5
+# Deeper nets are not walked layer by layer where their law is closed.
+DEEPEST_WALKED = 1000
 
 
 def log_scale(net: Sequential | Loop | TokenStream) -> float:
@@ -115,6 +118,12 @@ def scales_by_depth(net: Sequential) -> Array:
     return np.asarray((top * sums / depths) ** -0.5)
 
 
+def _has_closed_overlap(net: Sequential) -> bool:
+    """Whether all layers are the same, of one site and one input, under the fan-in rule, with gates of 0 and 1."""
+    plain = not net.has_skips and net.sites == net.inputs == 1 and not net.grid and net.weight_variance is None
+    return plain and net.sigma.homogeneous and len(set(net.channels_by_layer)) == 1
+
+
 def _shares_depths(net: Sequential) -> bool:
     """Whether the nets cut from this one at every depth are of one recursion."""
     equal_layers = len(set(net.channels_by_layer[1:])) == 1
@@ -122,7 +131,11 @@ def _shares_depths(net: Sequential) -> bool:
 
 
 def _label_term(net: Sequential | TokenStream) -> Array:
-    """B_1 .. B_L in mean field, under either readout."""
+    """B_1 .. B_L in mean field, under either readout; of deep nets of equal layers and one site in closed form."""
+    if isinstance(net, Sequential) and net.depth > DEEPEST_WALKED and _has_closed_overlap(net):
+        gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+        overlap = net.channels_by_layer[-1] * single_site_overlap(np.arange(1, net.depth + 1), net.activation)
+        return np.asarray(overlap * gamma / net.outputs)
     if isinstance(net, TokenStream):
         label = None if label_refusal(net) else token_terms(net).label_term
         if label is None:

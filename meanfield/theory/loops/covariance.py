@@ -21,8 +21,12 @@ import numpy as np
 
 from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE
+from meanfield.common.machine import LONGEST, progress, seconds_refusal
 from meanfield.nets.families.loop import Loop
 from meanfield.theory.loops.averages import Averages, pair_averages
+
+# Of a processor for a pair of steps, of activations whose averages are closed and of others.
+CLOSED_SECONDS, SMOOTH_SECONDS = 5e-7, 2e-5
 
 
 class PairSum:
@@ -74,11 +78,14 @@ def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[StreamStep]:
     """Yield steps 1 .. L of the loop at infinite width, from h_0 of variance ``initial_energy``.
 
     Raises:
-        ValueError: the variance of the stream of a smooth activation leaves what its averages are computed for.
+        ValueError: the variance of the stream of a smooth activation leaves what its averages are computed for; tied
+            steps that take more than an hour.
     """
+    if why := time_refusal(loop):
+        raise ValueError(why)
     start, sums, scale = log(initial_energy), PairSum(loop), increment_scale(loop)
     variances, covariance, averages = np.full(loop.depth + 1, start), np.array([start]), pair_averages(loop)
-    for step in range(1, loop.depth + 1):
+    for step in progress(range(1, loop.depth + 1), loop.depth, "step"):
         _require_averages(loop, step, covariance[-1])
         earlier_variances = variances[step - len(covariance) : step]
         features = averages.features(earlier_variances, covariance)
@@ -86,6 +93,14 @@ def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[StreamStep]:
         yield StreamStep(averages, earlier_variances, covariance, features, correlation)
         covariance = np.logaddexp(start, correlation)
         variances[step] = covariance[-1]
+
+
+def time_refusal(loop: Loop) -> str:
+    """Why a loop is not followed, as tied steps are so many that all pairs of them take hours; empty if it is."""
+    of_pair = CLOSED_SECONDS if loop.sigma.homogeneous else SMOOTH_SECONDS
+    what = f"the covariance of every two of {loop.depth:,} tied steps"
+    remedy = f"lower depth to {int((2 * LONGEST / of_pair) ** 0.5):,}, or take tied=False"
+    return seconds_refusal(loop.depth**2 / 2 * of_pair, what, remedy) if loop.tied else ""
 
 
 def increment_scale(loop: Loop) -> float:

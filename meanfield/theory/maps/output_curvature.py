@@ -39,13 +39,17 @@ def mean_field_curvatures(net: Net, inputs: ArrayLike, loss: str) -> Array:
         NoTransport: nets whose covariance and tangent kernel do not close; a ValueError.
         ValueError: inputs of another shape.
         MemoryError: more pairs of samples and sites than there is room for.
+        OverflowError: they leave the range of floats.
 
     Source: docs/theory.md section 21.
     """
     batch = np.asarray(inputs, dtype=float)
-    *_, top = value_kernels(Chain.of(net, inputs=len(batch)), batch)
+    with np.errstate(over="ignore", invalid="ignore"):  # an error is raised instead
+        *_, top = value_kernels(Chain.of(net, inputs=len(batch)), batch)
     points = top.kernel.shape[0] * top.kernel.shape[1]
     kernel, covariance = (pairs.reshape(points, points) for pairs in (top.kernel, top.covariance))
+    if not (np.isfinite(kernel).all() and np.isfinite(covariance).all()):
+        raise OverflowError("covariance or tangent kernel leave the range of floats; give inputs of the size of 1")
     if loss == "squared":
         largest = eigh(kernel, eigvals_only=True, subset_by_index=[points - 1, points - 1])
         return np.asarray(largest / (net.output_shape[1] * points))
@@ -77,4 +81,6 @@ def _largest(root: Array, shares: Array) -> float:
     operator = LinearOperator((size, size), matvec=product, dtype=float)
     # A fixed start without symmetry: the vector of ones is of no curvature.
     start = np.cos(np.arange(size) ** 2.0 + 1)
+    if not product(start).any():  # a softmax of 0 and 1 alone, or a kernel of 0
+        return 0.0
     return float(eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE, return_eigenvectors=False)[0])

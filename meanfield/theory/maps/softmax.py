@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import softmax
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.common.quasi_random import even_normals
 from meanfield.nets.maps import Attention
 from meanfield.theory.maps.base import Kind, Kinds, NoTransport
@@ -65,7 +66,8 @@ def _averaged(attention: Attention, values: Kind, flat: dict[str, Array], shape:
     covariance, kernel = (pairs.reshape(points, points) for pairs in (values.covariance, values.kernel))
     sums = np.zeros((4, points, points))
     shares_sum = np.zeros((points, points))
-    for shares, _ in drawn_shares(attention, flat["c_q"], flat["c_k"], shape):
+    drawn = drawn_shares(attention, flat["c_q"], flat["c_k"], shape)
+    for shares, _ in progress(drawn, POINTS // TOGETHER, "batch"):
         turned = shares.swapaxes(1, 2)
         means = [shares @ pairs @ turned for pairs in (covariance, kernel)]
         responses = [response(shares, covariance, flat[name]) for name in ("c_k", "t_k")]

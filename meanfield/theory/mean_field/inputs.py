@@ -7,13 +7,15 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
-from meanfield.common.machine import NUMBER_BYTES, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, require_bytes, seconds_refusal
 from meanfield.common.validation import require_array
 from meanfield.nets.families.layered import INPUT_LAYOUT, Sequential
 from meanfield.theory.mean_field.transport import Displacements, SitePairs, Transport
 
 # Square arrays over pairs of sites that the recursion holds at once.
 SITE_PAIR_ARRAYS = 12
+# Of a processor, for a pair of sites at a layer.
+PAIR_SECONDS = 1.2e-6
 
 
 def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float = 0.0) -> tuple[Transport, Array]:
@@ -25,6 +27,14 @@ def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float
         pairs = (net.inputs * net.sites) ** 2
         needed = SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs
         require_bytes(needed, "the mean field over all pairs of sites", "grid or samples")
+        remedy = "lower grid, samples or depth, or take circular padding and the net's own inputs, which need no pairs"
+        what = f"the mean field over {pairs:,} pairs of sites at {net.depth:,} layers"
+        if why := seconds_refusal(PAIR_SECONDS * pairs * net.depth, what, remedy):
+            raise ValueError(why)
+    else:
+        kinds = min(net.inputs, 2)
+        numbers = (kinds * (SITE_PAIR_ARRAYS + net.taps) + 2 * net.taps) * net.sites
+        require_bytes(NUMBER_BYTES * numbers, "the mean field over all displacements", "grid")
     if inputs is None:
         return white_product(net, correlation)
     batch = require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)

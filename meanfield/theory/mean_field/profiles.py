@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.inputs import input_products
@@ -29,7 +30,8 @@ def mean_field_profiles(
     """
     transport, product = input_products(net, inputs, correlation)
     terms = (stream_terms if net.has_skips else plain_terms)(net, transport, product)
-    by_unit = [(transport.mean(pairs.overlap), transport.by_site(pairs.label)) for pairs in islice(terms, last)]
+    walked = progress(islice(terms, last), net.depth if last is None else last, "layer")
+    by_unit = [(transport.mean(pairs.overlap), transport.by_site(pairs.label)) for pairs in walked]
     overlap, label = map(np.array, zip(*by_unit, strict=True))
     channels = np.array(net.channels_by_layer)[[*net.unit_ends[:last]]]
     places, outputs = net.inputs * net.sites, net.output_units * net.inputs

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.outputs.batch_points import batch_points, errors_below, forward_layers
@@ -38,10 +39,11 @@ def label_profiles(
     if why := label_term_refusal(net, inputs, correlation):
         raise ValueError(why)
     points, product = batch_points(net, inputs, correlation)
-    layers = list(forward_layers(net, points, product))
+    layers = list(progress(forward_layers(net, points, product), net.depth, "layer"))
     covariance = points.labels(np.eye(net.inputs)[:, :, None] if errors is None else errors, net.is_pooled)
     terms = driven_terms(net, points, layers, errors_below(net, points, covariance))
-    return np.broadcast_to([points.by_site(term) for term in terms], (net.depth, net.sites))
+    walked = progress(terms, net.depth, "layer")
+    return np.broadcast_to([points.by_site(term) for term in walked], (net.depth, net.sites))
 
 
 def label_term_refusal(net: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0) -> str:

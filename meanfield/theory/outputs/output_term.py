@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.softmax import mean_square_probability
@@ -72,7 +73,8 @@ def output_profiles(
     if why := output_term_refusal(architecture, inputs, correlation, loss):
         raise ValueError(why)
     points, product = batch_points(architecture, inputs, correlation)
-    drive, layers = _drive(architecture, points), list(forward_layers(architecture, points, product))
+    upward = progress(forward_layers(architecture, points, product), architecture.depth, "layer")
+    drive, layers = _drive(architecture, points), list(upward)
     outputs = output_covariance(architecture, points, layers[-1].averages)
     slope = 1.0
     if loss == "cross_entropy":
@@ -80,10 +82,12 @@ def output_profiles(
         slope = 1 - architecture.outputs * square
         outputs = np.full_like(outputs, architecture.outputs**2 * square - 1)
     along = _along(architecture, drive, layers, slope)
-    driven = [drive.square(layer.averages, each) for layer, each in zip(layers, along, strict=True)]
+    both = progress(zip(layers, along, strict=True), len(layers), "layer")
+    driven = [drive.square(layer.averages, each) for layer, each in both]
     fresh = driven_terms(architecture, points, layers, errors_below(architecture, points, outputs), driven)
     coherent = _coherent_terms(architecture, points, drive, layers, along)
-    terms = [points.by_site(first + second) for first, second in zip(fresh, coherent, strict=True)]
+    both = progress(zip(fresh, coherent, strict=True), architecture.depth, "layer")
+    terms = [points.by_site(first + second) for first, second in both]
     return np.broadcast_to(terms, (architecture.depth, architecture.sites))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Attention, Normalisation, Pooling
 from meanfield.theory.maps.base import count, total
@@ -38,11 +39,12 @@ def pair_terms(net: TokenStream, inputs: Array | None) -> PairTerms:
     *passed, readout = trails(net, inputs)
     units = [pair_unit(unit, trail, net.first_channels) for unit, trail in zip(net.units, passed, strict=True)]
     passages, errors = [], _top_errors(net, readout)
-    for unit in reversed(units):
+    for unit in progress(units[::-1], len(units), "unit"):
         passages.append(unit.down(errors))
         errors = passages[-1].below
     changes, terms = Changes(np.zeros_like(errors.noise), np.zeros_like(errors.noise)), []
-    for unit, passage in zip(units, reversed(passages), strict=True):
+    upward = zip(units, reversed(passages), strict=True)
+    for unit, passage in progress(upward, len(units), "unit"):
         changes = unit.up(changes, passage)
         moments, _ = changes.totals(passage.above, unit.kernel_above, unit.covariance_above)
         terms.append(np.einsum("epp->e", moments) / moments.shape[-1])

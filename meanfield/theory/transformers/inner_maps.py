@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.common.quasi_random import even_normals
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Attention, Gate, Map, Pointwise
@@ -219,7 +220,8 @@ class SoftmaxAttention(InnerMap):
         """E Q C Q^T, by values that are drawn for every draw of the logits."""
         channels, points = HEAD_CHANNELS, len(self.covariance)
         turn, total = root(self.covariance), np.zeros_like(errors)
-        for shares, normals in self._shares(channels * points, _points(points)):
+        drawn = self._shares(channels * points, _points(points))
+        for shares, normals in progress(drawn, _points(points) // TOGETHER, "batch"):
             values = normals.reshape(-1, channels, points) @ turn.T
             carried = shares @ self.kernel @ shares.swapaxes(1, 2)
             for first in range(channels):

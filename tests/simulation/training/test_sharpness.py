@@ -231,3 +231,25 @@ def test_refusals(case):
     given = {"net": NET, "data": (INPUTS, LABELS)} | changes
     with pytest.raises(error, match=words):
         mf.stable_rate(given.pop("net"), given.pop("data"), **given)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+def test_nets_without_curvature_are_stable_at_every_rate(loss):
+    """Inputs of 0, drawn and by the mean field, without a warning; a softmax of 0 and 1 has none, either."""
+    net = NETS["mlp"]
+    inputs, targets = batch_of(net, loss)
+    for scale in [0.0, 1e25][: 1 + (loss == "cross_entropy")]:
+        pair = scale * inputs, targets
+        for made in (
+            mf.stable_rate(net, pair, loss=loss, draws=2),
+            mf.stable_rate(net, pair, loss=loss, level="mean_field"),
+        ):
+            assert (float(made["sharpness"]), float(made["stable_rate"])) == (0.0, np.inf)
+    assert np.isfinite(mf.stable_rate(net, (inputs, targets), loss=loss, level="mean_field")["stable_rate"])
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+def test_a_mean_field_curvature_beyond_floats_is_refused(loss):
+    inputs, targets = batch_of(NETS["mlp"], loss)
+    with pytest.raises(OverflowError, match="leave the range of floats"):
+        mf.stable_rate(NETS["mlp"], (1e200 * inputs, targets), loss=loss, level="mean_field")

@@ -72,8 +72,8 @@ def tuned_slope(at: xr.Dataset) -> PowerLaw:
 
 
 def weighted_slope(at: xr.Dataset) -> PowerLaw:
-    """The papers' fit: weights inversely proportional to the variances over seeds."""
-    if at.sizes["depth"] < 2:
+    """The papers' fit: weights inversely proportional to the variances over seeds; NaN where one of them is 0."""
+    if at.sizes["depth"] < 2 or not at["tuned_rate_log10_stderr"].all():
         return PowerLaw(float("nan"), float("nan"), float("nan"))
     rate = 10.0 ** at["tuned_rate_log10"].values
     return fit_power_law(at["depth"].values, rate, rate * np.log(10) * at["tuned_rate_log10_stderr"].values)
@@ -173,7 +173,8 @@ def _ratio_bands(dataset: xr.Dataset) -> list[Bands]:
     known = np.isfinite(ratio)
     variances = np.array([error[known] ** 2 for error in errors])
     samples = np.stack([dataset["located"].values[known] - 1, np.full(known.sum(), CURVATURE_DRAWS - 1)])
-    degrees = variances.sum(axis=0) ** 2 / (variances**2 / samples).sum(axis=0)
+    parts = np.maximum((variances**2 / samples).sum(axis=0), np.finfo(float).tiny)
+    degrees = np.maximum(variances.sum(axis=0) ** 2 / parts, samples.min(axis=0))
     return [Bands.of(len(JUDGES) * known.sum(), least + 1) for least in degrees]
 
 
