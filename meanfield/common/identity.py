@@ -22,8 +22,8 @@ import numpy as np
 
 from meanfield.common.arrays import fingerprint
 
-# What a value has beside its class and fields, as its parts; nothing of most.
-Beside = Callable[[Any], Mapping[str, Any]]
+# Parts of a value, by name, that count with its class and fields; most have none.
+PartsOf = Callable[[Any], Mapping[str, Any]]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), PurePath, range)
 _WRAPPED = {
@@ -44,11 +44,11 @@ class Identity:
 
     Attributes:
         known: packages whose code is told apart otherwise, so that their functions and classes go by name.
-        beside: more parts of a value, by name.
+        parts_of: more parts of a value, by name.
     """
 
-    def __init__(self, known: Iterable[str] = (), beside: Beside = lambda value: {}) -> None:
-        self._known, self._beside = frozenset(known), beside
+    def __init__(self, known: Iterable[str] = (), parts_of: PartsOf = lambda value: {}) -> None:
+        self._known, self._parts_of = frozenset(known), parts_of
         self._texts: dict[int, tuple[Any, str]] = {}  # with the values, so that ids stay their own
         self._open: list[int] = []
 
@@ -99,7 +99,7 @@ class Identity:
         return ("function", *self._function(value)) if isinstance(value, FunctionType) else ("name", name)
 
     def _is_own(self, value: Any) -> bool:
-        """Whether it is code of one's own: of no known package, and not installed or a class that extends one of these."""
+        """Whether it is code of one's own: not installed, or a class that extends one of a known package."""
         package = _package(value)
         if package == "builtins":  # so says what was made where no module has a name, too
             return isinstance(value, type | FunctionType) and vars(builtins).get(_name(value)) is not value
@@ -131,14 +131,14 @@ class Identity:
             return "compiled", self(value.py_func), self(value.targetoptions)
         if isinstance(getattr(value, "_defn", None), FunctionType):  # one of Numba's that writes code
             return "intrinsic", self(value._defn)
-        beside = dict(self._beside(value))
+        parts = dict(self._parts_of(value))
         if is_dataclass(value):
-            beside |= {field.name: getattr(value, field.name) for field in fields(value)}
+            parts |= {field.name: getattr(value, field.name) for field in fields(value)}
         elif self._is_own(type(value)):
-            beside |= getattr(value, "__dict__", {})
-        elif not beside:
-            beside = {"pickled": _pickled(value)}
-        return "object", self(type(value)), self(beside)
+            parts |= getattr(value, "__dict__", {})
+        elif not parts:
+            parts = {"pickled": _pickled(value)}
+        return "object", self(type(value)), self(parts)
 
 
 def _name(value: Any) -> str:
