@@ -68,17 +68,18 @@ class Digests:
     """
 
     def __init__(self) -> None:
-        self._identity = Identity(known=[__name__.partition(".")[0]], beside=_beside)
+        self._identity = Identity(known=[__name__.partition(".")[0]], parts_of=_parts)
 
     def __call__(self, **what: Any) -> str:
         return self._identity(what)[:16]
 
 
-def _beside(value: Any) -> dict[str, Any]:
+def _parts(value: Any) -> dict[str, Any]:
     """What a value says of itself, and what a net or a part of it is computed by."""
     told: dict[str, Any] = {"described": value.describe()} if callable(getattr(value, "describe", None)) else {}
     if isinstance(value, Net):
-        told |= {name: _yielded(value, name) for name in _properties(type(value)) | STATED}
+        kind: type = type(value)
+        told |= {name: _yielded(value, name) for name in _properties(kind) | STATED}
     if (operation := OPERATIONS.get(type(value))) is not None:
         told["operation"] = operation
     for name, table in (("activation", ACTIVATIONS), ("loss", LOSSES)):
