@@ -111,8 +111,8 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix C.11, tables 7 and 13",
         statement="appendix C.11 is consistent: the weights that tables 7 and 13 begin with lie on the sphere |W|_2 = "
         "R on which it derives SSO's update",
-        printed='"R = Theta(sqrt(n_out / n_in)), and Phi_l = arg max ... s.t. |Phi|_2 = 1, |W_l - eta_l Phi|_2 = '
-        '|W_l|_2 = R"; and "given Equation (6) that |W_0|_R = Theta(1) and |W_(L+1)|_R = Theta(n_in)" (appendix C.11)',
+        printed='"R = Theta(sqrt(n_out / n_in)) ... |W_l|_2 = R ... given Equation (6) that ... |W_(L+1)|_R = '
+        'Theta(n_in)" (appendix C.11)',
         hypotheses="|W|_2 = R is an RMS operator norm of 1 for every matrix",
         checks=checks("identities", on_examples(judge_sphere)),
         replaced_by="output weights lie a factor n off: |W_(L+1)|_R is n by eq. 6, from which their decay is derived, "
