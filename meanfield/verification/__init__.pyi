@@ -50,7 +50,11 @@ from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_product
 from .zheng_2026 import table_cells as table_cells, training_assumptions as training_assumptions
 from .zheng_2026 import hyperparameter_tables as hyperparameter_tables
 from .zheng_2026 import transformer_checks as transformer_checks, update_orders as update_orders
-from .zheng_2026.printed_losses import reported_losses as reported_losses, single_optimizers as single_optimizers
+from .zheng_2026.printed_losses import (
+    carried_losses as carried_losses,
+    reported_losses as reported_losses,
+    single_optimizers as single_optimizers,
+)
 from .zheng_2026.printed_losses.loss_tables import loss_tables as loss_tables
 from .zheng_2026.hyperparameter_tables import compare_table as compare_table
 from .zheng_2026.norm_products import products_of as products_of

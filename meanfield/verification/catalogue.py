@@ -27,7 +27,7 @@ from meanfield.verification.zheng_2026 import (
     update_orders,
     update_ranks,
 )
-from meanfield.verification.zheng_2026.printed_losses import reported_losses, single_optimizers
+from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
 _PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
@@ -54,6 +54,7 @@ _SPECTRAL = (
     update_ranks,
     reported_losses,
     single_optimizers,
+    carried_losses,
     update_orders,
     transformer_checks,
     hyperparameter_tables,

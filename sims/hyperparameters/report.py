@@ -33,7 +33,15 @@ def assemble(
 
     ``own_values``: (role, hyperparameter) -> a base value that is not that of all roles.
     """
-    record: Record = {**common, "sources": {}, "roles": {}, "differing": [], "compared": 0, "warnings": []}
+    record: Record = {
+        **common,
+        "sources": {},
+        "roles": {},
+        "differing": [],
+        "compared": 0,
+        "agreeing": 0,
+        "warnings": [],
+    }
     record["muon_variant"] = muon_variant
     by_role: dict[str, Record] = {}
     left = dict(own_values)
@@ -48,7 +56,8 @@ def assemble(
             compared = compare_table(hyperparameter_table(optimizer, common["block_depth"]), optimizer)
             compared = [cell for cell in compared if cell.role in cells]
             record["compared"] += len(compared)
-            record["differing"] += [cell.sentence() for cell in compared if not cell.agrees]
+            record["agreeing"] += sum(cell.agrees for cell in compared)
+            record["differing"] += [cell.sentence() for cell in compared if cell.is_off_sphere or not cell.agrees]
         warnings = unmet_premises(optimizer, roles=tuple(cells), muon_variant=muon_variant, **common)
         record["warnings"] += [f"{optimizer}: {sentence}" for sentence in warnings]
     if left:
@@ -180,8 +189,7 @@ def _notes(record: Record) -> list[str]:
     compared, differing = record["compared"], record["differing"]
     verdicts = []
     if compared:
-        agreeing = compared - len(differing)
-        verdicts = [f"{agreeing} of {compared} printed cells follow from the update norms", *differing]
+        verdicts = [f"{record['agreeing']} of {compared} printed cells follow from the update norms", *differing]
         verdicts.append(f"premises: {record['premises']}")
     if record["muon_variant"] != "plain":
         formula = MUON_VARIANTS[record["muon_variant"]]

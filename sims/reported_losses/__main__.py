@@ -1,7 +1,8 @@
 """The losses of GPT-2 that Zheng et al. 2026 print (tables 15 - 40), and what they say of the paper's own claims.
 
 Nothing is trained. Of every table: the best base value at every size, by a parabola; how far it moves over the ladder,
-in octaves; what the base model's best value costs the largest net; and the least losses, table beside table. The
+in octaves from end to end; what the base model's best value costs the largest net, and what it costs under one rule
+for the depth more than under the other; and the least losses, table beside table. The
 scatter of a loss comes from the base model, which several tables have trained alike. --tables prints whole tables.
 """
 

@@ -25,7 +25,7 @@ from sims.claims.seeds import Counts
 from tests.sims.claim_controls import CONTROLS
 
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
-WITHOUT_DATASET = {"A16a", "A16b", "A19", "A21", "A23a", "S12"}
+WITHOUT_DATASET = {"A16a", "A16b", "A19", "A21", "A23a", "S12", "S13"}
 
 
 @pytest.fixture

@@ -62,10 +62,11 @@ def test_markdown(capsys):
     assert {line.count("|") for line in table} == {7}
 
 
-def test_cells_that_do_not_follow_are_named(capsys):
+def test_cells_off_the_sphere_of_sso_are_named(capsys):
     text = printed(capsys, ["--optimizer", "sso", *SIZES])
-    assert "8 of 12 printed cells follow" in text
-    assert "Zheng et al. 2026, table 7, sso, output, learning_rate: printed r_n, but 1 follows" in text
+    assert "12 of 12 printed cells follow" in text
+    cell = "Zheng et al. 2026, table 7, sso, output, learning_rate: printed r_n, as derived; "
+    assert f"{cell}but 1 if weights begin on the sphere |W|_2 = R" in " ".join(text.split())
     assert "contradicts SSO's own constraint" in text
 
 

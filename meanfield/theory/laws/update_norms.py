@@ -9,7 +9,8 @@ initialization, one sample at a time: the paper argues instead from the change o
 promise (appendix C.5), so that agreement tests that argument too. Each optimizer turns the gradient, of rank one, into
 a direction A with a norm; the update condition fixes the learning rate, |lambda W| = |A| the weight decay, and an
 epsilon is as large as what it is added to. SSO alone also constrains the weights, |W|_2 = R = sqrt(n_out/n_in)
-(appendix C.11), which fixes their initial norm.
+(appendix C.11). That is an RMS operator norm of 1, where the rule for the variances gives output weights one of n: the
+appendix says both, and its tables follow from the rule. What follows from the sphere instead is ``on_sphere``.
 
 All scales are `Scaling`s: powers of width and depth, constants dropped.
 """
@@ -40,7 +41,7 @@ UNPRINTED = ("sophia_epsilon", "soap_epsilon")
 
 
 def derive_scaling(
-    optimizer: str, role: str, hyperparameter: str, *, block_depth: int, on_sphere: bool = True
+    optimizer: str, role: str, hyperparameter: str, *, block_depth: int, on_sphere: bool = False
 ) -> Scaling:
     """What ``hyperparameter`` of ``role`` must be multiplied by as width and depth grow, from update norms.
 
@@ -48,7 +49,8 @@ def derive_scaling(
         optimizer, role: as in `meanfield.parameterizations`.
         hyperparameter: one of the paper's, or of `UNPRINTED`.
         block_depth: layers k of a branch, at least 1.
-        on_sphere: whether "sso" weights start where its step keeps them; False gives them the variance of all others.
+        on_sphere: whether "sso" weights start on the sphere |W|_2 = sqrt(n_out/n_in) of appendix C.11, which differs
+            for output weights; False (default) gives them the variance of all others, as the tables do.
 
     Raises:
         ValueError: an unknown name, an epsilon of another optimizer, a bias under an optimizer of matrices.

@@ -58,8 +58,8 @@ def test_sso_off_its_sphere_is_as_printed():
         for name, row in table.rows.items():
             for role, printed in row.items():
                 depth = 1 if table.one_layer else 2
-                free = derive_scaling("sso", role, name, block_depth=depth, on_sphere=False)
-                held = derive_scaling("sso", role, name, block_depth=depth)
+                free = derive_scaling("sso", role, name, block_depth=depth)
+                held = derive_scaling("sso", role, name, block_depth=depth, on_sphere=True)
                 assert free == printed
                 assert (held == printed) == (role != "output")
 

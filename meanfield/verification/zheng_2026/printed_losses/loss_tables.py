@@ -90,8 +90,8 @@ def _row(table: dict[str, Any], scatter: float, freedom: int) -> dict[str, Any]:
     spread = np.sqrt(np.mean((copies - optimum) ** 2, axis=0)) if freedom else np.full(len(sizes), np.nan)
     least = losses.min(axis=1)
     carried = int(losses[table["sizes"].index(BASE[table["direction"]])].argmin())
-    doublings = np.log2(sizes)
-    slope, error = weighted_slope(doublings, optimum, spread)
+    moved, others = displacements(np.log2(sizes), optimum), displacements(np.log2(sizes), copies)
+    noise_of_move = np.sqrt(np.mean((others[0] - moved[0]) ** 2)) if freedom else np.nan
     return {
         "loss": np.where(np.isfinite(losses), losses, np.nan),
         "log2_value": grid,
@@ -103,8 +103,9 @@ def _row(table: dict[str, Any], scatter: float, freedom: int) -> dict[str, Any]:
         "bracketed": bracketed,
         "least_loss": least,
         "carried_cost": losses[:, carried] - least,
-        "drift": slope * np.ptp(doublings),
-        "drift_stderr": error * np.ptp(doublings),
+        "drift": moved[0],
+        "drift_stderr": np.hypot(noise_of_move, np.max(np.abs(moved - moved[0]))),
+        "drift_is_bound": not bracketed[[0, -1]].all(),
     }
 
 
@@ -123,15 +124,16 @@ def optima(grid: Array, losses: Array) -> tuple[Array, Array]:
     return grid[place] + np.where(inside & np.isfinite(shift), shift, 0.0), inside
 
 
-def weighted_slope(x: Array, y: Array, stderr: Array) -> tuple[float, float]:
-    """Slope of the weighted line through points, its error raised by the root of chi^2 per degree of freedom above 1.
+def displacements(doublings: Array, optima: Array) -> Array:
+    """How far optima (..., sizes) move over the ladder in octaves, by three estimators: (3, ...).
 
-    So points that no line fits count as less certain than their errors say.
+    From the smallest size to the largest; by the straight line of least squares; and by the median of the slopes
+    between any two sizes. None weights sizes by their errors: where nets are small, valleys are flat and optima poorly
+    known, so that a line through the others would say nothing of the base model, from which a rate is carried.
     """
-    weights = stderr**-2.0
-    centred = x - np.sum(weights * x) / np.sum(weights)
-    information = float(np.sum(weights * centred**2))
-    slope = float(np.sum(weights * centred * y)) / information
-    level = np.sum(weights * (y - slope * centred)) / np.sum(weights)
-    excess = float(np.sum(weights * (y - level - slope * centred) ** 2)) / (len(x) - 2)
-    return slope, float(np.sqrt(max(excess, 1.0) / information))
+    ends = optima[..., -1] - optima[..., 0]
+    centred = doublings - doublings.mean()
+    line = optima @ centred / np.sum(centred**2)
+    first, second = np.triu_indices(len(doublings), 1)
+    slopes = (optima[..., second] - optima[..., first]) / (doublings[second] - doublings[first])
+    return np.stack([ends, *(slope * np.ptp(doublings) for slope in (line, np.median(slopes, axis=-1)))])

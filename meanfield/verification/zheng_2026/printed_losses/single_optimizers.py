@@ -5,12 +5,14 @@ from math import log
 
 import numpy as np
 import xarray as xr
+from scipy.stats import fisher_exact
 
 from meanfield.verification.claims import Check, Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling
-from meanfield.verification.verdicts import Verdict
+from meanfield.verification.verdicts import DOUBT, Verdict
 from meanfield.verification.zheng_2026.printed_losses.reported_losses import (
     CELL,
+    COMPARISONS,
     DEPTHS,
     MUON_BY_STANDARD,
     MUON_KIMI,
@@ -42,18 +44,39 @@ def _stable(dataset: xr.Dataset, table: int, large: bool) -> tuple[int, int]:
 
 @JUDGES.decide
 def judge_stability(dataset: xr.Dataset) -> Ruling:
-    """Without LayerNorm, from 32 blocks on every run under condition 3.1 is stable, and runs in the standard
-    parameterization are not; rival: both lose runs, or neither; measured: printed runs that end below the loss of a net
-    that knows nothing."""
+    """Without LayerNorm, from 32 blocks on fewer runs are lost under condition 3.1 than in the standard
+    parameterization; rival: fewer are lost in the standard parameterization; measured: printed runs that end below the
+    loss of a net that knows nothing, by Fisher's exact test on one side or the other."""
     tables = UNNORMALISED_MANY, UNNORMALISED_STANDARD
     counts = {large: [_stable(dataset, table, large) for table in tables] for large in (True, False)}
-    (many, of_many), (standard, of_standard) = counts[True]
+    (many, of_many), (_, of_standard) = counts[True]
+    chances = [_chance(*pair) for pair in (counts[True], counts[True][::-1])]
+    alarm = DOUBT / COMPARISONS
+    decided = [
+        verdict for verdict, chance in zip((Verdict.CONFIRMED, Verdict.REFUTED), chances, strict=True) if chance < alarm
+    ]
     large, small = (" against ".join(f"{ended} of {made}" for ended, made in counts[size]) for size in (True, False))
-    return Ruling(
-        Verdict.CONFIRMED if many == of_many and standard < of_standard else Verdict.REFUTED,
-        f"stable under condition 3.1 against the standard: {large} runs; below {LARGE} blocks {small}",
-        power="exact: one run under condition 3.1 that is lost, or none in the standard parameterization, is refuted",
+    needed = next(
+        (
+            lost
+            for lost in range(of_standard + 1)
+            if _chance((many, of_many), (of_standard - lost, of_standard)) < alarm
+        ),
+        None,
     )
+    would = "no number of runs lost by the standard" if needed is None else f"{needed} or more lost by the standard"
+    return Ruling(
+        decided[0] if decided else Verdict.INCONCLUSIVE,
+        f"stable under condition 3.1 against the standard: {large} runs, which chance alone gives with probability "
+        f"{chances[0]:.2g} (less than {alarm:.2g} decides); below {LARGE} blocks {small}",
+        power=f"with {of_many - many} lost under condition 3.1, {would} would confirm it",
+    )
+
+
+def _chance(better: tuple[int, int], worse: tuple[int, int]) -> float:
+    """Of as many stable runs, or more, on the ``better`` side if both lose runs alike (Fisher's exact test)."""
+    table = [[ended, made - ended] for ended, made in (better, worse)]
+    return float(fisher_exact(table, alternative="greater").pvalue)
 
 
 @JUDGES.decide
@@ -104,7 +127,7 @@ CLAIMS = (
         hypotheses=f"a reading: the trend is that of figure 2, a shift under condition B.1; {OCTAVE}; table 35; "
         f"{DEPTHS}; {PRINTED}",
         checks=(lost(SHAMPOO_BY_CONDITION[:1]),),
-        replaced_by="it moves by 0.5 +- 0.2 octaves (the best of the grid is the same at all depths)",
+        replaced_by="it moves by 0.4 +- 0.2 octaves (the best of the grid is the same at all depths)",
         premise="that what condition B.1 does to the rate with Muon it does with every optimizer",
     ),
     Claim(
@@ -184,12 +207,14 @@ CLAIMS = (
         id="S10r",
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, section 5.4, figure 3, tables 20, 21",
-        statement="GPT-2 with Muon-Kimi and without LayerNorm, as printed: from 32 blocks on training is stable under "
-        "condition 3.1, at every rate that was tried, and not by the standard",
+        statement="GPT-2 with Muon-Kimi and without LayerNorm, as printed: from 32 blocks on fewer runs are lost under "
+        "condition 3.1 than by the standard",
         printed='"without LayerNorm, muP from Condition 3.1 (k >= 2) has stable runs ... at large depth L >= 32" '
         "(table 21)",
         hypotheses="stable means a loss below that of a net that knows nothing, ln 50257. Rates are 2^-11 .. 2^-7 "
-        "under condition 3.1 and 2^-13 .. 2^-9 by the standard; one printed run a cell",
+        "under condition 3.1 and 2^-13 .. 2^-9 by the standard; one printed run a cell. That 20 of 20 runs are "
+        "stable against 18 of 20 is no difference by Fisher's exact test; ten lost by the standard would be one, at "
+        "one wrong verdict in a hundred over all printed tables",
         checks=checks("reported_losses", judge_stability),
     ),
     Claim(
