@@ -111,6 +111,7 @@ CLAIMS = (
     ),
     Claim(
         id="S13",
+        kind=Kind.PREMISE,
         source="Zheng et al. 2026, appendix C.11, tables 7 and 13",
         statement="appendix C.11 is consistent: the weights that tables 7 and 13 begin with lie on the sphere |W|_2 = "
         "R on which it derives SSO's update",

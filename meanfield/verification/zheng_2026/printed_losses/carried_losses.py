@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling, lower
 from meanfield.verification.verdicts import Finding
 from meanfield.verification.zheng_2026.printed_losses.reported_losses import (
@@ -92,6 +92,7 @@ def _lower_when_carried(above: int, below: int) -> Callable[[xr.Dataset], Findin
 CLAIMS = (
     Claim(
         id="S10t",
+        kind=Kind.READING,
         source="Zheng et al. 2026, section 5.3",
         statement="GPT-2, as printed: at the best rate of the base model, carried to 8 .. 256 blocks, losses are lower "
         "under condition 3.1 than under B.1, with each of four optimizers",
