@@ -67,8 +67,7 @@ class Tuning:
             )
         if self.silent_loss() == 0:
             raise ValueError(
-                "outputs of 0 have no loss here, so that there is nothing to minimise; give a net of two classes or "
-                "more, or targets that are not all 0"
+                "outputs of 0 have no loss here, so that there is nothing to minimise; give targets that are not all 0"
             )
 
     @staticmethod
@@ -90,7 +89,7 @@ class Tuning:
         if np.ndim(self.grid) == 0:
             count = require_count("grid", self.grid, minimum=FEWEST_RATES, why=BOTH_SIDES)
             return tuple(np.geomspace(*GRID_ENDS, count).tolist())
-        rates = tuple(sorted(set(checked_rates(self.grid))))
+        rates = tuple(sorted(set(checked_rates(self.grid)))) if np.size(self.grid) else ()
         if len(rates) < FEWEST_RATES:
             raise ValueError(f"grid has {len(rates)} rate(s); give {FEWEST_RATES} or more, as {BOTH_SIDES}")
         return rates

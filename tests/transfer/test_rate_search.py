@@ -230,7 +230,7 @@ def test_refusals(data, changed, message):
 
 def test_a_loss_that_outputs_of_0_do_not_have_is_refused(data):
     net = mf.MLP(depth=2, width=(8, 8), outputs=1, head="fan_in")
-    with pytest.raises(ValueError, match="two classes or more"):
+    with pytest.raises(ValueError, match="give it outputs=2 or more, one for each class"):
         mf.tuned_rate(net, (data[0], 0 * data[1]), **HOW)
 
 
