@@ -28,6 +28,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from meanfield.common.arrays import Array
 from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
 from meanfield.verification.needed_draws import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
 from meanfield.verification.verdicts import (
@@ -168,6 +169,12 @@ def lower(difference: float, stderr: float, allowance: ArrayLike = 0.0, **detail
     """A drawn difference against the claim that it is at most 0, and the rival that it is at least 0."""
     sides = (Deviation(max(sign * difference, 0.0), stderr, allowance) for sign in (1, -1))
     return Contest(*sides, **details)
+
+
+def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) -> Array:
+    """The allowance ``relative`` times ``expected`` for a correction that is known to be positive: none below."""
+    above = np.greater(measured, expected)
+    return np.asarray(above * np.multiply(relative, expected))
 
 
 def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:

@@ -88,12 +88,6 @@ class Deviation:
         return float(np.max(self.excess))
 
 
-def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) -> Array:
-    """The allowance ``relative`` times ``expected`` for a correction that is known to be positive: none below."""
-    above = np.greater(measured, expected)
-    return np.asarray(above * np.multiply(relative, expected))
-
-
 @dataclass(frozen=True)
 class Shares:
     """Least shares of the way from claim to rival that are REFUTED in 99 of 100 runs; above 1 not even all of it is.
@@ -223,15 +217,20 @@ class Bands:
 
 
 def largest_share(measured: xr.Dataset, *names: str) -> float:
-    """Of one draw in any of these means; NaN where one is not known."""
-    return float(np.max([measured[f"{name}_largest_share"].max(skipna=False) for name in names]))
+    """Of one draw in any of these means that there are (others are NaN); NaN where that share is not known."""
+    shares = (measured[f"{name}_largest_share"].where(measured[name].notnull(), 0.0) for name in names)
+    return float(np.max([share.max(skipna=False) for share in shares]))
 
 
 def effective_draws(measured: xr.Dataset, *names: str) -> float:
-    """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names."""
+    """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names.
+
+    Of means that there are (others are NaN), and of equal draws all. NaN where a spread is not known.
+    """
     draws = float(measured.attrs["draws"])
-    relative = (np.sqrt(draws) * measured[f"{name}_stderr"] / measured[name] for name in names)
-    return float(np.min([(draws / (1 + spread**2)).min(skipna=False) for spread in relative]))
+    columns = [(measured[name], measured[f"{name}_stderr"]) for name in names]
+    spreads = [abs(error / mean).where(mean.notnull() & (error != 0), 0.0).max(skipna=False) for mean, error in columns]
+    return draws / (1 + draws * float(np.max(spreads)) ** 2)
 
 
 def judge(

@@ -73,15 +73,17 @@ def test_effective_draws_that_are_not_known_decide_nothing(strange):
 
 
 @pytest.mark.parametrize("order", [("x", "y"), ("y", "x")])
-def test_one_mean_that_is_not_known_leaves_the_draws_unknown(order):
-    """Whichever is named first, and whichever of its points it is."""
-    columns = {"x": [1.0, np.nan], "x_stderr": [0.1, 0.1], "x_largest_share": [0.1, np.nan]}
-    columns |= {"y": [1.0, 1.0], "y_stderr": [0.1, 0.1], "y_largest_share": [0.1, 0.1]}
+def test_a_spread_that_is_not_known_leaves_the_draws_unknown(order):
+    """Whichever is named first; a mean that was not drawn has none, and one that is the same in all draws has 0."""
+    columns = {"x": [1.0, 1.0], "x_stderr": [0.1, np.nan], "x_largest_share": [0.1, np.nan]}
+    columns |= {"y": [1.0, np.nan], "y_stderr": [0.1, np.nan], "y_largest_share": [0.1, np.nan]}
+    columns |= {"z": [-1.0, 0.0], "z_stderr": [0.1, 0.0], "z_largest_share": [0.1, 0.01]}
     measured = xr.Dataset({name: ("layer", values) for name, values in columns.items()}, attrs={"draws": 100})
     assert np.isnan(effective_draws(measured, *order))
     assert np.isnan(largest_share(measured, *order))
-    assert effective_draws(measured, "y") == 50
-    assert largest_share(measured, "y") == 0.1
+    for name in "yz":
+        assert effective_draws(measured, name) == pytest.approx(50)
+        assert largest_share(measured, name) == 0.1
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [1.0, np.nan], [np.inf]])

@@ -9,9 +9,19 @@ from meanfield.nets.families.mlp import MLP
 from meanfield.verification import drawn_slopes
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.drawn_slopes import scale_law, shown
-from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, identity, slope_contest
+from meanfield.verification.judges import (
+    Contest,
+    Judges,
+    Ruling,
+    between,
+    computed,
+    contest,
+    identity,
+    only_above,
+    slope_contest,
+)
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, effective_draws, only_above
+from meanfield.verification.verdicts import Deviation, effective_draws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import one_site_ratios
 
 # Cases of `sims.batch_size` by which single claims are judged.
