@@ -62,11 +62,13 @@ class FirstDirections(BlockMeasure):
         curved = any(method.curved for method in methods.values())
         state = forward(net, given_weights(net, weights), batch.inputs)
         gradients = loss_gradients(state, own_loss(net), batch.targets, curved)
-        norms = [
-            _norms_of(weights[name], gradients[name], methods[role], self.hyperparameters[role]["learning_rate"])
-            for role, name in names.items()
-        ]
-        return dict(zip(self.DIMS, np.moveaxis(norms, -1, 0).swapaxes(-1, -2), strict=True))
+        by_role = np.array(
+            [
+                _norms_of(weights[name], gradients[name], methods[role], self.hyperparameters[role]["learning_rate"])
+                for role, name in names.items()
+            ]
+        )
+        return {name: by_role[..., place].T for place, name in enumerate(self.DIMS)}
 
 
 def _norms_of(weights: Array, gradient: Gradient, method: Optimizer, rate: float) -> list[list[float]]:
