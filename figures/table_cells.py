@@ -1,4 +1,4 @@
-"""How far a slope moves where one cell of a hyperparameter table stays at its standard value."""
+"""Powers of width and depth of every cell of hyperparameter tables that scales, as printed and as measured."""
 
 import numpy as np
 import xarray as xr
@@ -13,30 +13,24 @@ from meanfield.verification import table_cells as claims
 
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
-    """A line per cell, with twice its standard error; columns: ladders; grey: less than what counts as a move.
+    """A line per cell, with twice its standard error; columns: ladders; grey: nearer to the printed power than others.
 
-    Arrows at the right edge: with the cell kept some nets leave the range of floats.
+    Cells that are printed without a power are shown where another half power is nearer.
     """
-    moves = claims.moves(dataset, *claims.run_optimizers(dataset))
-    by_ladder = {name: [move for move in moves if move.direction == name] for name in coordinate_checks.DIRECTIONS}
-    any_lost = any(np.isinf(move.change) for move in moves)
-    tallest = max(map(len, by_ladder.values()))
-    figure = Figure(figsize=(11, 1.5 + 0.17 * tallest))
-    for axes, (direction, moves) in zip(figure.subplots(1, 2), by_ladder.items(), strict=True):
-        places = -np.arange(len(moves))
-        shown = [abs(move.change) for move in moves]
-        errors = [2 * move.stderr for move in moves]
-        axes.axvspan(0, claims.MOVED, color="0.85", label="no move")
-        axes.errorbar(shown, places, xerr=errors, fmt="o", ms=3, lw=0.8, label="move of a slope")
-        if any_lost:
-            lost = places[np.isinf(shown)]
-            at_the_edge = {"transform": axes.get_yaxis_transform(), "clip_on": False, "in_layout": False}
-            axes.plot(np.ones(len(lost)), lost, "C3>", ms=4, label="nets leave the floats", **at_the_edge)
-        axes.set_xscale("symlog", linthresh=claims.MOVED)
-        axes.set_xlim(left=0)
-        axes.set_yticks(places, [move.cell for move in moves], fontsize=6)
+    cells = claims.measured_cells(dataset, *claims.run_optimizers(dataset))
+    shown = [cell for cell in cells if cell.printed or not cell.stands]
+    by_ladder = {name: [cell for cell in shown if cell.direction == name] for name in coordinate_checks.DIRECTIONS}
+    figure = Figure(figsize=(11, 1.5 + 0.17 * max(map(len, by_ladder.values()))))
+    for axes, (direction, along) in zip(figure.subplots(1, 2), by_ladder.items(), strict=True):
+        places = -np.arange(len(along))
+        printed, needed = (np.array([getattr(cell, name) for cell in along]) for name in ("printed", "needed"))
+        errors = [2 * cell.stderr for cell in along]
+        axes.barh(places, 2 * claims.NEAREST, left=printed - claims.NEAREST, color="0.85", label="nearest half power")
+        axes.plot(printed, places, "k|", ms=7, label="printed")
+        axes.errorbar(needed, places, xerr=errors, fmt="o", ms=3, lw=0.8, label="measured")
+        axes.set_yticks(places, [cell.name for cell in along], fontsize=6)
         axes.set_title(f"cells that scale with the {direction}", fontsize=9)
-        axes.set_xlabel(f"change of a slope in {direction}, absolute", fontsize=8)
+        axes.set_xlabel(f"power of the {direction}", fontsize=8)
     legend_below(figure, figure.axes[0], fontsize=7)
     return figure
 

@@ -27,7 +27,14 @@ class SOAP(Optimizer):
 
     Outside the span of past gradients the rotated gradient is zero, and so is AdamW of it: only eigenvectors of nonzero
     eigenvalues are kept, in descending order. The basis is taken anew at every step; the momentum turns with it, and
-    the second moment keeps its slots (as SOAP does).
+    the second moment keeps its slots, as in the published program.
+
+    Two things are as Zheng et al. 2026 write them, and not as that program (of Vyas et al. 2024) has them. L and R hold
+    the gradient of the step itself before the basis is taken; the program steps in the basis of the step before, and
+    updates L and R behind it. And the first step is made; the program only begins L and R with its gradient.
+
+    Where gradients are of low rank, a turned basis has slots with a momentum and without a squared gradient: there the
+    step is the momentum over epsilon, so that a small epsilon makes steps as large as 1/epsilon.
     """
 
     beta1: float = 0.95

@@ -23,6 +23,22 @@ stable_rank = |A|_F^2 / |A|_2^2 [draw step role]
     elsewhere
     scaling: O(1) in width and depth, by assumption
     source: Zheng et al. 2026, assumption C.1, eq. 15
+role_weight_norm = |W|_R [draw role]
+    norm of the middle weight of a role: RMS operator norm, of biases root mean square
+    scaling: O(1) of input and hidden weights, n of output weights, under the rule for the variances
+    source: Zheng et al. 2026, eq. 6
+role_direction_norm = |A|_R [draw role]
+    the same of the direction of its first step, without momentum and epsilon, before learning rate and decay
+    scaling: by optimizer and role
+    source: Zheng et al. 2026, appendix C.1
+role_gradient_norm = |G|_2 [draw role]
+    largest singular value of the gradient of the loss in the middle weight of a role
+    scaling: n^(-1/2) of input and output weights, 1/L of hidden ones (L^(-1/2) at k = 1)
+    source: Zheng et al. 2026, eq. 18, appendix C.9
+role_gradient_element = |Vec G|_R [draw role]
+    root mean square of the elements of that gradient
+    scaling: 1/n, of hidden weights 1/(n L) ((n L^(1/2))^(-1) at k = 1)
+    source: Zheng et al. 2026, appendix C.6
 order_norm = |epsilon_j(L)|_R [draw optimizer order]
     root mean square of the part of Delta h_L that has j factors Delta W in the block where it arises
     scaling: O(1) according to the paper; for j = 2 at the first step (n L)^(-1/2) is measured

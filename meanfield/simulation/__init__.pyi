@@ -6,6 +6,7 @@ from .measures.propagation.activation_statistics import ActivationStatistics as 
 from .measures.propagation.tangent_propagation import TangentPropagation as TangentPropagation
 from .measures.propagation.token_statistics import TokenStatistics as TokenStatistics
 from .measures.blocks.assumptions import TrainingAssumptions as TrainingAssumptions
+from .measures.blocks.first_directions import FirstDirections as FirstDirections
 from .measures.blocks.first_updates import FirstUpdates as FirstUpdates
 from .measures.blocks.training import TrainedFeatures as TrainedFeatures
 from .measures.blocks.training import TrainedStreams as TrainedStreams

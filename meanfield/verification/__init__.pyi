@@ -57,7 +57,7 @@ from .zheng_2026.printed_losses import (
 )
 from .zheng_2026.printed_losses.loss_tables import loss_tables as loss_tables
 from .zheng_2026.hyperparameter_tables import compare_table as compare_table
-from .zheng_2026.norm_products import products_of as products_of
+from .zheng_2026.norm_products import products_of as products_of, scales_of as scales_of
 from .zheng_2026.training_assumptions import places_of as places_of
 from .wang_2026 import loop_growth as loop_growth, loop_updates as loop_updates
 from .wang_2026 import loop_rates as loop_rates

@@ -28,7 +28,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "residual_depth": {"smoke": "4 s", "default": "15 s", "paper": "20 min"},
     "residual_overlap": {"smoke": "6 s", "default": "10 s", "paper": "20 min"},
     "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
-    "table_cells": {"smoke": "8 s", "default": "30 s", "paper": "1 h"},
+    "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
     "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
     "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
     "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},

@@ -8,7 +8,7 @@ start from one base model: those of Zheng et al. 2026 for blocks of k >= 2 layer
 (condition B.1: one), and the standard parameterization.
 """
 
-from sims.common.blocks.base_values import add_base_option
+from sims.common.blocks.base_values import add_base_option, add_soap_epsilon_option
 from sims.common.blocks.ladders import (
     DEFAULT,
     PAPER,
@@ -39,6 +39,7 @@ def add_options(parser: CommandParser) -> None:
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
     add("--biases", action="store_true", help="biases beside input and hidden matrices, which start at 0")
     add_base_option(add, "hidden.learning_rate=0.02")
+    add_soap_epsilon_option(add)
     add_precision_option(add)
     add("--plain", action="store_true", help="no weight decay and negligible epsilons (default: such as matter)")
 

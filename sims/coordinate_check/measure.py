@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.execution import Run
 from meanfield.simulation import TrainedStreams
-from sims.common.blocks.base_values import BIAS_OF, Values, block_net, hyperparameters, own_values
+from sims.common.blocks.base_values import BIAS_OF, Values, block_net, given_soap_epsilon, hyperparameters, own_values
 from sims.common.blocks.ladders import (
     NETS,
     at_places,
@@ -25,6 +25,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, steps and batches."""
     checked_tables(options)
     described = planned_ladders(options, "steps", "tables", "base", *NETS)
+    described |= given_soap_epsilon(options.soap_epsilon, options.optimizers)
     for optimizer in options.optimizers:
         values = _values(options, optimizer, "standard", options.width, options.depth)
         block_net(values, options.width, options.depth, biases=options.biases)
@@ -36,8 +37,9 @@ def _values(options: argparse.Namespace, optimizer: str, table: str, width: int,
     own = own_values(options.base)
     if options.biases:
         own = {(role, "initial_variance"): 0.0 for role in BIAS_OF} | own
-    how = {"rate": options.rate, "acting": not options.plain, "biases": options.biases, "own": own}
-    return hyperparameters(optimizer, table, width, depth, **how)
+    how: dict[str, Any] = {"rate": options.rate, "acting": not options.plain, "biases": options.biases, "own": own}
+    soap_epsilon = given_soap_epsilon(options.soap_epsilon, options.optimizers)
+    return hyperparameters(optimizer, table, width, depth, **how, **soap_epsilon)
 
 
 def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:

@@ -47,6 +47,8 @@ def _heading(dataset: xr.Dataset) -> str:
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
     if dataset.attrs["biases"]:
         acting += "; biases"
+    if "soap_epsilon" in dataset.attrs:
+        acting += "; SOAP's epsilon {soap_epsilon:g} in the base model"
     if dataset.attrs["base"]:
         acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"

@@ -12,6 +12,7 @@ G.1, G.2 and F.1 are said of every optimizer. G.3 is of updates that are sums ov
 --optimizer they are measured under sgd alone.
 """
 
+from sims.common.blocks.base_values import add_soap_epsilon_option
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
 
@@ -37,6 +38,7 @@ def add_options(parser: CommandParser) -> None:
     add("--steps", type=int, help="steps of training (default: 200)")
     add("--optimizer", default="sgd", metavar="NAME", help="sgd, without momentum (default), or any of the others")
     add("--rate", type=float, help="base learning rate (default: sgd 0.001, on digits 0.01; others by the base model)")
+    add_soap_epsilon_option(add)
     add("--precision", choices=("float64", "float32"), help="of weights and passes (see the preset)")
     add("--input", help="digits, mnist (see the preset; they need the extra data) or a .npy, .npz, .nc FILE of images")
     add("--labels", metavar="FILE", help="with --input FILE: the class of every image, FILE::ARRAY of several arrays")

@@ -10,7 +10,7 @@ from meanfield.execution import Run
 from meanfield.parameterizations import OPTIMIZERS, WEIGHTS, transfer_hyperparameters
 from meanfield.simulation import TrainingAssumptions
 from meanfield.verification import places_of
-from sims.common.blocks.base_values import RATES, Values, block_net
+from sims.common.blocks.base_values import RATES, Values, block_net, given_soap_epsilon
 from sims.common.blocks.base_values import hyperparameters as table_hyperparameters
 from sims.common.blocks.ladders import worded
 from sims.common.datasets import ladder
@@ -44,7 +44,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     each = max(batches) // 2
     images = two_classes(options.input, options.labels, grid, tuple(options.classes), each, options.seed)
     names = (*LADDERS, *LADDERS.values(), "steps", "rate", "input", "classes", "optimizer", "precision")
-    return {"described": {name: getattr(options, name) for name in names}, "images": images}
+    described = {name: getattr(options, name) for name in names}
+    return {"described": described | given_soap_epsilon(options.soap_epsilon, [options.optimizer]), "images": images}
 
 
 def measure(
@@ -65,7 +66,8 @@ def measure(
 
 def _run_of(options: argparse.Namespace, images: tuple[Array, Array], size: dict[str, int]) -> Run:
     inputs, labels = (values[..., : size["batch"]].copy() for values in images)
-    given = hyperparameters(size["width"], size["depth"], len(inputs), options.rate, options.optimizer)
+    soap_epsilon = given_soap_epsilon(options.soap_epsilon, [options.optimizer])
+    given = hyperparameters(size["width"], size["depth"], len(inputs), options.rate, options.optimizer, **soap_epsilon)
     shape = {"input_width": len(inputs), "samples": size["batch"], "activation": "relu"}
     net = block_net(given, size["width"], size["depth"], **shape)
     how = {"optimizer": options.optimizer, "precision": options.precision, "steps": looks(options.steps)}
@@ -84,7 +86,9 @@ def _own_rate(optimizer: str, source: str) -> float:
     return SHARE * RATES[optimizer]
 
 
-def hyperparameters(width: int, depth: int, numbers: int, rate: float, optimizer: str = "sgd") -> Values:
+def hyperparameters(
+    width: int, depth: int, numbers: int, rate: float, optimizer: str = "sgd", **soap_epsilon: Any
+) -> Values:
     """Multipliers 1, 1/L, 1/n, variances 2/d_0, 2/n, 2 and learning rates by the table for k >= 2.
 
     Those of gradient descent are eta n, eta L, eta n, as appendix G.2 prints them. Those of the others are ``rate`` in
@@ -96,6 +100,6 @@ def hyperparameters(width: int, depth: int, numbers: int, rate: float, optimizer
         return transfer_hyperparameters(
             "sgd", width=width, depth=depth, input_dimension=numbers, roles=WEIGHTS, **shared
         )
-    given = table_hyperparameters(optimizer, "many", width, depth, rate=rate)
+    given = table_hyperparameters(optimizer, "many", width, depth, rate=rate, **soap_epsilon)
     variances = {"input": 2 / numbers, "hidden": 2 / width, "output": 2.0}
     return {role: given[role] | {"initial_variance": variance} for role, variance in variances.items()}

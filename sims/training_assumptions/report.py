@@ -87,6 +87,12 @@ def _shown(dataset: xr.Dataset) -> list[int]:
     return list(dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])))
 
 
+def _soap(dataset: xr.Dataset) -> list[str]:
+    """SOAP's epsilon, where it trains the nets."""
+    epsilon = dataset.attrs.get("soap_epsilon")
+    return [] if epsilon is None else [f"SOAP's epsilon is {epsilon:g} in the base model."]
+
+
 text = Report(
     question="Does training meet what Zheng et al. 2026 assume of it (G.1 - G.3), at any size?",
     answer=_answer,
@@ -95,6 +101,6 @@ text = Report(
     "classes {classes} of {input}, {numbers} numbers an image; {steps} full-batch steps, base rate {rate}\n"
     "{draws} draws of weights, seed {seed}, {precision}; |W| RMS operator norms, |h| root mean squares; means over "
     "samples",
-    parts=[_losses, _over_steps, _slope_tables],
+    parts=[_soap, _losses, _over_steps, _slope_tables],
     findings=claims.findings,
 ).text

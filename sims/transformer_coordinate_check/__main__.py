@@ -7,6 +7,7 @@ blocks of k >= 2 layers (condition 3.1: many) and of k = 1 (condition B.1: one),
 base model is 64 channels wide and 2 blocks deep, with heads of 16 (the paper: 256, 4 and 64), and its streams are O(1).
 """
 
+from sims.common.blocks.base_values import add_soap_epsilon_option
 from sims.common.blocks.ladders import TABLES, add_ladder_options, add_precision_option
 from sims.common.command import CommandParser, Presets
 from sims.common.experiment import Experiment
@@ -43,6 +44,7 @@ def add_options(parser: CommandParser) -> None:
     add("--steps", type=int, help="steps of training on that batch")
     curvatures = "of Sophia: from one character drawn at every place (sampled, default), as in practice, or exact"
     add("--curvature", choices=("sampled", "exact"), default="sampled", help=curvatures)
+    add_soap_epsilon_option(add)
     add_precision_option(add)
     add("--tables", nargs="+", default=list(TABLES), metavar="NAME", help=f"of {', '.join(TABLES)} (default: all)")
 

@@ -8,6 +8,7 @@ import xarray as xr
 
 from meanfield.execution import Run
 from meanfield.simulation import TrainedFeatures
+from sims.common.blocks.base_values import given_soap_epsilon
 from sims.common.blocks.ladders import (
     DIRECTIONS,
     at_places,
@@ -33,7 +34,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, normalisations and batches; every net is made once, so that none is refused later."""
     checked_tables(options)
     options.normalisations = list(dict.fromkeys(options.normalisations))
-    described = checked_ladders(options, *OWN)
+    described = checked_ladders(options, *OWN) | given_soap_epsilon(options.soap_epsilon, options.optimizers)
     for size in {size for along in DIRECTIONS for size in rungs(options, along)}:
         if size[0] % HEAD_SIZE:
             raise ValueError(f"width {size[0]} is no multiple of {HEAD_SIZE}, the channels of a head: give such widths")
@@ -54,8 +55,10 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     how = {"steps": options.steps, "sampled_curvature": options.curvature == "sampled"}
     training = partial(TrainedFeatures, momentum=True, inputs=inputs, targets=targets, **how)
 
+    soap_epsilon = given_soap_epsilon(options.soap_epsilon, options.optimizers)
+
     def run_of(normalisation: str, optimizer: str, table: str, width: int, depth: int) -> Run:
-        given = values_of(optimizer, table, width, depth)
+        given = values_of(optimizer, table, width, depth, **soap_epsilon)
         net = net_under(given, width, depth, normalisation, **sizes)
         precision = training_precision(options, optimizer)
         measure = training(optimizer=optimizer, hyperparameters=given, precision=precision)

@@ -14,9 +14,9 @@ GPT: dict[str, Any] = {"causal": True, "rotary": True, "activation": "gelu", "re
 OWN = {(role, "initial_variance"): 1.0 for role in BASE_SCALES} | {("output", "block_multiplier"): 1.0}
 
 
-def values_of(optimizer: str, table: str, width: int, depth: int) -> Values:
+def values_of(optimizer: str, table: str, width: int, depth: int, **soap_epsilon: Any) -> Values:
     """role -> hyperparameters by a table; of variances, the factors on those of the base model. No weight decay."""
-    return hyperparameters(optimizer, table, width, depth, own=OWN)
+    return hyperparameters(optimizer, table, width, depth, own=OWN, **soap_epsilon)
 
 
 def text_net(width: int, depth: int, normalisation: str, **sizes: Any) -> Transformer:

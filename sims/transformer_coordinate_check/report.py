@@ -33,11 +33,13 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
 
 
 def _training(dataset: xr.Dataset) -> str:
-    """In which precision nets trained, and how Sophia was run, where it was."""
+    """In which precision nets trained, and how Sophia and SOAP were run, where they were."""
     precision = f"Nets trained in {trained_in(dataset.attrs)}."
     has_sophia = any("sophia" in str(name).split("-") for name in dataset["optimizer"].values)
     curvature = f" Sophia takes its curvature {CURVATURES[dataset.attrs['curvature']]}."
-    return precision + curvature * has_sophia
+    epsilon = dataset.attrs.get("soap_epsilon")
+    soap = "" if epsilon is None else f" SOAP's epsilon is {epsilon:g} in the base model."
+    return precision + curvature * has_sophia + soap
 
 
 def _slopes(dataset: xr.Dataset) -> list[str]:

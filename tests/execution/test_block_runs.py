@@ -7,8 +7,17 @@ import pytest
 
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.families.block_net import BlockNet
+from meanfield.optimizers.linear_algebra.factored import dense
+from meanfield.simulation.measures.blocks.first_directions import FirstDirections
 from meanfield.simulation.measures.blocks.first_updates import FirstUpdates
-from meanfield.simulation.measures.blocks.training import TrainedStreams, UpdateOrders
+from meanfield.simulation.measures.blocks.training import (
+    TrainedStreams,
+    UpdateOrders,
+    copied,
+    middle_weights,
+    tabled,
+)
+from meanfield.simulation.training.draws import drawn_batch, drawn_weights
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}
@@ -67,3 +76,20 @@ def test_refusals(options, error, words):
     given = {"net": NET, "draws": 2, "seed": 0, "measure": TrainedStreams(**TRAINED)}
     with pytest.raises(error, match=words):
         simulate_all([Run(**(given | options))])
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "sophia", "muon", "sso", "shampoo-adamw"])
+def test_first_directions_are_those_that_the_first_step_is_made_of(optimizer):
+    """By role: the middle weight, its gradient (SGD's direction), and the direction of a step without momentum."""
+    net = dataclasses.replace(NET, biases=True, bias_variance=1.0, activation="relu", samples=3, outputs=2)
+    drawn = FirstDirections(optimizer=optimizer, hyperparameters=RATES).draw(net, 3, range(2))
+    weights, batch = drawn_weights(net, 3, range(2)), drawn_batch(net, 3, range(2))
+    made = {by: tabled(net, copied(weights), batch, by, RATES, momentum=False).step() for by in (optimizer, "sgd")}
+    for place, name in enumerate(middle_weights(net)):
+        for number in range(2):
+            own = weights[name][number]
+            direction, gradient = (dense(made[by][name][number]) for by in (optimizer, "sgd"))
+            scale = np.sqrt(own.shape[1] / own.shape[0]) if own.shape[1] > 1 else np.sqrt(1 / own.shape[0])
+            expected = [scale * np.linalg.norm(own, 2), scale * np.linalg.norm(direction, 2)]
+            expected += [np.linalg.norm(gradient, 2), np.sqrt(np.mean(gradient**2))]
+            np.testing.assert_allclose([values[number, place] for values in drawn.values()], expected, rtol=1e-3)

@@ -31,8 +31,8 @@ def test_every_role_has_the_rows_of_the_optimizer_that_steps_it(name, table):
 
 def test_cells_of_a_hybrid_are_those_of_both_its_tables():
     """Hidden weights by table 4, input and output weights by table 6."""
-    cells = table_cells.cells("muon-adamw", 2, "width")
-    of_both = {name: table_cells.cells(name, 2, "width") for name in ("muon", "adamw")}
+    cells = table_cells.cells("muon-adamw", 2)
+    of_both = {name: table_cells.cells(name, 2) for name in ("muon", "adamw")}
     assert [cell for cell in cells if cell[0] == "hidden"] == [cell for cell in of_both["muon"] if cell[0] == "hidden"]
     assert [cell for cell in cells if cell[0] != "hidden"] == [cell for cell in of_both["adamw"] if cell[0] != "hidden"]
 

@@ -1,6 +1,5 @@
 """The command on coordinate checks: verdicts, controls, files, refusals."""
 
-from importlib import import_module
 from itertools import product
 
 import numpy as np
@@ -12,9 +11,8 @@ from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Shares, Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
 from meanfield.verification.zheng_2026.update_ranks import judge_ranks
-from sims import simulation as simulation_module
 from sims.common.blocks import base_values
-from sims.coordinate_check import measure
+from sims.coordinate_check import measure, report
 from sims.coordinate_check.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
@@ -84,24 +82,23 @@ def test_middle_slopes_scatter_as_medians_and_leave_sizes_out_at_which_many_nets
     assert claims._middle_slope(sizes, values)[::2] == pytest.approx((middle, 1 / 8), rel=0.02)
 
 
-@pytest.mark.parametrize(("name", "sso"), [("coordinate_check", "sso"), ("table_cells", "sso-adamw")])
-def test_single_precision_rounds_all_optimizers_but_sso(name, sso, tmp_path):
+@pytest.mark.parametrize("sso", ["sso", "sso-adamw"])
+def test_single_precision_rounds_all_optimizers_but_sso(sso, tmp_path):
     sizes = ["--widths", "4", "6", "8", "--depths", "1", "2", "3", "--width", "4", "--depth", "1", "--draws", "2"]
     arguments = [*sizes, "--optimizers", "adamw", sso, "--steps", "3", "--workers", "1", "--precision"]
     single, double = (
-        finished_run(simulation_module(name), [*arguments, precision], tmp_path / f"{precision}.nc")
+        finished_run(simulation, [*arguments, precision], tmp_path / f"{precision}.nc")
         for precision in ("float32", "float64")
     )
     changes = double["feature_update_norm_by_width"].isel(step=-1)
     rounded = single["feature_update_norm_by_width"].isel(step=-1)
     np.testing.assert_allclose(rounded, changes, rtol=1e-3)
-    own = "optimizer" if name == "coordinate_check" else "width_cell"
-    is_sso = np.array(["sso" in str(label) for label in changes[own].values])
+    is_sso = np.array(["sso" in str(label) for label in changes["optimizer"].values])
     alike = (rounded == changes) | (rounded.isnull() & changes.isnull())  # of nets that leave the floats
-    same = alike.all([dim for dim in changes.dims if dim != own]).values
+    same = alike.all([dim for dim in changes.dims if dim != "optimizer"]).values
     np.testing.assert_array_equal(same, is_sso)
-    assert f"3 steps in float32 ({sso}: float64), 2 draws" in import_module(f"sims.{name}.report").text(single)
-    assert "3 steps in float64, 2 draws" in import_module(f"sims.{name}.report").text(double)
+    assert f"3 steps in float32 ({sso}: float64), 2 draws" in report.text(single)
+    assert "3 steps in float64, 2 draws" in report.text(double)
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])
@@ -282,3 +279,32 @@ def test_slopes_of_logarithms_are_gaussian(finished):
     assert _mean_square_skewness(slopes) < 1.6
     standard = (slopes - slopes.mean(1, keepdims=True)) / slopes.std(1, keepdims=True)
     assert _mean_square_skewness(np.exp(0.2 * standard)) > 1.6  # log-normal numbers
+
+
+def test_the_epsilon_of_soap_is_an_option_that_the_report_names(tmp_path):
+    """Gradients are of rank four: what momenta have beside them is divided by epsilon alone, and grows as it falls."""
+    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "1", "--draws", "2"]
+    arguments = [*sizes, "--optimizers", "soap", "muon", "--tables", "many", "--steps", "3", "--workers", "1"]
+    usual, same, small = (
+        finished_run(simulation, [*arguments, *given], tmp_path / f"{number}.nc")
+        for number, given in enumerate(([], ["--soap-epsilon", "0.002"], ["--soap-epsilon", "1e-8"]))
+    )
+    for run, words in ((usual, "0.002"), (same, "0.002"), (small, "1e-08")):
+        assert f"SOAP's epsilon {words} in the base model" in report.text(run)
+    moved, alike, grown = (
+        run["feature_update_norm_by_width"].sel(place="last").isel(step=-1) for run in (usual, same, small)
+    )
+    np.testing.assert_array_equal(moved, alike)
+    np.testing.assert_array_equal(moved.sel(optimizer="muon"), grown.sel(optimizer="muon"))
+    assert float(grown.sel(optimizer="soap").max()) > 100 * float(moved.sel(optimizer="soap").max())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--optimizers", "soap", "--soap-epsilon", "0"], "--soap-epsilon is 0; it must be positive"),
+        (["--optimizers", "muon", "--soap-epsilon", "1e-8"], "--soap-epsilon 1e-08 is SOAP's alone"),
+    ],
+)
+def test_epsilons_of_soap_that_mean_nothing_are_refused(tmp_path, capsys, given, message):
+    assert_refused(simulation, ["--preset", "smoke", *given], message, tmp_path, capsys)

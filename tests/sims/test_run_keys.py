@@ -46,6 +46,8 @@ OWN_WORDS = {
     ("cnn_overlap", "samples"): ["2"],
     ("coordinate_check", "activation"): ["relu"],
     ("coordinate_check", "precision"): ["float64"],
+    ("coordinate_check", "soap_epsilon"): ["0.001", "--optimizers", "soap"],
+    ("transformer_coordinate_check", "soap_epsilon"): ["0.001", "--optimizers", "soap-adamw"],
     ("cnn_overlap", "precision"): ["float64"],
     ("looped_transformer", "heads"): ["1"],
     ("looped_transformer", "width"): ["24"],
@@ -59,7 +61,6 @@ OWN_WORDS = {
     ("reported_losses", "tables"): ["15"],
     ("spectral_condition", "activation"): ["relu"],
     ("table_cells", "activation"): ["relu"],
-    ("table_cells", "precision"): ["float64"],
     ("transformer_coordinate_check", "precision"): ["float64"],
     ("transformer_coordinate_check", "width"): ["48"],
     ("transformer_depth", "heads"): ["2"],
@@ -67,6 +68,7 @@ OWN_WORDS = {
     ("transformer_depth", "width"): ["128"],
     ("training_assumptions", "batch"): ["8"],
     ("training_assumptions", "rate"): ["0.02"],
+    ("training_assumptions", "soap_epsilon"): ["0.001", "--optimizer", "soap"],
     ("training_assumptions", "classes"): ["3", "4"],
 }
 

@@ -1,139 +1,158 @@
-"""The command on cells of hyperparameter tables: which move a slope, verdicts, controls, refusals."""
+"""The command on cells of hyperparameter tables: needed powers, wrong tables, report and figure, refusals."""
 
 import numpy as np
 import pytest
 
 from figures import table_cells as figure
-from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
+from meanfield.parameterizations import BIASES, OPTIMIZERS, WEIGHTS, hyperparameter_table
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import table_cells as claims
 from meanfield.verification.zheng_2026 import takeaways
-from sims.common.blocks.base_values import hyperparameters
 from sims.table_cells.__main__ import COMMAND as simulation
 from sims.table_cells.report import text
-from tests.sims.claim_controls.zheng_2026 import cells_of_no_use
+from tests.sims.claim_controls.zheng_2026 import WRONG_LION, gradients_stay, off_table
 from tests.sims.commands import assert_refused, finished_run
 
-LADDERS = ["--widths", "16", "32", "64", "--depths", "2", "4", "8", "--width", "16", "--depth", "1"]
+LADDERS = ["--widths", "16", "24", "96", "128", "--depths", "4", "6", "24", "32", "--width", "16", "--depth", "1"]
+
+
+def _run(folder, optimizers, draws, *more):
+    arguments = ["--optimizers", *optimizers, *LADDERS, "--draws", str(draws), "--workers", "1", *more]
+    return finished_run(simulation, arguments, folder / "run.nc")
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    arguments = ["--optimizers", "sgd", "adamw", *LADDERS, "--draws", "40", "--steps", "1", "--workers", "1"]
-    return finished_run(simulation, arguments, tmp_path_factory.mktemp("cells") / "run.nc")
+    return _run(tmp_path_factory.mktemp("cells"), OPTIMIZERS, 24)
 
 
-def _moves(dataset, optimizer):
-    return {(move.cell, move.direction): move for move in claims.moves(dataset, optimizer)}
+@pytest.fixture(scope="module")
+def of_gradients(tmp_path_factory):
+    """More draws of those whose cells scatter as gradients and their squares do."""
+    return _run(tmp_path_factory.mktemp("cells"), ("sgd", "shampoo"), 96)
 
 
-def test_rates_move_what_their_own_weights_change_by_their_power(finished):
-    """At the first step the direction does not depend on the rate, so that the move is the exponent of the cell."""
-    move = _moves(finished, "sgd")["sgd: learning rate of output weights", "width"]
-    assert move.change == pytest.approx(-1.0, abs=1e-3)
-    move = _moves(finished, "sgd")["sgd: learning rate of input weights", "width"]
-    assert move.change == pytest.approx(-1.0, abs=1e-3)
+@pytest.fixture(scope="module")
+def of_biases(tmp_path_factory):
+    elementwise = ("sgd", "adamw", "lion", "sophia")
+    return _run(tmp_path_factory.mktemp("cells"), elementwise, 80, "--biases", "--block-depth", "1")
 
 
-def test_cells_are_those_that_scale():
+def _cells(dataset, optimizer):
+    return {(c.role, c.hyperparameter, c.direction): c for c in claims.measured_cells(dataset, optimizer)}
+
+
+def test_printed_powers_are_those_of_the_tables(finished):
+    """Read off the values that the nets were given; every cell of every table is looked at."""
     for optimizer in OPTIMIZERS:
-        table = hyperparameter_table(optimizer, 2)
-        for along, exponent in (("width", "width"), ("depth", "depth")):
-            expected = {
-                (role, name)
-                for name in table.hyperparameters(optimizer)
-                for role in ("input", "hidden", "output")
-                if getattr(table.rows[name][role], exponent)
-            }
-            assert set(claims.cells(optimizer, 2, along)) == expected
+        table, cells = hyperparameter_table(optimizer, 2), _cells(finished, optimizer)
+        names = table.hyperparameters(optimizer)
+        assert {at[:2] for at in cells} == {(role, name) for role in WEIGHTS for name in names}
+        for (role, name, direction), cell in cells.items():
+            assert cell.printed == pytest.approx(float(getattr(table.rows[name][role], direction)), abs=1e-9)
 
 
-def test_a_standard_cell_is_the_only_one_that_changes():
-    whole, cut = (
-        hyperparameters("adamw", "many", 256, 8, acting=True, standard_cell=cell)
-        for cell in (None, ("hidden", "learning_rate"))
-    )
-    base = hyperparameters("adamw", "many", 64, 2, acting=True)
-    assert cut["hidden"].pop("learning_rate") == base["hidden"]["learning_rate"]
-    assert whole["hidden"].pop("learning_rate") == pytest.approx(base["hidden"]["learning_rate"] / 4)
-    assert cut == whole
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "block_depth", "names"),
-    [
-        ("sgd", 2, [f"{name} of {role}" for name in ("learning rate", "weight decay") for role in ("input", "hidden")]),
-        ("adamw", 2, ["adamw epsilon of input", "adamw epsilon of hidden"]),
-        ("muon", 2, ["adamw epsilon of input", "adamw epsilon of hidden"]),
-        ("lion", 1, ["learning rate of hidden"]),
-    ],
-)
-def test_biases_have_cells_of_their_own(optimizer, block_depth, names):
+def test_biases_have_cells_of_their_own():
     """Without multipliers, which are those of their weights; optimizers of matrices leave biases to AdamW."""
-    cells = {cell for along in ("width", "depth") for cell in claims.cells(optimizer, block_depth, along, biases=True)}
-    assert {claims.named(optimizer, cell) for cell in cells} == {f"{optimizer}: {name} biases" for name in names}
+    for optimizer in OPTIMIZERS:
+        by = optimizer if "input_bias" in hyperparameter_table(optimizer, 2).roles else "adamw"
+        names = set(hyperparameter_table(by, 2).hyperparameters(by)) - {"block_multiplier"}
+        assert set(claims.cells(optimizer, 2, biases=True)) == {(role, name) for role in BIASES for name in names}
 
 
-def test_biases_without_a_cell_are_refused(tmp_path, capsys):
-    given = ["--preset", "smoke", "--biases", "--optimizers", "lion"]
-    assert_refused(simulation, given, "no cell of biases scales in the tables for lion", tmp_path, capsys)
+def test_norms_that_are_known_give_whole_powers(finished):
+    """U V^T has the norm sqrt(n_in / n_out), SSO's direction 1, whatever the gradient."""
+    cells = _cells(finished, "muon")
+    assert cells["input", "learning_rate", "width"].needed == pytest.approx(0.5, abs=1e-6)
+    assert cells["output", "learning_rate", "width"].needed == pytest.approx(0.5, abs=1e-6)
+    assert _cells(finished, "sso")["output", "learning_rate", "width"].needed == pytest.approx(1.0, abs=1e-4)
 
 
-def test_a_cell_of_no_use_is_not_taken_for_one(finished):
-    """Negative control, of every claim that reads this run."""
-    for judge, names in (
-        (lambda run: claims.judge_cells(run, ("sgd",)), "sgd: learning rate of output"),
-        (lambda run: claims.judge_decays(run, ("sgd",)), "sgd: weight decay of input"),
-        (takeaways.judge_rates_in_depth, "sgd: learning rate of hidden"),
-    ):
-        before = judge(finished).verdict
-        without = cells_of_no_use(names)({"table_cells": finished})["table_cells"]
-        assert judge(without).verdict is Verdict.REFUTED
-        assert before is not Verdict.REFUTED
+def test_the_printed_tables_stand(finished, of_biases):
+    for dataset in (finished, of_biases):
+        for optimizer in claims.run_optimizers(dataset):
+            assert claims.judge_cells(dataset, (optimizer,)).verdict is not Verdict.REFUTED
+            assert claims.judge_decays(dataset, (optimizer,)).verdict is not Verdict.REFUTED
+    assert claims.judge_cells(finished, ("lion", "muon", "muon_kimi", "soap", "sso")).verdict is Verdict.CONFIRMED
 
 
-def test_the_cell_that_moves_least_is_weighed_as_one_of_all_that_were_looked_at(finished):
-    first, *_ = numbers = claims.watched(finished)
-    moves = [claims.Move(f"sgd: {name}", "width", change, 0.01, first) for name, change in (("a", 0.5), ("b", 0.05))]
-    contest = claims.contest_of(finished, moves)
-    assert contest.comparisons == 2 * len(numbers)
-    assert contest.rival.difference.tolist() == [0.05]
+def test_the_wrong_table_of_lion_is_refuted(finished):
+    """Rates as 1/sqrt(r_n) with decays as 1/r_n, which moves of slopes against the standard value confirmed."""
+    wrong = off_table(finished, *WRONG_LION)
+    printed = {at: cell.printed for at, cell in _cells(wrong, "lion").items()}
+    assert printed["hidden", "learning_rate", "width"] == pytest.approx(-0.5)
+    assert printed["hidden", "weight_decay", "width"] == pytest.approx(-1.0)
+    for judge, cell in ((claims.judge_cells, "learning rate"), (claims.judge_decays, "weight decay")):
+        assert judge(finished, ("lion",)).verdict is Verdict.CONFIRMED
+        finding = judge(wrong, ("lion",))
+        assert finding.verdict is Verdict.REFUTED
+        assert f"lion: {cell} of hidden weights, printed " in finding.evidence
 
 
-def test_epsilons_scale_with_the_depth(finished):
+def _judged(dataset, optimizer, hyperparameter):
+    judge = claims.judge_decays if hyperparameter == "weight_decay" else claims.judge_cells
+    return judge(dataset, (optimizer,)).verdict
+
+
+def _half_a_power_off(dataset, optimizer):
+    """Verdicts on tables with one cell off, variances aside, to the side on which finite sizes hide it.
+
+    That of Shampoo's epsilons to the other side: they scatter as squares of gradients, and need more draws.
+    """
+    for (role, name, direction), cell in _cells(dataset, optimizer).items():
+        if name != "initial_variance":
+            power = float(np.copysign(0.5, cell.off)) * (1 if name == "shampoo_epsilon" else -1)
+            wrong = off_table(dataset, (optimizer, role, name, direction, power))
+            yield (role, name, direction), _judged(wrong, optimizer, name)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_half_a_power_in_any_cell_is_refuted(finished, of_gradients, optimizer):
+    """In width and in depth; variances, which change what is drawn, are in the mutations of tables."""
+    dataset = of_gradients if optimizer in of_gradients["optimizer"] else finished
+    verdicts = dict(_half_a_power_off(dataset, optimizer))
+    assert verdicts == dict.fromkeys(verdicts, Verdict.REFUTED)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "lion", "sophia"])
+def test_half_a_power_in_any_cell_of_biases_is_refuted(of_biases, optimizer):
+    verdicts = dict(_half_a_power_off(of_biases, optimizer))
+    assert verdicts == dict.fromkeys(verdicts, Verdict.REFUTED)
+
+
+def test_what_the_depth_asks_of_rates_and_epsilons(finished):
+    """Takeaway 2; negative control: gradients that keep their size in depth."""
+    assert takeaways.judge_rates_in_depth(finished).verdict is Verdict.CONFIRMED
     assert takeaways.judge_epsilons_in_depth(finished).verdict is Verdict.REFUTED
-    without = cells_of_no_use("adamw: adamw epsilon")({"table_cells": finished})["table_cells"]
-    assert takeaways.judge_epsilons_in_depth(without).verdict is Verdict.CONFIRMED
+    alike = gradients_stay({"table_cells": finished})["table_cells"]
+    assert takeaways.judge_rates_in_depth(alike).verdict is Verdict.REFUTED
+    assert takeaways.judge_epsilons_in_depth(alike).verdict is Verdict.CONFIRMED
 
 
-def test_nets_that_leave_the_floats_have_moved(finished):
-    name, cell = "feature_norm_by_width", "sgd: learning rate of input weights"
-    lost = finished[name].copy()
-    lost.loc[{"width_cell": cell, "width": 64}] = np.nan
-    run = finished.assign({name: lost})
-    assert _moves(run, "sgd")[cell, "width"].change == np.inf
-    assert "leaves the floats" in text(run)
-    arrows = [
-        line for axes in figure.draw(run).axes for line in axes.lines if line.get_label().startswith("nets leave")
-    ]
-    assert [len(line.get_ydata()) for line in arrows] == [1, 0]
+def test_report_and_figure_show_every_cell_that_scales(finished):
+    wrong = off_table(finished, ("sso", "input", "learning_rate", "depth", 1.0))
+    printed = text(wrong)
+    axes = dict(zip(("width", "depth"), figure.draw(wrong).axes, strict=True))
+    for direction, panel in axes.items():
+        shown = [c for c in claims.measured_cells(wrong, *OPTIMIZERS) if c.direction == direction]
+        shown = [c for c in shown if c.printed or not c.stands]
+        assert [label.get_text() for label in panel.get_yticklabels()] == [cell.name for cell in shown]
+        lines = {line.get_label(): line for line in panel.lines}
+        np.testing.assert_allclose(lines["printed"].get_xdata(), [cell.printed for cell in shown])
+        (points,) = [line for line in panel.lines if line.get_marker() == "o"]
+        np.testing.assert_allclose(points.get_xdata(), [cell.needed for cell in shown])
+        assert panel.get_xlabel() == f"power of the {direction}"
+        for cell in shown:
+            assert f"{cell.name}  " in printed
+    (line,) = [line for line in printed.splitlines() if "sso: learning rate of input weights  " in line]
+    assert line.split()[-4] == "+1"
+    assert line.endswith("*")
 
 
-def test_report_and_figure_show_every_cell(finished):
-    printed = text(finished)
-    labels = [label.get_text() for axes in figure.draw(finished).axes for label in axes.get_yticklabels()]
-    for optimizer in ("sgd", "adamw"):
-        for move in claims.moves(finished, optimizer):
-            assert move.cell in printed
-            assert labels.count(move.cell) == sum(
-                other.cell == move.cell for other in claims.moves(finished, optimizer)
-            )
-
-
-def test_optimizers_that_were_not_run_are_refused(finished):
+def test_optimizers_that_were_not_run_are_refused(of_biases):
     with pytest.raises(ValueError, match="and not muon; run all"):
-        claims.judge_cells(finished, ("muon",))
+        claims.judge_cells(of_biases, ("muon",))
 
 
 def test_bad_input_gets_one_line(tmp_path, capsys):
-    assert_refused(simulation, ["--preset", "smoke", "--steps", "0"], "--steps is 0", tmp_path, capsys)
+    assert_refused(simulation, ["--preset", "smoke", "--samples", "0"], "--samples is 0", tmp_path, capsys)

@@ -1,12 +1,15 @@
-"""Tables with one cell of another power of the depth are told from those of the paper: what S5a and S5c rest on."""
+"""Tables with one cell of another power are told from those of the paper: what S5a, S5c and S5e rest on."""
 
 import pytest
 
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import coordinate_checks as claims
+from meanfield.verification.zheng_2026 import table_cells
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure
 from sims.coordinate_check.__main__ import COMMAND as simulation
+from sims.table_cells import measure as measure_of_cells
+from sims.table_cells.__main__ import COMMAND as simulation_of_cells
 from tests.sims.commands import finished_run
 
 TABLES = {1: "one", 2: "many"}
@@ -49,3 +52,43 @@ def test_a_hidden_cell_off_in_depth_is_refuted(tmp_path, monkeypatch, block_dept
     off = claims.judge_other_tables(run, (optimizer,))
     assert off.verdict is Verdict.REFUTED
     assert "in depth), allowance" in off.evidence
+
+
+@pytest.mark.parametrize(
+    ("block_depth", "role", "name", "along", "power"),
+    [
+        (2, "hidden", "initial_variance", "width", 0.5),
+        (2, "input", "initial_variance", "width", -0.5),
+        (2, "output", "initial_variance", "width", 0.5),
+        (2, "hidden", "initial_variance", "depth", -0.5),
+        (1, "hidden", "block_multiplier", "depth", -0.5),
+        (1, "hidden", "block_multiplier", "width", 0.5),
+        (2, "output", "block_multiplier", "width", -0.5),
+    ],
+)
+def test_half_a_power_in_a_cell_that_nets_are_drawn_by_is_refuted(
+    tmp_path, monkeypatch, block_depth, role, name, along, power
+):
+    """Muon's tables, whose other cells follow from norms that no gradient changes."""
+
+    def changed(optimizer, table, width, depth, **options):
+        given = base_values.hyperparameters(optimizer, table, width, depth, **options)
+        given[role][name] *= {"width": width / base_values.BASE_WIDTH, "depth": depth / base_values.BASE_DEPTH}[
+            along
+        ] ** power
+        return given
+
+    ladders = ["--widths", "16", "24", "96", "128", "--depths", "4", "6", "24", "32", "--width", "16", "--depth", "1"]
+    arguments = ["--optimizers", "muon", "--block-depth", str(block_depth), *ladders, "--draws", "16", "--workers", "1"]
+    right = finished_run(simulation_of_cells, arguments, tmp_path / "right.nc")
+    assert table_cells.judge_cells(right, ("muon",)).verdict is not Verdict.REFUTED
+    monkeypatch.setattr(measure_of_cells, "hyperparameters", changed)
+    wrong = finished_run(simulation_of_cells, arguments, tmp_path / "wrong.nc")
+    finding = table_cells.judge_cells(wrong, ("muon",))
+    assert finding.verdict is Verdict.REFUTED
+    (cell,) = [
+        cell
+        for cell in table_cells.measured_cells(wrong, "muon")
+        if (cell.role, cell.hyperparameter, cell.direction) == (role, name, along)
+    ]
+    assert not cell.stands

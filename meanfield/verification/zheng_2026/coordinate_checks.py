@@ -262,14 +262,15 @@ CLAIMS = (
         source="Zheng et al. 2026, principle 2.1, tables 3-7 and 9-13",
         statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
         "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons, over "
-        "ten steps (SSO: over five)",
+        "ten steps (SSO: over five; SOAP: with an epsilon of 0.002 in the base model)",
         printed='"muP aims to realize scale-invariant feature learning while maximizing the feature change induced by '
         'parameter updates" (principle 2.1)',
         hypotheses="one step on one sample, linear blocks, no momentum; checked with all nine optimizers at k = 2 and "
         f"k = 1 over ten steps with momentum, {NETS} (Lion and SOAP at k = 1: 4 .. 64, chosen after shorter ladders "
         "left them undecided); SSO over five steps, as after ten the change of its features falls as n^(-0.16 +- "
         "0.04) (docs/findings.md). SSO keeps the norm with which weights begin, as the output variance of tables 7 and "
-        "13 lies off the sphere of appendix C.11 by a factor n",
+        "13 lies off the sphere of appendix C.11 by a factor n (S13). SOAP's epsilon has no row in the paper: "
+        "at 1e-5 as many draws do not decide, and at 1e-8, its usual value, nets leave the range of floats (S5l)",
         checks=(*OF_MANY_LAYERS, OF_SGD, *OF_ONE_LAYER, standard(OPTIMIZERS, "all")),
     ),
     Claim(

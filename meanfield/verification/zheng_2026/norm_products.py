@@ -50,6 +50,14 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     return xr.Dataset(variables, {"weight_product_name": list(initial), "update_product_name": names})
 
 
+def scales_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
+    """What cells of tables follow from, of one net by draw and role; norms of weights as in `products_of`."""
+    roles = list(dict.fromkeys(map(net.role_of, net.weights)))
+    shapes = {net.role_of(name): weight.shape for name, weight in net.weights.items() if len(weight.shape) > 1}
+    limits = [limit_norm(*shapes[role]) / gaussian_norm(*shapes[role]) if role in shapes else 1.0 for role in roles]
+    return measured.assign(role_weight_norm=measured["role_weight_norm"] * limits).assign_coords(role=roles)
+
+
 def bias_products(net: BlockNet, inside: list[Array], norms: Array, symbol: str) -> dict[str, Array]:
     """What condition B.3 constrains of biases or of their updates to first order: each through the layers above it."""
     products = {f"a_0 |{symbol}_0|": net.multipliers[0] * norms[:, 0]}

@@ -5,6 +5,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
+from meanfield.verification.ladder_slopes import OFF
 from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zheng_2026 import table_cells, update_orders
 from meanfield.verification.zheng_2026.coordinate_checks import (
@@ -37,39 +38,37 @@ def judge_second_order(dataset: xr.Dataset) -> Contest:
     return Contest(claim, rival, comparisons=2, apart=[0.0, 0.5]).saying(shown, step=step, optimizer=SETTLED)
 
 
-def _depth_cells(dataset: xr.Dataset, *names: str) -> list[table_cells.Move]:
-    """Moves of hyperparameters of these names along the ladder in depth, of all optimizers that were run."""
-    words = [name.replace("_", " ") for name in names]
-    moves = table_cells.moves(dataset, *table_cells.run_optimizers(dataset))
-    in_depth = (move for move in moves if move.direction == "depth")
-    return [move for move in in_depth if any(f": {word} of " in move.cell for word in words)]
+def _depth_cells(dataset: xr.Dataset, *names: str) -> list[table_cells.Cell]:
+    """Cells of hyperparameters of these names along the ladder in depth, of all optimizers that were run."""
+    measured = table_cells.measured_cells(dataset, *table_cells.run_optimizers(dataset))
+    return [cell for cell in measured if cell.direction == "depth" and cell.hyperparameter in names]
 
 
 @CELLS.decide
 def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
-    """Of all optimizers SGD alone has learning rates and weight decays that scale with the depth, and needs them;
-    rival: no slope moves where they stay; measured: by how much each such rate or decay changes one slope in L, the one
-    that it changes most surely."""
-    moves = _depth_cells(dataset, "learning_rate", "weight_decay")
-    printed = list(dict.fromkeys(move.cell.split(":")[0] for move in moves))
-    if printed != ["sgd"]:
-        raise ValueError(f"tables of {', '.join(printed)} have such cells; run all optimizers at a block depth of two")
-    return table_cells.contest_of(dataset, moves)
+    """Of all optimizers SGD alone needs learning rates and weight decays that scale with the depth; rival: the power of
+    one is half a power off; measured: the power of L at which what each rate or decay multiplies meets its condition,
+    against the printed one, each a quarter power at most."""
+    measured = _depth_cells(dataset, "learning_rate", "weight_decay")
+    scaling = list(dict.fromkeys(cell.optimizer for cell in measured if cell.printed))
+    if scaling != ["sgd"]:
+        named = ", ".join(scaling) or "no optimizer"
+        raise ValueError(f"tables of {named} have such cells; run all optimizers at a block depth of two")
+    return table_cells.contest_of(dataset, measured)
 
 
 @CELLS.decide
 def judge_epsilons_in_depth(dataset: xr.Dataset) -> Contest:
-    """No epsilon scales with the depth: no slope moves where hidden weights keep theirs; rival: one does; measured: by
-    how much each epsilon that tables scale with the depth changes one slope in L, the one that it changes most
-    surely."""
-    moves = _depth_cells(dataset, "adamw_epsilon", "shampoo_epsilon")
-    change, stderr = (np.array([getattr(move, name) for move in moves]) for name in ("change", "stderr"))
-    claim = Deviation(np.minimum(change, table_cells.FAR), stderr, table_cells.MOVED)
-    most = moves[int(np.argmax(claim.excess))]
-    rival = Deviation(max(table_cells.MOVED - abs(most.change), 0.0), most.stderr)
-    words = ", ".join(f"{move.cell} {move.change:+.3f} +- {move.stderr:.3f} ({move.number.symbol})" for move in moves)
-    comparisons = len(moves) * table_cells.candidates(dataset)
-    return Contest(claim, rival, comparisons=comparisons, unit="in a slope").saying(words)
+    """No epsilon scales with the depth: the gradients beside which hidden weights have theirs keep their size; rival:
+    one does; measured: the power of L of the gradients beside which each epsilon stands that tables scale with the
+    depth."""
+    measured = [cell for cell in _depth_cells(dataset, "adamw_epsilon", "shampoo_epsilon") if cell.printed]
+    needed, stderr = (np.array(v) for v in zip(*((c.needed, c.stderr) for c in measured), strict=True))
+    claim = Deviation(needed, stderr, table_cells.NEAREST)
+    most = int(np.argmax(claim.excess))
+    rival = Deviation(max(OFF - abs(needed[most]), 0.0), stderr[most], table_cells.NEAREST)
+    words = ", ".join(f"{c.name} {c.needed:+.3f} +- {c.stderr:.3f}" for c in measured)
+    return Contest(claim, rival, gaussian=True, comparisons=len(measured), apart=OFF).saying(words)
 
 
 def _other_table(*arguments: str) -> Check:
@@ -100,7 +99,8 @@ CLAIMS = (
         "S9)",
         printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
         'requires the stricter CompleteP-style scaling" (takeaway 1)',
-        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {NETS} (Lion and SOAP: 4 .. 64). Second "
+        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {NETS} (Lion and SOAP: 4 .. 64; SOAP with an "
+        "epsilon of 0.002, S5a). Second "
         "order: Muon without momentum, k = 2, ten steps on two samples and one output, 4 .. 32 blocks; under "
         "1/sqrt(L) it falls as about L^(-0.8), faster than the L^(-1/2) of norms, as the first step's overlaps (S9) "
         "still show",
@@ -118,7 +118,8 @@ CLAIMS = (
         printed='"For the modern optimizers considered in this paper, except SGD, ... taking the corresponding '
         'width-scaling muP implementation and adding the hidden residual multiplier" (section 4.3)',
         hypotheses="epsilons are as tables 4 and 6 have them: hidden ones scale with the depth, too (S5f). Linear "
-        f"blocks of k = 2 layers, eight optimizers, ten steps (SSO: five), {NETS}; SGD's cells as in S5e",
+        f"blocks of k = 2 layers, eight optimizers, ten steps (SSO: five; SOAP with an epsilon of 0.002, S5a), {NETS}; "
+        "SGD's cells as in S5e",
         checks=(
             *OF_MANY_LAYERS,
             Check("table_cells", judge_rates_in_depth),
@@ -131,8 +132,7 @@ CLAIMS = (
         statement="epsilons need no rule for depth either",
         printed='"For most modern optimizers, ... the muP formulation from Condition 3.1 is just width-scaling muP '
         'plus a hidden residual multiplier" (takeaway 2)',
-        hypotheses="a reading: 'just' counts epsilons in. AdamW "
-        f"and Shampoo, epsilons as large as gradients of the base model; k = 2, {table_cells.RUN}",
+        hypotheses=f"a reading: 'just' counts epsilons in. AdamW and Shampoo, k = 2, {table_cells.RUN}",
         checks=(Check("table_cells", judge_epsilons_in_depth),),
         replaced_by="the paper's own tables 4 and 6: AdamW's epsilon falls as 1/L, Shampoo's as 1/L^2",
         premise="that 'just' covers epsilons, which appendices C.6 and C.9 except",

@@ -1,4 +1,4 @@
-"""Zheng et al. 2026, assumption C.1: updates of optimizers of elements keep a rank that neither size changes."""
+"""Zheng et al. 2026: the rank of updates (assumption C.1), and what gradients of low rank do to SOAP (C.10)."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -9,7 +9,7 @@ import xarray as xr
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, ladder_values
-from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS
+from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, NETS, flatness
 
 # Optimizers that step every element by itself, of which the paper assumes it.
 OF_ELEMENTS = ("sgd", "adamw", "lion", "sophia")
@@ -67,5 +67,20 @@ CLAIMS = (
             Check("coordinate_check", judge_ranks, RUN),
             Check("coordinate_check", judge_ranks, (*RUN, *RELU)),
         ),
+    ),
+    Claim(
+        id="S5l",
+        source="Zheng et al. 2026, appendix C.10, table 4",
+        statement="SOAP's table keeps features, their changes and every role's share in them flat at an epsilon of "
+        "1e-8, the usual value of programs, too",
+        printed='"First, omit the momentum and the stabilization term in the AdamW operator" (appendix C.10)',
+        hypotheses="beyond what the paper derives, which has no momentum and no epsilon. SOAP at k = 2, ten steps with "
+        f"momentum, {NETS}",
+        checks=(flatness("many", ("soap",), "--soap-epsilon", "1e-8"),),
+        replaced_by="with an epsilon of 0.002, as large as small singular values of gradients of the base model, they "
+        "are flat (S5a)",
+        premise="that no direction of the momentum is without a squared gradient: gradients of eight samples and four "
+        "outputs are of rank eight at most, and where the momentum has a turned direction in which no squared gradient "
+        "has come in yet, it is divided by epsilon alone",
     ),
 )

@@ -39,8 +39,10 @@ PLAIN_RATES = {"sgd": 0.4, "adamw": 0.001, "muon": 0.06, "muon_kimi": 0.04, "sso
 PLAIN_RATES |= dict.fromkeys(("lion", "sophia"), 0.001) | dict.fromkeys(("shampoo", "soap"), 0.06)
 
 # SOAP needs an epsilon, of which the paper gives no row: a turned basis has slots where the momentum is not small and
-# no squared gradient has come in yet. It stands beside singular values of gradients, Shampoo's beside their squares.
-SOAP_EPSILON = 0.002
+# no squared gradient has come in yet, as gradients of eight samples have a rank of eight or less. There the momentum is
+# divided by epsilon alone, so that steps are as large as epsilon is small. It stands beside singular values of
+# gradients, Shampoo's beside their squares. The usual value is that of programs, which train on batches of full rank.
+SOAP_EPSILON, USUAL_SOAP_EPSILON = 0.002, 1e-8
 # Of a typical element (AdamW) or squared singular value (Shampoo) of the base model's gradients, a millionth or less.
 EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e-12}}
 # What makes every cell of a table act in the base model: epsilons as large as those elements and squared singular
@@ -65,7 +67,7 @@ def hyperparameters(
     biases: bool = False,
     acting: bool = False,
     own: Mapping[Cell, float] | None = None,
-    standard_cell: Cell | None = None,
+    soap_epsilon: float = SOAP_EPSILON,
 ) -> Values:
     """role -> hyperparameters, each by the table of the optimizer that steps it.
 
@@ -77,7 +79,7 @@ def hyperparameters(
         acting: whether weights decay, epsilons are as large as gradients of the base model, output weights alone move
             the outputs, and biases are small; otherwise there is no decay and epsilons are negligible.
         own: base values of single roles in place of these. Decays keep their share of a step unless given as well.
-        standard_cell: one that stays at its value in the base model, as in the standard parameterization.
+        soap_epsilon: SOAP's in the base model; it scales as the root of Shampoo's.
     """
     from meanfield.optimizers import optimizer_of_role
 
@@ -85,11 +87,7 @@ def hyperparameters(
     given = _by_role(own or {}, list(of_roles))
     chosen = rates if rate is None else dict.fromkeys(rates, rate)
     base = {role: _base_values(role, by, chosen[by], acting, given[role]) for role, by in of_roles.items()}
-    resolved = {role: _resolved(role, by, table, width, depth, base[role]) for role, by in of_roles.items()}
-    if standard_cell is not None:
-        role, name = standard_cell
-        resolved[role][name] = _resolved(role, of_roles[role], "standard", width, depth, base[role])[name]
-    return resolved
+    return {role: _resolved(role, by, table, width, depth, base[role], soap_epsilon) for role, by in of_roles.items()}
 
 
 def _by_role(own: Mapping[Cell, float], roles: Sequence[str]) -> Values:
@@ -119,7 +117,7 @@ def _base_values(role: str, optimizer: str, rate: float, acting: bool, given: Ma
 
 
 def _resolved(
-    role: str, optimizer: str, table: str, width: int, depth: int, base: Mapping[str, float]
+    role: str, optimizer: str, table: str, width: int, depth: int, base: Mapping[str, float], soap_epsilon: float
 ) -> dict[str, float]:
     """One role's, by a table of the paper, or as in the base model."""
     from meanfield.parameterizations import transfer_hyperparameters
@@ -129,7 +127,7 @@ def _resolved(
     shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
     resolved = transfer_hyperparameters(optimizer, base_values=base, **shared)[role]
     if optimizer == "soap":
-        squares = transfer_hyperparameters("shampoo", base_values={"shampoo_epsilon": SOAP_EPSILON**2}, **shared)
+        squares = transfer_hyperparameters("shampoo", base_values={"shampoo_epsilon": soap_epsilon**2}, **shared)
         resolved["soap_epsilon"] = squares[role]["shampoo_epsilon"] ** 0.5
     return resolved
 
@@ -138,6 +136,29 @@ def add_base_option(add: Any, example: str) -> None:
     """The option of `own_values`."""
     words = f"base value of one role alone, such as {example} (several may follow)"
     add("--base", nargs="+", default=[], metavar="ROLE.NAME=VALUE", help=words)
+
+
+def add_soap_epsilon_option(add: Any) -> None:
+    """The option of `given_soap_epsilon`."""
+    usual = f"programs take {USUAL_SOAP_EPSILON:g} for batches of full rank"
+    words = f"of SOAP in the base model, beside singular values of gradients (default: {SOAP_EPSILON:g}; {usual})"
+    add("--soap-epsilon", type=float, metavar="E", help=words)
+
+
+def given_soap_epsilon(given: float | None, optimizers: Iterable[str]) -> dict[str, Any]:
+    """{"soap_epsilon": of the base model} where SOAP steps any weights, nothing where it does not.
+
+    Raises:
+        ValueError: one that is given and not positive, or where no optimizer is SOAP.
+    """
+    from meanfield.common import require_positive
+
+    if not any("soap" in optimizer.split("-") for optimizer in optimizers):
+        if given is not None:
+            raise ValueError(f"--soap-epsilon {given:g} is SOAP's alone; give soap as an optimizer, or leave it out")
+        return {}
+    why = "SOAP divides momenta by it where a batch has no gradient"
+    return {"soap_epsilon": SOAP_EPSILON if given is None else require_positive("--soap-epsilon", given, why=why)}
 
 
 def own_values(given: Iterable[str]) -> dict[Cell, float]:

@@ -44,21 +44,45 @@ def second_order_stays(runs):
     return {run: dataset.assign({name: stays})}
 
 
-def cells_of_no_use(*beginnings):
-    """Nets with cells of these names at their standard values are those under the whole table."""
+def table_is_wrong(claim, *planted):
+    """Values that the nets of all runs of a claim were given are off by these powers.
+
+    Each is (optimizer, role, hyperparameter, direction, power); rates and decays change no norm before the first step.
+    """
 
     def control(runs):
-        dataset = runs["table_cells"]
-        for name in dataset.data_vars:
-            direction = str(name).rsplit("_", 1)[1]
-            cell, values = f"{direction}_cell", dataset[name].copy()
-            for at in map(str, dataset[cell].values):
-                if at.startswith(beginnings):
-                    values.loc[{cell: at}] = values.sel({cell: f"{at.split(':')[0]}: whole table"})
-            dataset = dataset.assign({name: values})
-        return {"table_cells": dataset}
+        return {run: off_table(runs[run], *planted) for run in CLAIMS[claim].runs}
 
     return control
+
+
+def off_table(dataset, *planted):
+    """A run of `sims.table_cells` under tables with these cells off."""
+    for optimizer, role, hyperparameter, direction, power in planted:
+        name, at = f"value_by_{direction}", {"optimizer": optimizer, "role": role, "hyperparameter": hyperparameter}
+        here = (dataset["optimizer"] == optimizer) & (dataset["role"] == role)
+        here = here & (dataset["hyperparameter"] == hyperparameter)
+        assert int(here.sum()) == 1, at
+        off = dataset[name] * (dataset[direction] / dataset[direction][0]) ** power
+        dataset = dataset.assign({name: dataset[name].where(~here, off).transpose(*dataset[name].dims)})
+    return dataset
+
+
+# A wrong table that the moves of slopes took for a right one: rates as 1/sqrt(r_n), decays as 1/r_n.
+WRONG_LION = (
+    ("lion", "hidden", "learning_rate", "width", 0.5),
+    ("lion", "hidden", "weight_decay", "width", -2.0),
+)
+
+
+def gradients_stay(runs):
+    """Gradients, and what SGD makes of them, are the same at all depths, in every draw nearly alike."""
+    dataset, changed = runs["table_cells"], {}
+    level = 1 + ERROR * np.cos(dataset["draw"])
+    for name in (f"role_{of}_by_depth" for of in ("direction_norm", "gradient_norm", "gradient_element")):
+        changed[name] = (0 * dataset[name] + dataset[name].isel(depth=0).mean("draw")) * level
+        changed[name] = changed[name].transpose(*dataset[name].dims)
+    return {"table_cells": dataset.assign(changed)}
 
 
 def features_stay(runs):
@@ -162,16 +186,6 @@ def _features_of_transformers(claim, power):
     return control
 
 
-def biases_of_no_use(claim):
-    """The same in every run of this claim, which tries cells of biases."""
-
-    def control(runs):
-        alike = cells_of_no_use("")
-        return {run: alike({"table_cells": runs[run]})["table_cells"] for run in CLAIMS[claim].runs}
-
-    return control
-
-
 CONTROLS = {
     "S1": _runs_off("S1", "weight_product"),
     "S2a": _runs_off("S2a", "weight_product"),
@@ -183,12 +197,14 @@ CONTROLS = {
     "S5a": _runs_off("S5a", "feature_norm", "feature_update_norm"),
     "S5b": _all_flat("S5b"),
     "S5c": second_order_stays,
-    "S5d": cells_of_no_use("sgd: learning rate", "sgd: weight decay"),
-    "S5e": cells_of_no_use(""),
-    "S5f": cells_of_no_use("adamw: adamw epsilon", "shampoo: shampoo epsilon"),
-    "S5g": cells_of_no_use(""),
+    "S5d": gradients_stay,
+    "S5e": table_is_wrong("S5e", ("lion", "hidden", "learning_rate", "width", 1.0)),
+    "S5f": gradients_stay,
+    "S5g": table_is_wrong("S5g", *WRONG_LION),
     "S5h": _runs_off("S5h", "feature_norm", "feature_update_norm"),
-    **{claim: biases_of_no_use(claim) for claim in ("S5j", "S5k")},
+    "S5j": table_is_wrong("S5j", ("lion", "hidden_bias", "learning_rate", "depth", 1.0)),
+    "S5k": table_is_wrong("S5k", ("lion", "hidden_bias", "weight_decay", "width", -1.0)),
+    "S5l": _all_flat("S5l"),
     "S5i": _runs_off("S5i", "feature_norm"),
     "S6": _runs_off("S6", "weight_alignment", "update_alignment"),
     **{claim: _activations_collapse(claim) for claim in ("S7a", "S7b")},

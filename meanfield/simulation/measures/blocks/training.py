@@ -169,7 +169,7 @@ class TrainedStreams(TrainedFeatures):
     def changes(
         self, training: Training, weights: Mapping[str, Array], first: Forward, directions: Directions | None
     ) -> Pieces:
-        common, middles = super().changes(training, weights, first, directions), _middles(training.net)
+        common, middles = super().changes(training, weights, first, directions), middle_weights(training.net)
         if directions is None:
             nowhere = np.full((training.nets, len(middles)), np.nan)
             return common | {"own_change": nowhere, "stable_rank": nowhere}
@@ -188,7 +188,7 @@ def _own_change(training: Training, weights: Mapping[str, Array], first: Forward
     return root_mean_square(alone.values[-1] - first.values[-1])
 
 
-def _middles(net: Net) -> list[str]:
+def middle_weights(net: Net) -> list[str]:
     """One weight of every role, with as many of them before as behind it."""
     by_role = {role: [name for name in net.weights if net.role_of(name) == role] for role in weight_roles(net)}
     return [names[len(names) // 2] for names in by_role.values()]

@@ -48,9 +48,14 @@ class Carried:
 
 
 def carried(dataset: xr.Dataset, below: int, above: int) -> Carried:
-    """Of table ``below`` less table ``above``, two rules in one setting over the same depths."""
+    """Of table ``below`` less table ``above``, two rules in one setting over the same depths.
+
+    All is nan where their grids have no base value in common.
+    """
     own, other = (_losses(dataset.sel(table=table)) for table in (below, above))
     grid = sorted(set(own) & set(other))
+    if not grid:
+        return Carried(np.nan, np.nan, np.nan, np.nan, {})
     base = {value: (own[value][0] + other[value][0]) / 2 for value in grid}
     best = min(base, key=lambda value: base[value])
     scatter = float(dataset["scatter"].sel(table=below))
