@@ -27,7 +27,7 @@ def bytes_needed(measure: Measure, net: Net, draws: int) -> int:
     net = measure.drawn_net(net)
     if not (isinstance(measure, Energies) and measure.backend == "numpy" and _has_equal_layers(net)):
         return measure.settled(net).bytes(net, draws)
-    shallow: list[Any] = [net.replace(depth=depth) for depth in COUNTED]  # type: ignore[attr-defined]
+    shallow: list[Any] = [net.replace(depth=depth) for depth in COUNTED]
     settled = [measure.settled(each) for each in shallow]
     if len({each.weights for each in settled}) > 1:
         return measure.settled(net).bytes(net, draws)

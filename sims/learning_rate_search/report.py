@@ -16,7 +16,8 @@ from sims.common.table import MISSING, number, row_or_reason, signed, table
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
-    "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
+    "parabola of ln(loss) over log10(rate) for every seed, or without one the rate of the least loss; and the "
+    "geometric mean of these over seeds.",
     "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream. "
     "It is about plain gradient descent, whatever optimizer trains.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
@@ -125,8 +126,9 @@ def _without_parabola(dataset: xr.Dataset) -> str:
     errors = dataset["seed_tuned_rate_log10_stderr"]
     coarse, every = int((errors > 0).sum()), int(errors.notnull().sum())
     words = (
-        f"{coarse} of {every} minima have no parabola, as beside a cliff: there the minimum is the rate of the least "
-        "loss, and its error, the distance of its neighbours over sqrt(12), is part of the net's."
+        f"{coarse} of {every} seeds have a minimum without a parabola, as beside a cliff: it is the rate of the least "
+        "loss, and its error, the distance of its neighbours over sqrt(12), is part of the net's. A finer --spacing "
+        "makes that smaller, and more seeds do not."
     )
     lost = json.loads(dataset.attrs["without_minimum"])
     return "\n".join(

@@ -86,8 +86,8 @@ def output_profiles(
     driven = [drive.square(layer.averages, each) for layer, each in both]
     fresh = driven_terms(architecture, points, layers, errors_below(architecture, points, outputs), driven)
     coherent = _coherent_terms(architecture, points, drive, layers, along)
-    both = progress(zip(fresh, coherent, strict=True), architecture.depth, "layer")
-    terms = [points.by_site(first + second) for first, second in both]
+    summands = progress(zip(fresh, coherent, strict=True), architecture.depth, "layer")
+    terms = [points.by_site(first + second) for first, second in summands]
     return np.broadcast_to(terms, (architecture.depth, architecture.sites))
 
 
