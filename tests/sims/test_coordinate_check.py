@@ -282,3 +282,19 @@ def test_slopes_of_logarithms_are_gaussian(finished):
     assert _mean_square_skewness(slopes) < 1.6
     standard = (slopes - slopes.mean(1, keepdims=True)) / slopes.std(1, keepdims=True)
     assert _mean_square_skewness(np.exp(0.2 * standard)) > 1.6  # log-normal numbers
+
+
+def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():
+    """By the hyperparameters that nets are trained with, which is all that the option changes."""
+
+    def values(*words):
+        options = simulation.parse(["--preset", "smoke", "--optimizers", "adamw", *words])
+        return measure._values(options, "adamw", "many", 64, 2)
+
+    acting, plain = values(), values("--plain")
+    assert plain != acting
+    for role, given in acting.items():
+        assert given["weight_decay"] * given["learning_rate"] > 1e-3
+        assert plain[role].get("weight_decay", 0.0) == 0.0
+        assert plain[role]["adamw_epsilon"] < 1e-6 * given["adamw_epsilon"] * 10
+    assert acting["output"]["learning_rate"] > 10 * plain["output"]["learning_rate"]
