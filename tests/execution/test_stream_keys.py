@@ -7,6 +7,7 @@ purpose by purpose, for everything that draws, and one of them after the other i
 import ast
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from meanfield.common import seeds
 from meanfield.common.seeds import derived_seed, stream, stream_key, streams_of_draws
 from meanfield.nets.families.block_net import BlockNet
 from meanfield.nets.inputs.batches import Batch
-from meanfield.optimizers import AdamW, Sophia
+from meanfield.optimizers import OPTIMIZERS, AdamW, Sophia
 from meanfield.simulation.arrays.device import GroupNormals
 from meanfield.simulation.measures.blocks.training import TrainedFeatures
 from meanfield.simulation.measures.energies import Energies
@@ -41,11 +42,10 @@ POOLED = mf.ConvNet(depth=1, channels=9, grid=(16,), kernel=(1,), outputs=2, rea
 CONV = mf.ConvNet(depth=2, channels=3, grid=(2,), kernel=(1,), outputs=2)
 LOOP = mf.TiedLoop(depth=2, width=4)
 TOKENS = mf.Transformer(depth=1, width=4, heads=1, tokens=2, ffn=1, inputs=3, outputs=9, head="fan_in")
-# Of large streams and small outputs: gradients of the readout are large, and Sophia's steps not cut to their signs.
-BLOCKS = BlockNet(width=4, depth=1, samples=3, outputs=3, biases=True, variances=(4e6, 0.2, 1e-8))
+BLOCKS = BlockNet(width=4, depth=1, samples=6, outputs=9, biases=True, variances=(0.3, 0.2, 0.001))
 RNG = np.random.default_rng(0)
 DATA = RNG.normal(size=(6, 4)), RNG.integers(0, 2, 6)
-OF_BLOCKS = RNG.normal(size=(6, BLOCKS.first_channels)), RNG.integers(0, 3, 6)
+OF_BLOCKS = RNG.normal(size=(6, BLOCKS.first_channels)), RNG.integers(0, 9, 6)
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}
 
 
@@ -60,8 +60,14 @@ def trained(net, **how):
 
 
 def blocks(**how):
+    """Two steps of a Sophia none of whose steps is cut to its sign, so that all curvatures tell."""
     steps = {"optimizer": "sophia", "hyperparameters": RATES, "momentum": True, "steps": 2, "sampled_curvature": True}
-    return drawn(BLOCKS, TrainedFeatures(**steps | how))
+
+    def draw():
+        with patch.dict(OPTIMIZERS, {"sophia": Sophia(rho=1e4)}):
+            return drawn(BLOCKS, TrainedFeatures(**steps | how))()
+
+    return draw
 
 
 def keys(*purposes, numbers=DRAWS, seed=SEED):
@@ -126,7 +132,7 @@ DRAWN = {
     ),
     "training at drawn labels": (
         trained(
-            mf.MLP(depth=2, width=4, outputs=5), optimizer=Sophia(rho=1e3, sampled=True)
+            mf.MLP(depth=2, width=4, outputs=9, activation="linear"), optimizer=Sophia(rho=1e4, sampled=True)
         ),  # no step of which is cut to its sign
         START
         | of_seeds("biases", numbers=[0])
@@ -204,7 +210,7 @@ def sequences(monkeypatch):
     def begun(seed, spawn_key):
         key = (seed, known[spawn_key[0]], *map(int, spawn_key[1:]))
         seen.keys.append(key)
-        return sequence(seed + (key == seen.moved), spawn_key=spawn_key)
+        return sequence(seed + 100 * (key == seen.moved), spawn_key=spawn_key)
 
     monkeypatch.setattr(seeds, "crc32", numbered)
     monkeypatch.setattr(seeds, "SeedSequence", begun)
