@@ -30,8 +30,8 @@ def test_nets_are_drawn_from_a_fiftieth_of_the_width_on(width, drawn):
 
 def test_grids_that_differ_are_refused_where_the_output_term_would_tell():
     """On more sites the outputs add up otherwise than the labels do, which the label term alone does not follow."""
-    small = mf.ConvNet(depth=4, channels=64, grid=(3,), kernel=(3,), outputs=64, readout="pooled")
+    small = mf.ConvNet(depth=4, channels=64, grid=(3,), kernel=(3,), outputs=64, readout="convolution")
     large = small.replace(grid=(48,))
     with pytest.raises(ValueError, match="the nets differ in grid, and the output term"):
         mf.transfer_learning_rate(0.1, small, large, rule="finite_depth")
-    assert mf.transfer_learning_rate(0.1, small, small.replace(depth=8), rule="finite_depth") > 0
+    assert mf.explain_transfer(0.1, small, small.replace(depth=8), rule="finite_depth").rate < 0.1
