@@ -284,3 +284,16 @@ def test_covariances_of_sums_are_symmetric_and_those_of_all_means():
     crossed = 0.6 * (np.outer(*means) + np.outer(*means[::-1]))
     expected = below.covariance + 0.36 * alone.covariance + crossed.reshape(below.covariance.shape)
     np.testing.assert_allclose(above.covariance, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rectified", ["stream", "branch"])
+def test_a_sum_is_gaussian_only_where_both_of_its_parts_are(rectified):
+    """An activation behind the sum has no average that second moments tell."""
+    relu = (Pointwise("relu"),)
+    stream, branch = (
+        (linear(name, 8, 8),) + relu * (rectified == of) for name, of in (("s", "stream"), ("b", "branch"))
+    )
+    below, above = Unit((linear("a", 8, 3), *relu, *stream)), Unit((Pointwise("tanh"), linear("top", 8, 8)))
+    net = Chain(units=(below, Unit(branch, 1), above), input_channels=3, grid=(2,), inputs=2)
+    with pytest.raises(NoTransport, match="not Gaussian"):
+        list(value_kernels(net, np.ones((2, 3, 2)) + np.arange(12).reshape(2, 3, 2)))
