@@ -269,7 +269,8 @@ def test_softmax_averages_are_those_of_drawn_logits():
 
 def test_covariances_of_sums_are_symmetric_and_those_of_all_means():
     """Of a stream and a branch that both are rectified, so that both have means, which differ from point to point."""
-    units = (Unit((linear("a", 8, 3), Pointwise("relu"))), Unit((linear("b", 8, 8), Pointwise("relu")), 1, 0.6))
+    bias = Bias(Weight("bias", (8,), 0.8))  # without it the means would be in proportion to each other
+    units = (Unit((linear("a", 8, 3), Pointwise("relu"))), Unit((linear("b", 8, 8), bias, Pointwise("relu")), 1, 0.6))
     net = Chain(units=units, input_channels=3, grid=(2,), inputs=2)
     inputs = np.random.default_rng(6).normal(size=(2, 3, 2)) * [[[0.3, 2.0]]]
     below, above = value_kernels(net, inputs)
