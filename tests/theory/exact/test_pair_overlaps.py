@@ -121,3 +121,18 @@ def test_a_pair_at_great_depth_does_not_overflow():
     predicted = mf.predict(mf.MLP(depth=20_000, width=10), level="exact", pairs=[((1, 1), (2, 1))])
     assert np.isinf(predicted.squared_overlap[0, -1])
     assert np.isfinite(predicted.log_squared_overlap[0, 1:]).all()
+
+
+def test_the_mean_overlap_across_layers_by_hand():
+    """Of directions of layers 1 and 2, one layer above both: T_3 = s_3 E[D_b W_ba] D_a |x| |x_1|, D_a and D_b the gates
+    of their units, W_ba the weight between them and x_1 the features of layer 1. Given these, D_b W_ba has the mean
+    (s_2 / 2 pi)^(1/2) x_1a / |x_1|."""
+    net = mf.MLP(depth=3, width=(5, 7, 4), input_width=3)
+    below, above, last = 1 / (net.sigma.gain * np.array([3, 5, 7]))
+    energy, draws = 3 * net.sigma.gain, 100_000
+    feature = np.maximum(np.random.default_rng(0).normal(scale=np.sqrt(below * energy), size=draws), 0.0)
+    overlaps = last * np.sqrt(above / (2 * np.pi) * energy) * feature
+    mean = mf.predict(net, level="exact", pairs=[((1, 1), (2, 1))])["overlap"].values[0, 2]
+    stderr = overlaps.std() / np.sqrt(draws)
+    assert consistent(overlaps.mean() - mean, stderr, draws)
+    assert not consistent(1.05 * overlaps.mean() - mean, stderr, draws)
