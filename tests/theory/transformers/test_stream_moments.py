@@ -191,7 +191,7 @@ def test_pre_norm_has_no_power_of_the_depth_within_reach():
 
 
 def test_statistics_of_pairs_are_of_cosines():
-    """Two samples of two tokens of unequal sizes: 1/2 and -1/4 on average, whatever the sizes, and none of two samples."""
+    """Two samples of two tokens of unequal sizes: 1/2 and -1/4, whatever the sizes; nothing of two samples counts."""
     covariance = np.full((2, 2, 2, 2), 9.0)
     covariance[0, :, 0] = [[4.0, 1.0], [1.0, 1.0]]
     covariance[1, :, 1] = [[16.0, -1.0], [-1.0, 1.0]]
