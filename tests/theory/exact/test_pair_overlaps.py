@@ -136,3 +136,18 @@ def test_the_mean_overlap_across_layers_by_hand():
     stderr = overlaps.std() / np.sqrt(draws)
     assert consistent(overlaps.mean() - mean, stderr, draws)
     assert not consistent(1.05 * overlaps.mean() - mean, stderr, draws)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+def test_variances_given_the_layers_below_are_drawn_at_unequal_widths(activation):
+    """Every layer has a variance of its own; that of the matrix below would be off by the square of 5/2 and more."""
+    net = mf.MLP(depth=4, width=(3, 5, 2, 6), activation=activation, input_width=4)
+    pairs = [((1, 1), (1, 1)), ((1, 1), (2, 1))]
+    exact = mf.predict(net, level="exact", pairs=pairs)["overlap_variance"]
+    drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=tuple(pairs), weights="dense"), draws=DRAWS, seed=0)
+    mean, stderr = drawn["overlap_variance"].values, drawn["overlap_variance_stderr"].values
+    known = np.isfinite(exact.values)
+    assert known.sum() == 5
+    assert consistent((mean - exact.values)[known], stderr[known], DRAWS)
+    wrong = exact.values[0, 1:] * np.array([3 / 4, 5 / 3, 2 / 5]) ** 2
+    assert not consistent(mean[0, 1:] - wrong, stderr[0, 1:], DRAWS)
