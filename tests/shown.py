@@ -10,11 +10,14 @@ from pathlib import Path
 
 import xarray as xr
 
+from tests.figures.looks import looks
 from tests.figures.plotted import plotted
 from tests.sims.printed import shown
 
 HERE = Path(__file__).parent
-KEPT = {"printed": HERE / "sims" / "printed.txt", "plotted": HERE / "figures" / "plotted.txt"}
+KEPT = {"printed": HERE / "sims" / "printed.txt"} | {
+    kind: HERE / "figures" / f"{kind}.txt" for kind in ("plotted", "looks")
+}
 
 
 def first_runs(names):
@@ -23,19 +26,20 @@ def first_runs(names):
 
 
 def kept(kind):
-    """simulation -> lines, of "printed" cells or "plotted" lines."""
+    """simulation -> lines, of "printed" cells, or of "plotted" lines and their "looks"."""
     parts = KEPT[kind].read_text(encoding="utf-8").split("## ")[1:]
     return {part.splitlines()[0]: part.splitlines()[1:-1] for part in parts}
 
 
-def drawn_lines(name, dataset):
-    return plotted(import_module(f"figures.{name}").draw(dataset), dataset)
+def of_figure(lines_of):
+    """What this says of the figure of a dataset."""
+    return lambda name, dataset: lines_of(import_module(f"figures.{name}").draw(dataset), dataset)
 
 
 def main(folder):
     runs = {path.stem: path for path in Path(folder).glob("*.nc")}
     datasets = {name: xr.load_dataset(runs[run], engine="netcdf4") for name, run in first_runs(runs).items()}
-    for kind, lines_of in (("printed", shown), ("plotted", drawn_lines)):
+    for kind, lines_of in (("printed", shown), ("plotted", of_figure(plotted)), ("looks", of_figure(looks))):
         parts = ["\n".join([f"## {name}", *lines_of(name, datasets[name]), ""]) for name in sorted(datasets)]
         KEPT[kind].write_text("\n".join(parts) + "\n", encoding="utf-8")
 

@@ -1,5 +1,6 @@
 """What every figure owes its reader, by its artists: legends that cover nothing, axes with numbers on them."""
 
+import re
 from functools import cache
 from importlib import import_module
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from figures._command import figure_names
+from tests.figures.looks import looks
 from tests.figures.plotted import plotted
 from tests.shown import first_runs, kept
 
@@ -150,6 +152,92 @@ def test_lines_show_what_they_did_when_they_were_read(name, drawn, smoke_runs):
     """Panel by panel, by their values; after a change to a figure: ``python -m tests.shown``, and read its lines."""
     run = first_runs(smoke_runs)[name]
     assert plotted(drawn(run), smoke_runs[run]) == kept("plotted")[name]
+
+
+@pytest.mark.parametrize("name", kept("looks"))
+def test_lines_look_as_they_did_when_they_were_read(name, drawn, smoke_runs):
+    """What they stand over, whose errors their bars are, colours, marks and the labels of axes; as the test above."""
+    run = first_runs(smoke_runs)[name]
+    assert looks(drawn(run), smoke_runs[run]) == kept("looks")[name]
+
+
+def _lines(figure, words=""):
+    return [line for axes in figure.axes for line in axes.lines if words in str(line.get_label())]
+
+
+def _reverse(figure):
+    for line in _lines(figure):
+        line.set_xdata(line.get_xdata()[::-1])
+
+
+def _halve_slopes(figure):
+    """Of all lines that are no points: laws and theory."""
+    for line in (line for line in _lines(figure) if line.get_linestyle() == "--"):
+        line.set_ydata(np.sqrt(np.abs(line.get_ydata())))
+
+
+def _exchange_marks(figure):
+    for line in (line for line in _lines(figure) if line.get_marker() == "o"):
+        line.set_marker("s")
+
+
+def _halve_errors(figure):
+    for bars in (bars for axes in figure.axes for container in axes.containers for bars in container[2]):
+        segments = [np.array(segment) for segment in bars.get_segments()]
+        bars.set_segments([(segment + segment.mean(axis=0)) / 2 for segment in segments])
+
+
+# What nobody saw: each is done to what a figure has drawn.
+FAULTS = {
+    "reversed": _reverse,
+    "a wrong label": lambda figure: figure.axes[0].set_xlabel("the width n"),
+    "laws of half the slope": _halve_slopes,
+    "exchanged marks": _exchange_marks,
+    "one colour": lambda figure: [line.set_color("#000000") for line in _lines(figure)],
+    "half the errors": _halve_errors,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", ["looped_update", "transformer_depth", "residual_depth"])
+def test_faults_of_a_drawing_are_seen(name, fault, smoke_runs):
+    run = first_runs(smoke_runs)[name]
+    figure = import_module(f"figures.{name}").draw(smoke_runs[run])
+    FAULTS[fault](figure)
+    assert looks(figure, smoke_runs[run]) != kept("looks")[name]
+
+
+# Words of laws, and how a line that they stand at must rise: alpha is that of its panel.
+LAWS = {
+    r"papers('|, | law, )+-3/2": r"as x\^-1\.50|(across|upright) at -1\.5,",
+    r"\$\\alpha\$ = 0\.5.*\(eps L\)": r"as x\^1\.00",
+    r"\$\\alpha\$ = 1 .*\(eps L\)": r": 1 1 1 over",
+    r"\$\\alpha\$ = 1\.5.*\(eps L\)": r"as x\^-1\.00",
+    r"papers, 1 \+ O\(1/B\)": r": 1 1 1 1 over",
+    r"bound of eq. 39": r"across at 2,",
+    r"a_l.*condition: .* over depth": r"as x\^-1\.00",
+    r"a_(0|\{).*condition: .* over": r": 1 1 1 over",
+    r"condition: .* over width": r": 1 1 1 over",
+    r"lines: 1/C.* \| -:": r"as x\^-1\.00",
+}
+
+
+def test_lines_of_laws_have_their_slopes():
+    """They are computed in the figures, so that no dataset has them: by the words beside them."""
+    every = [line for lines in kept("looks").values() for line in lines if " | axes: " not in line]
+    for words, law in LAWS.items():
+        of_law = [line for line in every if re.search(words, line)]
+        assert of_law, words
+        assert [line for line in of_law if not re.search(law, line)] == []
+
+
+def test_fitted_slopes_are_those_of_the_legends():
+    """Beside each dashed fit stands the line that it was fitted to, with the slope in its legend."""
+    lines = kept("looks")["learning_rate_scale"]
+    fits = [re.search(r"as x\^([-\d.]+)", line)[1] for line in lines if " | -: " in line]
+    legends = [re.search(r"slope ([-+\d.]+):", line)[1] for line in lines if ": slope " in line]
+    assert len(fits) == len(legends) > 10
+    assert [float(fit) for fit in fits] == [float(legend) for legend in legends]
 
 
 @pytest.mark.parametrize(

@@ -98,3 +98,13 @@ def test_sso_stays_on_its_sphere():
         direction, state = SSO().step(state, gradient, Place(weights, 0.05))
         weights = weights - 0.05 * dense(direction)
         assert np.linalg.norm(weights, 2) == pytest.approx(start, rel=1e-7)
+
+
+def test_sso_steps_by_its_momentum():
+    """Each step is the first one of the sum of all gradients so far, those before each 0.9 of what they were."""
+    weights, state, total = np.random.default_rng(6).normal(size=(9, 9)), None, np.zeros((9, 9))
+    for gradient in gradients((9, 9)):
+        direction, state = SSO().step(state, gradient, Place(weights, 0.05))
+        total = 0.9 * total + gradient.slope.dense()
+        alone, _ = SSO().step(None, Gradient(total), Place(weights, 0.05))
+        np.testing.assert_allclose(dense(direction), dense(alone), atol=1e-6)

@@ -308,3 +308,19 @@ def test_the_epsilon_of_soap_is_an_option_that_the_report_names(tmp_path):
 )
 def test_epsilons_of_soap_that_mean_nothing_are_refused(tmp_path, capsys, given, message):
     assert_refused(simulation, ["--preset", "smoke", *given], message, tmp_path, capsys)
+
+
+def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():
+    """By the hyperparameters that nets are trained with, which is all that the option changes."""
+
+    def values(*words):
+        options = simulation.parse(["--preset", "smoke", "--optimizers", "adamw", *words])
+        return measure._values(options, "adamw", "many", 64, 2)
+
+    acting, plain = values(), values("--plain")
+    assert plain != acting
+    for role, given in acting.items():
+        assert given["weight_decay"] * given["learning_rate"] > 1e-3
+        assert plain[role].get("weight_decay", 0.0) == 0.0
+        assert plain[role]["adamw_epsilon"] < 1e-6 * given["adamw_epsilon"] * 10
+    assert acting["output"]["learning_rate"] > 10 * plain["output"]["learning_rate"]

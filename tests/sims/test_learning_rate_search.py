@@ -273,3 +273,14 @@ def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
         assert any(isinstance(part, kind) for unit in tuning.net.units for part in unit.maps)
     assert np.isnan(list(measure._one_step(plan["tunings"], [family], plan["depths"]))).tolist() == [True, True]
     np.testing.assert_equal(measure._printed(family), printed)
+
+
+def test_the_papers_fit_weighs_depths_by_their_variances():
+    """Against NumPy's line with weights 1 / error; that of tuned slopes weighs all depths alike."""
+    depths, logs, errors = np.array([2, 4, 8, 32]), np.array([-1.0, -1.2, -1.9, -2.4]), np.array([0.02, 0.3, 0.05, 0.1])
+    columns = {"tuned_rate_log10": ("depth", logs), "tuned_rate_log10_stderr": ("depth", errors)}
+    at = xr.Dataset(columns, {"depth": depths})
+    for slope, weights in ((tuned_rates.weighted_slope, 1 / errors), (tuned_rates.tuned_slope, np.ones(4))):
+        assert slope(at).exponent == pytest.approx(np.polyfit(np.log10(depths), logs, 1, w=weights)[0])
+    (variance, _), _ = np.polyfit(np.log10(depths), logs, 1, w=1 / errors, cov="unscaled")[1]
+    assert tuned_rates.weighted_slope(at).stderr == pytest.approx(np.sqrt(variance))

@@ -8,6 +8,7 @@ from figures import looped_update as figure
 from meanfield.verification.drawn_slopes import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
+from sims.looped_update import measure
 from sims.looped_update.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
@@ -94,3 +95,23 @@ def test_printed_report(tmp_path, capsys):
 )
 def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
     assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
+
+
+def test_every_number_stands_at_the_loops_and_width_it_was_drawn_at():
+    """Draws replaced by the depth and width of their net; the table by width says at how many loops it was drawn."""
+
+    class Nets:
+        def draw(self, runs):
+            ends = ("", "_stderr", "_largest_share")
+            sizes = [10.0**6 * run.net.depth + run.net.width for run in runs]
+            return [xr.Dataset({f"stream_update_energy{end}": ("step", [size]) for end in ends}) for size in sizes]
+
+    options = simulation.parse(["--preset", "smoke", "--loops", "2", "3", "5", "--width", "8"])
+    dataset = measure.measure(options, Nets(), **measure.planned(options))
+    np.testing.assert_array_equal(
+        dataset["update_energy"], 1e6 * dataset["loops"].broadcast_like(dataset["update_energy"]) + 8
+    )
+    loops = dataset.attrs["width_loops"]
+    np.testing.assert_array_equal(
+        dataset["by_width"], (1e6 * loops + dataset["width"]).broadcast_like(dataset["by_width"])
+    )

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.measures.estimates.controls import CONTROLS, adjusted_terms, known_means
+from meanfield.simulation.measures.estimates.controls import (
+    CONTROLS,
+    adjusted_terms,
+    controls_refusal,
+    known_means,
+)
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.theory import finite_channel_factor
 from tests.draws import in_batches
@@ -140,3 +145,9 @@ def test_single_precision_has_the_same_controls():
     ]
     for name in ("adjusted_label_term", "adjusted_output_term"):
         np.testing.assert_allclose(numbers[0][name], numbers[1][name], rtol=1e-4)
+
+
+def test_patches_of_enough_numbers_are_served_however_few_their_channels():
+    """A patch sees channels times taps numbers: of three taps, seven channels suffice and six do not."""
+    assert controls_refusal(_net(input_channels=7)) == ""
+    assert "may see nothing but 0" in controls_refusal(_net(input_channels=6))

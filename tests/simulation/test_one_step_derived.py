@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.chain import Chain
-from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.maps import Bias, Linear, Pointwise, Weight
 from meanfield.nets.units import Unit
 from tests import derivable
 from tests.draws import given_draw
@@ -18,11 +18,15 @@ from tests.strategies import nets
 SHARED, OWN = (Linear((Weight(name, (5, 5), 0.2),)) for name in ("shared", "own"))
 TANH = Pointwise("tanh")
 WIDER, BACK = Linear((Weight("wider", (7, 5), 0.2),)), Linear((Weight("back", (5, 7), 0.2),))
+BIAS, LAST = Bias(Weight("bias", (5,), 0.3)), Linear((Weight("last", (5, 5), 0.2),))
 READOUT = Unit((TANH, Linear((Weight("readout", (3, 5), 0.2),))))
-# Of three samples: two units that skip from one value, with unequal widths; a weight in three different units.
+# Of three samples: two units that skip from one value, with unequal widths; a weight in three different units; biases
+# whose errors are handed on as they are, to a sum with those of a skip and to an activation: they stay what they were.
 CASES = {
     "two skips from one value": ((TANH, SHARED), (TANH, OWN), (TANH, WIDER, TANH, BACK)),
     "a weight in several units": ((TANH, SHARED), (TANH, OWN, TANH, SHARED), (SHARED,)),
+    "a bias beside a skip": ((TANH, SHARED), (BIAS,), (TANH, OWN)),
+    "a bias behind an activation": ((TANH, SHARED), (OWN, TANH, BIAS, LAST)),
 }
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.maps import Linear
+from meanfield.nets.chain import Chain
+from meanfield.nets.maps import Linear, Pointwise, Pooling, Weight
+from meanfield.nets.units import Unit
 from meanfield.optimizers.linear_algebra.factored import dense
 from meanfield.simulation.arrays.arrays import NUMPY
 from meanfield.simulation.maps.rectified import RectifiedLinear, rectified
@@ -19,6 +21,16 @@ NETS = [
     mf.ConvNet(depth=2, channels=(3, 5), padding="zero", readout="convolution", **PLANE),
     mf.ConvNet(depth=2, channels=8, activation="tanh", **PLANE),
     mf.ResidualConvNet(depth=4, channels=4, scaling="multiplier_sqrt", **PLANE),
+    Chain(
+        units=(
+            Unit((Linear((Weight("below", (4, 2, 3, 3), 0.1),)),)),
+            Unit((Pointwise("relu"), Linear((Weight("dilated", (4, 4, 3, 3), 0.1),), "zero", 2))),
+        ),
+        readout_unit=Unit((Pooling(), Linear((Weight("readout", (2, 4), 0.2),)))),
+        input_channels=2,
+        grid=(4, 5),
+        inputs=3,
+    ),
 ]
 DRAWS = 3
 RNG = np.random.default_rng

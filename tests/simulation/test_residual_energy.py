@@ -136,6 +136,9 @@ def test_the_scale_of_a_stream_changes_no_number(kind, activation, monkeypatch):
     for name, power in (("residual_energy", 2), ("correlation_term", 2), ("cross_term", 1)):
         restored = np.ldexp(scaled[name], power * scaled["binary_exponent"].astype(int))
         np.testing.assert_allclose(restored, plain[name], rtol=1e-9, atol=1e-9 * np.abs(plain[name]).max())
+    first, second = (ResidualEnergies().dataset(loop, drawn, {}) for drawn in (plain, scaled))
+    for name in first.data_vars:
+        np.testing.assert_allclose(second[name], first[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 def test_auto_picks_by_cost():

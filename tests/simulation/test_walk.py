@@ -46,6 +46,9 @@ STREAMS = {
     "looped transformer": _chain(*([_attention(), _feed_forward("relu")] * 3)),
     "transformer": _chain(*(map(_attention, "123")), *(_feed_forward("gelu", name) for name in "123")),
     "convolutions, tied": _chain(*[(Pointwise("tanh"), Linear((_weight("w", 4, 4, 3),), "zero"))] * 4),
+    "normalised with epsilon": _chain(
+        *[(Normalisation("rms", epsilon=40.0), Linear((_weight("e", 4, 4),)))] * 4, multipliers=(9.0, 9.0)
+    ),
     "gated": _chain(*[(Linear((_weight("u", 6, 4),)), Gate("relu"), Linear((_weight("d", 4, 3),)))] * 4),
 }
 each_stream = pytest.mark.parametrize("net", STREAMS.values(), ids=STREAMS.keys())

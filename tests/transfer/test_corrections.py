@@ -26,3 +26,12 @@ def test_a_warning_says_by_what_factor_the_mean_exceeds_its_mean_field():
 def test_nets_are_drawn_from_a_fiftieth_of_the_width_on(width, drawn):
     nets = [mf.MLP(depth=depth, width=width) for depth in (2, 3)]
     assert ("typical" in mf.explain_transfer(0.1, *nets).rates) == drawn
+
+
+def test_grids_that_differ_are_refused_where_the_output_term_would_tell():
+    """On more sites the outputs add up otherwise than the labels do, which the label term alone does not follow."""
+    small = mf.ConvNet(depth=4, channels=64, grid=(3,), kernel=(3,), outputs=64, readout="convolution")
+    large = small.replace(grid=(48,))
+    with pytest.raises(ValueError, match="the nets differ in grid, and the output term"):
+        mf.transfer_learning_rate(0.1, small, large, rule="finite_depth")
+    assert mf.explain_transfer(0.1, small, small.replace(depth=8), rule="finite_depth").rate < 0.1

@@ -254,3 +254,33 @@ def test_rates_are_searched_down_to_ten_to_the_minus_fifteenth():
     while wanted := downhill.wanted():
         downhill.tell({rung: float(rung + 20 * LATTICE) for rung in wanted})
     assert min(downhill.losses) == -15 * LATTICE
+
+
+def test_the_ladder_is_of_half_decades_and_what_is_refined_lies_within_one():
+    """10^-0.5, 1 and 10^0.5 come first; at the end all rates of the finest spacing up to half a decade around."""
+    begun = RateSearch(0, EIGHTH, 64)
+    assert sorted(begun.wanted()) == [-LATTICE // 2, 0, LATTICE // 2]
+    (found, *_) = search(lambda at, _: np.exp((at - 0.02) ** 2))
+    finest = {rung for rung in found.losses if rung % (2 * EIGHTH)}
+    assert finest
+    assert max(map(abs, finest)) <= LATTICE // 2
+    assert set(range(-LATTICE // 2, LATTICE // 2 + 1, EIGHTH)) <= set(found.losses)
+
+
+def test_the_parabola_weighs_losses_by_their_distance():
+    """Its vertex is where the slope vanishes of a fit with the weights (1 - (d / 0.625)^2)^2 about itself."""
+    rates = np.linspace(-1, 1, 33)
+    losses = np.exp(rates**2 + 0.4 * rates**3)
+    vertex = minima(rates, losses[:, None])[0]
+
+    def slope(power):
+        away = rates - vertex
+        near = np.abs(away) <= 0.5
+        weights = (1 - (away[near] / 0.625) ** 2) ** power
+        columns = np.vander(away[near], 3)
+        return np.linalg.solve(columns.T @ (weights[:, None] * columns), columns.T @ (weights * np.log(losses[near])))[
+            1
+        ]
+
+    assert abs(slope(2)) < 1e-3
+    assert min(abs(slope(power)) for power in (0, 1, 4)) > 3e-3

@@ -47,3 +47,11 @@ def test_mean_over_draws_survives_draws_close_to_zero():
     assert ladder.plain_stderr < 0.7 * ladder_slope(sizes, values).plain_stderr
     whole = np.log(np.mean(values**2, axis=1)) / 2
     assert ladder.plain == pytest.approx(np.polyfit(np.log(sizes), whole, 1)[0], abs=5e-3)
+
+
+@pytest.mark.parametrize(("first", "second_order"), [(9.0, True), (10.0, False)])
+def test_a_correction_of_second_order_is_fitted_to_ladders_that_begin_below_ten(first, second_order):
+    """And above there left out, where it is below a hundredth."""
+    sizes = first * 2.0 ** np.arange(5)
+    slope = ladder_slope(sizes, sizes[:, None] ** 0.25 * np.exp(0.6 / sizes - 2 / sizes**2)[:, None] * np.ones((1, 3)))
+    assert (abs(slope.settled - 0.25) < 1e-9) == second_order

@@ -70,6 +70,7 @@ CLAIMS = (
     ),
     Claim(
         id="S5l",
+        kind=Kind.BEYOND,
         source="Zheng et al. 2026, appendix C.10, table 4",
         statement="SOAP's table keeps features, their changes and every role's share in them flat at an epsilon of "
         "1e-8, the usual value of programs, too",

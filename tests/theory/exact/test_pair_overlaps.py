@@ -121,3 +121,33 @@ def test_a_pair_at_great_depth_does_not_overflow():
     predicted = mf.predict(mf.MLP(depth=20_000, width=10), level="exact", pairs=[((1, 1), (2, 1))])
     assert np.isinf(predicted.squared_overlap[0, -1])
     assert np.isfinite(predicted.log_squared_overlap[0, 1:]).all()
+
+
+def test_the_mean_overlap_across_layers_by_hand():
+    """Of directions of layers 1 and 2, one layer above both: T_3 = s_3 E[D_b W_ba] D_a |x| |x_1|, D_a and D_b the gates
+    of their units, W_ba the weight between them and x_1 the features of layer 1. Given these, D_b W_ba has the mean
+    (s_2 / 2 pi)^(1/2) x_1a / |x_1|."""
+    net = mf.MLP(depth=3, width=(5, 7, 4), input_width=3)
+    below, above, last = 1 / (net.sigma.gain * np.array([3, 5, 7]))
+    energy, draws = 3 * net.sigma.gain, 100_000
+    feature = np.maximum(np.random.default_rng(0).normal(scale=np.sqrt(below * energy), size=draws), 0.0)
+    overlaps = last * np.sqrt(above / (2 * np.pi) * energy) * feature
+    mean = mf.predict(net, level="exact", pairs=[((1, 1), (2, 1))])["overlap"].values[0, 2]
+    stderr = overlaps.std() / np.sqrt(draws)
+    assert consistent(overlaps.mean() - mean, stderr, draws)
+    assert not consistent(1.05 * overlaps.mean() - mean, stderr, draws)
+
+
+@pytest.mark.parametrize("activation", ["relu", "linear"])
+def test_variances_given_the_layers_below_are_drawn_at_unequal_widths(activation):
+    """Every layer has a variance of its own; that of the matrix below would be off by the square of 5/2 and more."""
+    net = mf.MLP(depth=4, width=(3, 5, 2, 6), activation=activation, input_width=4)
+    pairs = [((1, 1), (1, 1)), ((1, 1), (2, 1))]
+    exact = mf.predict(net, level="exact", pairs=pairs)["overlap_variance"]
+    drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=tuple(pairs), weights="dense"), draws=DRAWS, seed=0)
+    mean, stderr = drawn["overlap_variance"].values, drawn["overlap_variance_stderr"].values
+    known = np.isfinite(exact.values)
+    assert known.sum() == 5
+    assert consistent((mean - exact.values)[known], stderr[known], DRAWS)
+    wrong = exact.values[0, 1:] * np.array([3 / 4, 5 / 3, 2 / 5]) ** 2
+    assert not consistent(mean[0, 1:] - wrong, stderr[0, 1:], DRAWS)

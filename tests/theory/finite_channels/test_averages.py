@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.nets.activations import LINEAR, RELU
 from meanfield.theory.finite_channels.alike_sites import AlikeSites
-from meanfield.theory.finite_channels.responses import relu
+from meanfield.theory.finite_channels.responses import of_pairs, relu
 from tests.statistics import consistent
 
 CORRELATIONS = (0.0, 0.3, 0.9, 0.999, 1 - 1e-7)
@@ -75,3 +75,24 @@ def test_rows_of_weights_between_gates():
         stderr = drawn.std(axis=0) / samples**0.5
         assert consistent(drawn.mean(axis=0) - predicted, stderr, samples)
         assert not consistent(drawn.mean(axis=0) - 0.8 * np.asarray(predicted), stderr, samples)
+
+
+def test_responses_of_pairs_of_unequal_sizes_are_derivatives():
+    """In c_uv, c_uu and c_vv, by differences of the averages; E s(u) s''(v) is s(u) on average where v passes 0."""
+    point, step = np.array([0.7, 1.3, 2.9]), 1e-4
+    seen = of_pairs(*(point[[place]] for place in (1, 2, 0)), "relu")
+    for name, average in (("product", RELU.product), ("gate", RELU.gate_product)):
+
+        def at(*moves, average=average):
+            uv, uu, vv = point + step * np.sum(moves, axis=0)
+            return float(average(np.array(uu), np.array(vv), np.array(uv)))
+
+        units = np.eye(3)
+        slope = [(at(unit) - at(-unit)) / (2 * step) for unit in units]
+        curvature = [[(at(a, b) - at(a, -b) - at(-a, b) + at(-a, -b)) / (4 * step**2) for a in units] for b in units]
+        np.testing.assert_allclose(getattr(seen, name)[0], at(np.zeros(3)), rtol=1e-12)
+        np.testing.assert_allclose(getattr(seen, f"{name}_slope")[:, 0], slope, rtol=1e-6)
+        np.testing.assert_allclose(getattr(seen, f"{name}_curvature")[..., 0], curvature, rtol=1e-4)
+    uv, uu, vv = point
+    spread = np.sqrt(uu - uv**2 / vv)  # of u where v is 0
+    np.testing.assert_allclose(seen.edge[0], spread / np.sqrt(2 * np.pi) / np.sqrt(2 * np.pi * vv), rtol=1e-12)

@@ -15,8 +15,10 @@ from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisatio
 from meanfield.nets.units import Unit
 from meanfield.simulation.maps import OPERATIONS
 from meanfield.theory.maps import TRANSPORTS
-from meanfield.theory.maps.base import NoTransport
+from meanfield.theory.maps.base import Kind, NoTransport
+from meanfield.theory.maps.mixing import through_normalisation
 from meanfield.theory.maps.pointwise import mean_of
+from meanfield.theory.maps.softmax import through_softmax
 from meanfield.theory.maps.value_kernels import value_kernels
 from meanfield.theory.mean_field.inputs import given_product, input_variance
 from meanfield.theory.mean_field.layers import forward_moments, layer_moments
@@ -213,3 +215,86 @@ def test_a_stack_of_unlike_kinds_is_taken_apart_channel_by_channel():
 def _carried(kinds):
     """t' - own, own = c' / s with s = 1.2 / 4."""
     return kinds.kernel - kinds.covariance / 0.3
+
+
+def _kind(seed, mean=0.0, channels=12):
+    """Two samples of two sites, of a random covariance and kernel."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(2, 4, 6)) / np.sqrt(6)
+    covariance, kernel = (factor @ factor.T for factor in factors)
+    means = np.full(4, mean)
+    shape = (2, 2, 2, 2)
+    both = covariance + np.outer(means, means)
+    return Kind(channels, both.reshape(shape), (9 * kernel).reshape(shape), means.reshape(2, 2))
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_values_that_are_normalised_stay_so(kind):
+    """Of two kinds of channels whose means differ: normalisation twice is normalisation once."""
+    below = _kind(0, 0.7), _kind(1, -0.2, channels=5)
+    once = through_normalisation(Normalisation(kind), below, (2,))
+    twice = through_normalisation(Normalisation(kind), once, (2,))
+    for first, second in zip(once, twice, strict=True):
+        for name in ("covariance", "kernel", "mean"):
+            np.testing.assert_allclose(getattr(second, name), getattr(first, name), rtol=1e-12, atol=1e-12)
+
+
+def test_softmax_averages_are_those_of_drawn_logits():
+    """By the formula, term by term, over logits that are drawn here; queries, keys and values all have kernels."""
+    queries, keys, values = (_kind(seed) for seed in (2, 3, 4))
+    (above,) = through_softmax(Attention(heads=2), queries, keys, (values,))
+    flat = [getattr(kind, name).reshape(4, 4) for kind in (queries, keys, values) for name in ("covariance", "kernel")]
+    c_q, t_q, c_k, t_k, c_v, t_v = flat
+    draws = 20_000
+    normals = np.random.default_rng(5).normal(size=(draws, 4, 4))
+    logits = np.linalg.cholesky(c_q) @ normals @ np.linalg.cholesky(c_k).T
+    weights = np.exp(logits) * np.kron(np.eye(2), np.ones((2, 2)))
+    rows = weights / weights.sum(axis=2, keepdims=True)
+    moved = np.einsum("dir,ij->dirj", rows, np.eye(4)).diagonal(axis1=1, axis2=3).swapaxes(1, 2)  # A_ir once more
+    slopes = np.einsum("dir,rs->dirs", moved, np.eye(4)) - np.einsum("dir,dis->dirs", rows, rows)
+    spread = np.einsum("dira,ab,djbs->dijrs", slopes, c_v, slopes, optimize=True)
+    by_logits = np.einsum(
+        "dijrs,ijrs->dij", spread, np.einsum("ij,rs->ijrs", t_q, c_k) + np.einsum("ij,rs->ijrs", c_q, t_k)
+    )
+    sums = {"covariance": rows @ c_v @ rows.swapaxes(1, 2), "kernel": rows @ t_v @ rows.swapaxes(1, 2) + by_logits}
+    for name, terms in sums.items():
+        expected = getattr(above, name).reshape(4, 4)
+        allowance = 0.01 * np.abs(expected).max()
+        stderr = terms.std(axis=0) / np.sqrt(draws)
+        assert consistent(terms.mean(axis=0) - expected, stderr, draws, allowance)
+        assert not consistent(1.1 * terms.mean(axis=0) - expected, stderr, draws, allowance)
+    without = np.einsum("dijrs,ijrs->dij", spread, np.einsum("ij,rs->ijrs", c_q, t_k)).mean(axis=0)
+    assert np.abs(without).max() > 0.05 * np.abs(sums["kernel"].mean(axis=0)).max()
+
+
+def test_covariances_of_sums_are_symmetric_and_those_of_all_means():
+    """Of a stream and a branch that both are rectified, so that both have means, which differ from point to point."""
+    bias = Bias(Weight("bias", (8,), 0.8))  # without it the means would be in proportion to each other
+    units = (Unit((linear("a", 8, 3), Pointwise("relu"))), Unit((linear("b", 8, 8), bias, Pointwise("relu")), 1, 0.6))
+    net = Chain(units=units, input_channels=3, grid=(2,), inputs=2)
+    inputs = np.random.default_rng(6).normal(size=(2, 3, 2)) * [[[0.3, 2.0]]]
+    below, above = value_kernels(net, inputs)
+    np.testing.assert_allclose(above.covariance, above.covariance.transpose(2, 3, 0, 1), rtol=1e-12)
+    assert np.ptp(np.einsum("bpbp->bp", below.covariance)) > 0.1
+    # E (s + a b)(s' + a b') of a rectified b that is independent of s: both have the mean size / sqrt(pi) at gain 1/2.
+    branch = value_kernels(
+        Chain(units=(units[0], Unit(units[1].branch)), input_channels=3, grid=(2,), inputs=2), inputs
+    )
+    _, alone = branch
+    means = [np.sqrt(np.einsum("bpbp->bp", each.covariance) / np.pi).ravel() for each in (below, alone)]
+    crossed = 0.6 * (np.outer(*means) + np.outer(*means[::-1]))
+    expected = below.covariance + 0.36 * alone.covariance + crossed.reshape(below.covariance.shape)
+    np.testing.assert_allclose(above.covariance, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rectified", ["stream", "branch"])
+def test_a_sum_is_gaussian_only_where_both_of_its_parts_are(rectified):
+    """An activation behind the sum has no average that second moments tell."""
+    relu = (Pointwise("relu"),)
+    stream, branch = (
+        (linear(name, 8, 8),) + relu * (rectified == of) for name, of in (("s", "stream"), ("b", "branch"))
+    )
+    below, above = Unit((linear("a", 8, 3), *relu, *stream)), Unit((Pointwise("tanh"), linear("top", 8, 8)))
+    net = Chain(units=(below, Unit(branch, 1), above), input_channels=3, grid=(2,), inputs=2)
+    with pytest.raises(NoTransport, match="not Gaussian"):
+        list(value_kernels(net, np.ones((2, 3, 2)) + np.arange(12).reshape(2, 3, 2)))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.lattice import OUTSIDE, neighbours
-from meanfield.theory.mean_field.edge_loss import edge_loss, transport_eigenvalue
+from meanfield.theory.mean_field.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
 
 
 def _net(grid, kernel, **options):
@@ -74,3 +74,13 @@ def test_circular_nets_lose_nothing_against_themselves():
 def test_grids_and_kernels_of_different_dimension_are_refused():
     with pytest.raises(ValueError, match="one kernel length per grid axis"):
         transport_eigenvalue((4, 4), (3,))
+
+
+def test_depths_are_read_off_between_the_layers():
+    """Of l^3 e^(-l/a) against l^3: half is left at a ln 2, a power is lost at a and growth ends at 3 a."""
+    layer, reach = np.arange(1.0, 200.0), 37.6
+    loss = EdgeLoss(zero=layer**3 * np.exp(-layer / reach), circular=layer**3)
+    assert loss.half_depth == pytest.approx(reach * np.log(2), rel=1e-3)
+    assert loss.lost_power_depth == pytest.approx(reach, rel=1e-3)
+    assert loss.turning_depth == pytest.approx(3 * reach, rel=1e-3)
+    assert loss.decay == pytest.approx(-1 / reach)

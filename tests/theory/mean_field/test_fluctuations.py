@@ -8,8 +8,13 @@ from meanfield.common.gaussian_averages import mean_square
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.activations import activation_named
 from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
-from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain
-from meanfield.theory.mean_field.inputs import white_product
+from meanfield.theory.mean_field.fluctuations import (
+    chain_corrections,
+    gram_excess,
+    mean_field_chain,
+    thin_input_warning,
+)
+from meanfield.theory.mean_field.inputs import white_input, white_product
 from meanfield.theory.mean_field.layers import forward_moments, gate_energies
 from tests.statistics import consistent
 
@@ -61,3 +66,18 @@ def test_one_input_alone():
         chain_corrections(mf.MLP(depth=2, width=4, inputs=2))
     with pytest.raises(ValueError, match="ResidualMLP"):
         mean_field_chain(mf.ResidualMLP(depth=2, width=4))
+
+
+@pytest.mark.parametrize(("sites", "taps"), [(5, 1), (5, 3), (8, 5)])
+def test_the_excess_of_white_gram_matrices_by_hand(sites, taps):
+    """Of S sites and C k independent products a pair: E s^2 s'^2 is 3 of a site with itself and 1 of two, E [s s']^2 is
+    1 and 0, so that the excess is (S + 2 - 1) / (C k)."""
+    net = mf.ConvNet(depth=1, channels=7, grid=(sites,), kernel=(taps,), activation="linear", outputs=1)
+    assert gram_excess(net, *white_input(net), 4) == pytest.approx((sites + 1) / (4 * taps))
+
+
+@pytest.mark.parametrize(("channels", "warned"), [(500, True), (700, False)])
+def test_thin_inputs_are_warned_of_from_an_excess_of_a_tenth(channels, warned):
+    """On 63 sites with one tap, whose excess is 64 over the channels."""
+    net = mf.ConvNet(depth=1, channels=2000, input_channels=channels, grid=(63,), kernel=(1,), activation="linear")
+    assert bool(thin_input_warning(net)) == warned

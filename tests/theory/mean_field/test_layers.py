@@ -164,3 +164,20 @@ def test_a_thin_input_gives_the_law_a_light_first_layer():
         theory = mf.predict(net, level="mean_field").overlap_energy
     assert law.attrs["anchor_layer"] == 2
     np.testing.assert_allclose(law, theory, rtol=1e-12)
+
+
+def test_displacements_turn_and_step_as_all_pairs_do():
+    """Pair by pair, of numbers without symmetry: means over pairs would not tell what is turned."""
+    net = mf.ConvNet(depth=1, channels=2, grid=(3, 4), kernel=(2, 3), inputs=2)
+    few, many = Displacements(net), SitePairs(net)
+    numbers = np.random.default_rng(0).normal(size=(2, 12))
+    row, column = np.divmod(np.arange(12), 4)
+    place = (row - row[:, None]) % 3 * 4 + (column - column[:, None]) % 4  # of the second site from the first
+
+    def spread(values):
+        pairs = np.array([[values[int(b != c)][place] for c in range(2)] for b in range(2)])
+        return pairs.transpose(0, 2, 1, 3)
+
+    for name in ("transpose", "first", "independent", "diagonal"):
+        expected = getattr(many, name)(spread(numbers))
+        np.testing.assert_allclose(spread(getattr(few, name)(numbers)), expected, rtol=1e-12, err_msg=name)

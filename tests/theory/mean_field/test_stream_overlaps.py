@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.mean_field.stream_overlaps import mean_overlap
+from meanfield.nets.directions import unit_shares
+from meanfield.theory.mean_field.stream_overlaps import growth_bound, growth_since_birth, mean_overlap
 from tests.statistics import consistent
 
 DRAWS = 16384
@@ -64,3 +65,15 @@ def test_two_directions_of_one_unit_overlap_in_whatever_blocks_they_begin(follow
 def test_smooth_gates_are_refused():
     with pytest.raises(ValueError, match="'relu', 'linear'"):
         mean_overlap(mf.ResidualMLP(depth=2, width=4, activation="gelu"), TWO_UNITS[0])
+
+
+def test_the_bound_of_growth_counts_blocks_alone():
+    """e^(c q blocks / K), c q / K the share that a block carries: plain layers above the blocks add nothing to it."""
+    net, pair = mf.ResidualMLP(depth=6, width=8, scaling="multiplier_sqrt", tail=2), ((1, 1), (1, 2))
+    growth, bound = growth_since_birth(net, pair), growth_bound(net, pair)
+    shares = np.array([share.carried for share in unit_shares(net)])
+    blocks = np.array([share.kept for share in unit_shares(net)])
+    assert list(blocks) == [1.0] * 6 + [0.0] * 2
+    np.testing.assert_allclose(bound, np.exp(np.append(0.0, np.cumsum((shares * blocks)[1:]))))
+    np.testing.assert_allclose(bound[-2:], bound[5])
+    assert np.all(growth <= bound * (1 + 1e-12))

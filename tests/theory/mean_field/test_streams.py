@@ -160,3 +160,13 @@ def test_levels_of_residual_nets():
         mf.predict(mf.ResidualMLP(depth=2, width=3), level="law")
     with pytest.raises(ValueError, match="choose one of 'exact', 'mean_field': 'law' is for plain nets"):
         mf.predict(mf.ResidualMLP(depth=2, width=3, activation="linear"), level="law")
+
+
+@pytest.mark.parametrize("places", [{"stem": 2}, {"tail": 2}, {"stem": 1, "tail": 3}])
+@pytest.mark.parametrize("scaling", ["init", "multiplier_sqrt"])
+def test_wide_linear_nets_are_the_exact_ones_in_their_plain_layers_too(scaling, places):
+    """At a million units, where exact expectations are the mean field: what blocks remember ends above them."""
+    net = mf.ResidualMLP(depth=3, width=10**6, block_depth=2, scaling=scaling, activation="linear", **places)
+    exact, limit = (mf.predict(net, level=level) for level in ("exact", "mean_field"))
+    for name in ("overlap_energy", "label_term"):
+        np.testing.assert_allclose(limit[name], exact[name], rtol=1e-4, err_msg=name)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 import meanfield as mf
-from meanfield.theory.transformers.mean_field import stream_moments
+from meanfield.theory.transformers.mean_field import pair_statistics, stream_moments
 from meanfield.theory.transformers.patterns import PATTERNS, PLACE, averages_over_two
 
 
@@ -188,3 +188,11 @@ def test_pre_norm_has_no_power_of_the_depth_within_reach():
     near, far = _slopes("pre", [1000, 2000, 20000])
     assert -0.74 < near < -0.70
     assert near + 0.02 < far < -0.62
+
+
+def test_statistics_of_pairs_are_of_cosines():
+    """Two samples of two tokens of unequal sizes: 1/2 and -1/4, whatever the sizes; nothing of two samples counts."""
+    covariance = np.full((2, 2, 2, 2), 9.0)
+    covariance[0, :, 0] = [[4.0, 1.0], [1.0, 1.0]]
+    covariance[1, :, 1] = [[16.0, -1.0], [-1.0, 1.0]]
+    assert pair_statistics(covariance) == pytest.approx((22 / 4, (1 / 2 - 1 / 4) / 2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.nets.activations import ACTIVATIONS
 from meanfield.theory.transformers.tied.laws import growth_constant
 
 
@@ -38,3 +39,17 @@ def test_settled_directions_reach_the_size_of_an_increment_slowly(activation):
 def test_other_streams_have_no_constant(options):
     with pytest.raises(ValueError, match="the constant of growth is that of one token"):
         growth_constant(_net(**options))
+
+
+def test_where_directions_settle_apart_from_each_other_the_constant_is_the_integral():
+    """Of GELU, whose hidden units have a mean, so that far streams correlate by 0 < C < 1, as energy is conserved:
+    q = 2 int_C^1 S dc / (1 - C^2) and q C = S(C), S(c) = c of attention and E s s' / gain of hidden units."""
+    sigma, grid = ACTIVATIONS["gelu"], np.linspace(0.0, 1.0, 4001)
+    one = np.ones_like(grid)
+    product = sigma.product(one, one, grid)
+    added = grid + product / sigma.gain
+    above = np.append(np.cumsum(((added[1:] + added[:-1]) / 2 * np.diff(grid))[::-1])[::-1], 0.0)
+    constant = 2 * above[:-1] / (1 - grid[:-1] ** 2)
+    (place,) = np.flatnonzero(np.diff(np.sign(grid[:-1] * constant - added[:-1])[:-40]))
+    assert 0.1 < grid[place] < 0.99
+    assert growth_constant(_net(activation="gelu")) == pytest.approx(constant[place], rel=1e-3)

@@ -1,0 +1,114 @@
+"""What figures compute, which no dataset has as it is drawn: computed once more from the dataset, another way."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from tests.shown import first_runs
+
+
+@pytest.fixture(scope="module")
+def shown(smoke_runs):
+    """The dataset of a simulation, and its panels."""
+
+    def of(name):
+        dataset = smoke_runs[first_runs(smoke_runs)[name]]
+        return dataset, import_module(f"figures.{name}").draw(dataset).axes
+
+    return of
+
+
+def lines_of(axes):
+    """Label -> numbers of what stands there, errors too."""
+    bars = {container[0]: container for container in axes.containers if len(container) == 3}
+    return {bars.get(line, line).get_label(): np.asarray(line.get_ydata(), float) for line in axes.lines}
+
+
+def alike(drawn, expected):
+    np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_scales_of_drifting_nets(shown):
+    """Lines are the mean field over its first; points tend to the limit of infinite width, without what is as 1/n."""
+    dataset, axes = shown("activation_drift")
+    name, (narrow, wide) = "label_learning_rate_scale", dataset["width"].values
+    first, last = int(dataset["depth"][0]), 30
+    rules = dict(zip(("fan_in", "he", "energy"), ("1/q", "2 (He)", "1/E[$\\sigma^2$]"), strict=True))
+    for below in axes[len(axes) // 2 :]:
+        above = axes[list(axes).index(below) - len(axes) // 2].get_title()
+        cases = {"ReLU": "relu"} | {label: f"{above}, {rule}" for rule, label in rules.items()}
+        points = [container[0].get_ydata() for container in below.containers]
+        for (label, case), point in zip(cases.items(), points, strict=True):
+            at = dataset.sel(case=case)
+            theory = at[f"{name}_mean_field"].values[first - 1 : last]
+            alike(lines_of(below)[label], theory / theory[0])
+            # ln (sqrt(n) eta*) is a + b / n at both widths; at n of the wide one eta* has a - ln(n) / 2.
+            logs = np.log(at[name].transpose("width", "depth").values) + np.log([[narrow], [wide]]) / 2
+            limit = (wide * logs[1] - narrow * logs[0]) / (wide - narrow)
+            alike(point, np.exp(limit - np.log(wide) / 2) / theory[0])
+
+
+def test_costs_of_carried_rates(shown):
+    """Mean over draws of the loss, chance at most, less that at the rate tuned at the same size; and its error."""
+    dataset, axes = shown("learning_rate_transfer")
+    loss = np.minimum(dataset["loss"].fillna(np.inf), dataset.attrs["chance_loss"]).where(dataset["loss"].notnull())
+    cost = (loss - loss.sel(rule="tuned")).isel(size=slice(1, None))
+    draws, families = dataset.sizes["draw"], list(dataset["family"].values)
+    means = {
+        (str(f), str(r)): cost.sel(family=f, rule=r).values.mean(axis=-1) for f in families for r in cost["rule"].values
+    }
+    looks = import_module("figures.learning_rate_transfer").LOOKS
+    for family, below in zip(families, axes[len(families) :], strict=True):
+        for rule in (rule for rule in looks if rule in cost["rule"].values):
+            (bars,) = [bars for bars in below.containers if bars.get_label() == looks[rule][2]]
+            alike(bars[0].get_ydata(), means[str(family), rule])
+            segments = [np.asarray(segment) for segment in bars[2][0].get_segments()]
+            lengths = np.array([np.ptp(segment[:, 1]) / 2 if len(segment) else 0.0 for segment in segments])
+            spread = cost.sel(family=family, rule=rule).values.std(axis=-1, ddof=1) / np.sqrt(draws)
+            alike(lengths, np.nan_to_num(spread))
+
+
+def test_ratios_of_paddings(shown):
+    """Dotted: lambda^l, that ends where the mean field does; of long lines lambda = 1 - (pi / (N + 1))^2 / 3."""
+    dataset, axes = shown("cnn_padding")
+    ratios, far = axes[1], axes[2]
+    dotted = [line.get_ydata() for line in ratios.lines if line.get_linestyle() == ":"]
+    for grid, law in zip(dataset["grid"].values, dotted, strict=True):
+        zero, circular = (
+            dataset["label_term_mean_field"].sel(grid=grid, padding=padding) for padding in ("zero", "circular")
+        )
+        alike(law[1:] / law[:-1], float(dataset["transport_eigenvalue"].sel(grid=grid)))
+        alike(law[-1], float(zero[-1] / circular[-1]))
+    (line,) = [line for line in far.lines if line.get_linestyle() == ":"]
+    sites, time = 20_000, np.asarray(line.get_xdata())
+    eigenvalue = (1 + 2 * np.cos(np.pi / (sites + 1))) / 3
+    np.testing.assert_allclose(line.get_ydata(), eigenvalue ** (2 * time * (sites + 1) ** 2), rtol=1e-6)
+
+
+def test_terms_over_their_limits(shown):
+    dataset, axes = shown("mlp_depth")
+    growth, ratio, nets = ({panel.get_title("left")[:1]: panel for panel in axes}[letter] for letter in "abc")
+    limit, lines = dataset["label_term_mean_field"].values, lines_of(growth)
+    for name, letter in (("label_term", "B"), ("output_term", "A")):
+        alike(lines[f"{letter}, exact"], dataset[f"{name}_exact"].values / limit)
+        drawn = dataset[name].values
+        for axes, unit in ((growth, limit), (ratio, dataset[f"{name}_exact"].values)):
+            points = np.concatenate([np.asarray(container[0].get_ydata(), float) for container in axes.containers])
+            assert np.isclose(points[:, None], (drawn / unit)[None], rtol=1e-9).any(axis=0).all()
+    single, exact = lines_of(nets), dataset["update_energy_exact"].values
+    for label, share in (("1 in 10 below", 0.1), ("median net", 0.5), ("1 in 10 above", 0.9)):
+        alike(single[label], dataset["update_energy_quantile"].sel(quantile=share).values / exact)
+    # A log-normal number of mean 1 whose logarithm spreads by s has its median where the logarithm has its mean.
+    alike(np.log(single["median if log-normal"]), -(dataset["update_energy_log_spread"].values ** 2) / 2)
+
+
+def test_local_slopes_of_scales(shown):
+    """They add up to the logarithm of the scale: by the trapezoid rule up to what the depths between would tell."""
+    dataset, axes = shown("learning_rate_scale")
+    lines, depth = lines_of(axes[3]), np.log(dataset["depth"].values)
+    for name in ("mlp", "mlp linear", "cnn 1d", "cnn 2d"):
+        scale = np.log(dataset["label_learning_rate_scale"].sel(family=name).values)
+        known = np.isfinite(scale)
+        rises = np.diff(depth[known]) * (lines[name][1:] + lines[name][:-1])[known[1:]] / 2
+        np.testing.assert_allclose(np.cumsum(rises), (scale - scale[0])[1:], rtol=0.01, atol=0.01)
