@@ -17,6 +17,7 @@ from meanfield.verification import (
     Rung,
     at_finite_channels,
     at_infinite_channels,
+    exponents,
     finite_width_allowance,
     has_channel_factor,
 )
@@ -87,6 +88,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
     rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
+    dataset = dataset.assign(exponents.deep_exponents(nets[-1]))
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
         "few_channels": drawn_nets[-1][-1].channels if len(drawn_nets[-1]) > 1 else 0,
