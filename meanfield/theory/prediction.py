@@ -79,7 +79,8 @@ def predict(
         ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
         grids or without gates; where they are left out, the attribute ``left_out`` says why. Corrections to them are of
         relative order depth^2 / channels: at depth 8 and 64 channels drawn output terms are 1.5 to 2.3 times as large.
-        A `PremiseWarning` says where they change the scale by more than 10 %, as estimated.
+        A `PremiseWarning` says where they change the scale by more than 10 %, as estimated. Under a pooled readout of
+        gated nets the attribute ``finite_channels`` says what the net's channels add to the label term of every layer.
         With ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, with the output term
         under cross-entropy for one softmax; with smooth activations it is there for fully-connected nets alone, at
         leading order in outputs x depth / width. The exact level adds ``output_term``, ``update_energy``,

@@ -112,7 +112,8 @@ def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.D
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
     with warnings.catch_warnings():
         # Of what the factor corrects, or the report says.
-        warnings.filterwarnings("ignore", "inputs are drawn with", mf.PremiseWarning)
+        for premise in ("inputs are drawn with", "the mean field of the"):
+            warnings.filterwarnings("ignore", premise, mf.PremiseWarning)
         many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs), inputs) for net, of in drawn]
     unlimited = (
         finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs) if few else np.zeros(many.net.depth)

@@ -3,10 +3,11 @@
 import re
 from functools import partial
 
+import numpy as np
 import xarray as xr
 
 from meanfield.nets import ConvNet
-from meanfield.theory import thin_input_warning
+from meanfield.theory import pooled_excess, thin_input_warning
 from meanfield.verification import Finding, best, exponents
 from meanfield.verification import depth_growth as claims
 from sims.cnn_overlap.answer import SCALE, answer, layers
@@ -33,6 +34,10 @@ EXTRAPOLATED_NOTE = (
 SMOOTH_NOTE = (
     "C = inf: drawn at {channels} and {few_channels} channels and extrapolated in 1/C; verdicts grant what that may "
     "leave, {left:.1%} of the mean field, as smooth gates have no theory at finite channels."
+)
+POOLED_NOTE = (
+    "Under a pooled readout the gates above a layer change its label term, too, which theory at {channels} channels "
+    "lacks: up to about {excess:+.0%} of B at every layer, layer 1 included. The columns C = inf are free of it."
 )
 OUTPUT_NOTE = (
     "Theory of A, S and eta*: the exact factor of one site stands in for the grid's. Where L/C is 1/8, drawn A has "
@@ -197,12 +202,14 @@ def _notes(deepest: xr.Dataset, net: ConvNet) -> str:
     thin = thin_input_warning(net) if drawn else ""
     attrs = deepest.attrs | {"channels": net.channels}
     left = float(deepest["extrapolation_left"].max())
+    excess = float(np.expm1(pooled_excess(net)))
     granted = float(deepest["thin_input_allowance"].max())
     ratio = float(deepest["overlap_energy"][-1] / deepest["label_term"][-1])
     notes = [
         f"WARNING: {thin}" if thin else "",
         "" if "label_term_mean_field" in deepest else NO_LABEL_NOTE,
         _finite_note(deepest).format(left=left, **attrs),
+        POOLED_NOTE.format(excess=excess, **attrs) if excess > NOTABLE else "",
         THIN_NOTE.format(left=granted) if granted > NOTABLE else "",
         OUTPUT_NOTE if "output_term_finite_channels" in deepest else NO_OUTPUT_NOTE,
         OVERLAP_NOTES[deepest.attrs["overlap_method"]].format(ratio=ratio),

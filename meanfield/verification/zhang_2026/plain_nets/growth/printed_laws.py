@@ -69,11 +69,11 @@ JUDGES = Judges("Zhang et al. 2026", findings=9)
 def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
     """{title} has the mean field's exponent, {claimed:.3f}, over {where}; rival: {other}, no overlaps between channels;
     measured: exponents over the deeper half of the layers, or slopes of eta* over the depths."""
-    found = exponent_at_depths(dataset, name)
+    drawn = exponent_at_depths(dataset, name)
     other, exponent = ("L^-1", -1.0) if name == SCALE else ("l^2", 2.0)
-    made = slope_contest(found.law, claimed=found.theory, rival=exponent, allowance=found.granted)
-    words = {"title": title(name), "claimed": found.theory, "where": where(dataset, name), "other": other}
-    return _drawn(made, dataset, name).saying(f"exponent {shown(found.law)}", **words)
+    made = slope_contest(drawn.law, claimed=drawn.theory, rival=exponent, allowance=drawn.granted)
+    words = {"title": title(name), "claimed": drawn.theory, "where": where(dataset, name), "other": other}
+    return _drawn(made, dataset, name).saying(f"exponent {shown(drawn.law)}", **words)
 
 
 @JUDGES.decide
@@ -81,13 +81,13 @@ def judge_exponent(dataset: xr.Dataset, name: str) -> Contest:
     """{title} {law} over {where}; rival: {other}, whichever is nearest; source: {source}; measured: the exponent over
     the deeper half of the layers, or the slope of eta* over the depths, less what finite channels add in theory, which
     is also granted; a mean field that is another law is a rival, too."""
-    found, printed = exponent_at_depths(dataset, name), LAWS[name]
+    drawn, printed = exponent_at_depths(dataset, name), LAWS[name]
     known, rivals = _theory_of_rival(dataset, name), dict(printed.rivals)
     if known and printed.beyond(known[1]) > printed.near:
         rivals[known[0]] = known[1]
-    rival = min(rivals.values(), key=lambda exponent: abs(found.law.exponent - exponent))
-    made = slope_contest(found.law, claimed=printed.exponent, rival=rival, allowance=found.granted)
-    of_finite = f", {found.granted:.3f} granted for finite channels" if found.granted > NOTABLE else ""
+    rival = min(rivals.values(), key=lambda exponent: abs(drawn.law.exponent - exponent))
+    made = slope_contest(drawn.law, claimed=printed.exponent, rival=rival, allowance=drawn.granted)
+    of_finite = f", {drawn.granted:.3f} granted for finite channels" if drawn.granted > NOTABLE else ""
     words = {
         "title": title(name),
         "law": printed.words,
@@ -95,7 +95,7 @@ def judge_exponent(dataset: xr.Dataset, name: str) -> Contest:
         "other": ", ".join(rivals),
         "source": printed.source,
     }
-    return _drawn(made, dataset, name).saying(f"exponent {shown(found.law)}{of_finite}", **words)
+    return _drawn(made, dataset, name).saying(f"exponent {shown(drawn.law)}{of_finite}", **words)
 
 
 def _theory_of_rival(dataset: xr.Dataset, name: str) -> tuple[str, float] | None:
@@ -214,7 +214,7 @@ CLAIMS = (
         hypotheses="those of A3; the mean field agrees with draws where nets are drawn (A3c)",
         checks=_under_both_readouts(partial(judge_limit, name="label_term")),
         replaced_by="l^3 under a convolutional readout; under a pooled one l^3 and, from what pairs of sites share, "
-        "l^3 (l/L)^3 besides, so that exponents over the deeper half stay above 3 (4.3 on 8 sites, 4.9 on 16, 256 layers) "
+        "l^3 (l/L)^3 besides, so that exponents over the deeper half stay above 3 (4.3 on 8 sites, 4.9 on 16) "
         "while means over layers go as L^3 (A5a)",
         premise="that of A3a: behind a gate at layer l two sites share 1 - 3/l of a label",
     ),
