@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_flag
+from meanfield.common.validation import require_flag, require_positive
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
@@ -45,6 +45,7 @@ def predict(
     spread: bool = False,
     correlations: bool = False,
     by_site: bool = False,
+    accuracy: float | None = None,
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
@@ -109,6 +110,7 @@ def predict(
             level; labels that correlate samples where gates are neither ReLU's nor linear; a loop whose stream leaves
             what averages of its smooth activation are computed for.
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
+        ArithmeticError: an accuracy of softmaxes that two million points do not reach.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
     if not isinstance(architecture, TokenStream):
@@ -132,6 +134,7 @@ def predict(
         spread=spread,
         correlations=correlations,
         by_site=by_site,
+        accuracy=None if accuracy is None else require_positive("accuracy", accuracy, why="it is a standard error"),
     )
     if why := level_asked.serves(architecture, options):
         raise ValueError(why)
