@@ -52,10 +52,10 @@ def _limit_of(dataset: xr.Dataset, name: str) -> str:
     """The same in deep nets, by theory alone."""
     if f"{name}_deep" not in dataset:
         return ""
-    law = "L^(-3/2)" if name == SCALE else "l^3"
     deep, last = int(dataset["deep_depth"][-1]), float(dataset[f"{name}_deep"][-1])
     said = SAYS[laws.judge_limit(dataset, name).verdict].replace("This run", "Theory at such depths")
-    return f"{said}, for {law} in the limit of deep nets: the mean field has exponent {last:.2f} at {deep} layers."
+    which = "eta* as L^(-3/2)" if name == SCALE else "B as l^3"
+    return f"{said}, for {which} in the limit of deep nets: the mean field has exponent {last:.2f} at {deep} layers."
 
 
 def _agreement(dataset: xr.Dataset) -> str:
