@@ -9,7 +9,7 @@ from figures import learning_rate_search as figure
 from meanfield.common import derived_seed
 from meanfield.nets.maps import BatchNormalisation, Dropout
 from meanfield.theory import scales_at
-from meanfield.verification import tuned_rates
+from meanfield.verification import CLAIMS, tuned_rates
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth_slope
 from sims.common.data.trained_families import trained_net
@@ -244,3 +244,17 @@ def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
         assert any(isinstance(part, kind) for unit in tuning.net.units for part in unit.maps)
     assert np.isnan(list(measure._one_step(plan["tunings"], [family], plan["depths"]))).tolist() == [True, True]
     np.testing.assert_equal(measure._printed(family), printed)
+
+
+def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
+    """The scale is of white inputs and labels, and residual nets are fully connected: no wider words than that."""
+    for name in ("T1", "T2", "T3", "T4"):
+        assert "white inputs and labels" in CLAIMS[name].statement
+    for name in ("T2", "T3"):
+        families = {check.judge.keywords["family"] for check in CLAIMS[name].checks}
+        assert {family.split()[:2] == ["residual", "mlp"] for family in families} == {True}
+        assert "fully-connected" in CLAIMS[name].statement
+    assert "60 nets decide" in CLAIMS["T1"].hypotheses
+    printed = report.text(finished)
+    assert "one-step scale of white inputs and labels?" in printed
+    assert "not the one-step scale of the nets that train" in " ".join(printed.split())
