@@ -255,6 +255,6 @@ def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
         assert {family.split()[:2] == ["residual", "mlp"] for family in families} == {True}
         assert "fully-connected" in CLAIMS[name].statement
     assert "60 nets decide" in CLAIMS["T1"].hypotheses
-    printed = report.text(finished)
+    printed = " ".join(report.text(finished).split())
     assert "one-step scale of white inputs and labels?" in printed
-    assert "not the one-step scale of the nets that train" in " ".join(printed.split())
+    assert "not the one-step scale of the nets that train" in printed

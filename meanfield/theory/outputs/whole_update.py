@@ -139,14 +139,27 @@ def finite_channels_note(net: Sequential) -> str:
 
 def finite_channels_warning(net: Sequential, terms: Terms) -> str:
     """What to say of a learning-rate scale that is off by more than `NOTABLE` at this net's channels; or ""."""
-    pooled = 0.5 * pooled_excess(net) if terms.label is not None else 0.0
-    error = log_channel_error(net, terms) + pooled
+    if terms.both is None and terms.label is not None:
+        return _pooled_warning(net)
+    error = log_channel_error(net, terms)
     if abs(error) <= log(NOTABLE):
         return ""
-    what = "whole update" if terms.both is not None else "label term"
     remedy = "level 'exact' has it" if not net.grid and net.inputs == 1 else "`simulate` has that of drawn nets"
     return (
-        f"the mean field of the {what} is leading order in 1/channels, and what it leaves out grows with depth: "
+        "the mean field of the whole update is leading order in 1/channels, and what it leaves out grows with depth: "
         f"at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its learning-rate scale is about "
         f"{exp(min(error, LARGEST)):.2g} times that of the net itself, as a net of one site has it; {remedy}"
+    )
+
+
+def _pooled_warning(net: Sequential) -> str:
+    """The same of the label term's scale, where the whole update has no theory."""
+    error = 0.5 * pooled_excess(net)
+    if error <= log(NOTABLE):
+        return ""
+    return (
+        "the mean field of the label term is leading order in 1/channels, and under a pooled readout it leaves out "
+        f"what the gates above a layer do: at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its "
+        f"learning-rate scale is up to about {exp(min(error, LARGEST)):.2g} times that of the net itself; `simulate` "
+        "has that of drawn nets"
     )

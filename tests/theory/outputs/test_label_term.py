@@ -177,7 +177,7 @@ def _first_layer(draws=3000, **options):
     image = np.cos(1.3 * np.arange(6.0))[None, None]
     measured = mf.simulate(net, draws=draws, seed=3, inputs=image, **SINGLE)
     ratio, error = (float((measured[f"label_term{end}"] / _label_term(net, image))[0]) for end in ("", "_stderr"))
-    return np.log(ratio), error / ratio, np.log1p(finite_width_allowance(net, image)[0])
+    return np.log(ratio), error / ratio, np.log1p(finite_width_allowance(net, image, quantity="label_term")[0])
 
 
 def test_gates_above_the_first_layer_are_granted_and_said():

@@ -34,15 +34,21 @@ COMPOUNDING = 3.0
 
 
 def finite_width_allowance(
-    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0
+    architecture: Sequential,
+    inputs: ArrayLike | None = None,
+    correlation: float = 0.0,
+    *,
+    quantity: str = "overlap_energy",
 ) -> Array:
     """Deviation granted to layers 1 .. L, over the mean field: (1 + Gram excess) exp(3 sum_{h<l} 1/C_h + N + P) - 1.
 
-    P is 2 sum_h 1/C_h over all layers under a pooled readout of a gated net, else 0. N, the variance that energies put
-    on log B_l, is 0 for homogeneous activations. The Gram excess is the worst of layers 1 .. l; with given ``inputs``
-    layer 1 has none, as its X^T X is fixed; those that are drawn have this ``correlation`` between samples.
+    P is 2 sum_h 1/C_h over all layers for the ``quantity`` "label_term" under a pooled readout of a gated net, else 0.
+    N, the variance that energies put on log B_l, is 0 for homogeneous activations. The Gram excess is the worst of
+    layers 1 .. l; with given ``inputs`` layer 1 has none, as its X^T X is fixed; those that are drawn have this
+    ``correlation`` between samples.
     """
-    compounded = np.exp(_log_excess(architecture, inputs))
+    above = pooled_excess(architecture) if quantity == "label_term" else 0.0
+    compounded = np.exp(_log_excess(architecture, inputs) + above)
     worst = np.maximum.accumulate(_gram_excess(architecture, inputs, correlation))
     return np.asarray((1 + worst) * compounded - 1)
 
@@ -50,7 +56,7 @@ def finite_width_allowance(
 def _log_excess(architecture: Sequential, inputs: ArrayLike | None) -> Array:
     """What kernels gain by fluctuating together at given energies, and smooth activations by fluctuating energies."""
     channels = np.array(architecture.channels_by_layer[1:], dtype=float)
-    together = COMPOUNDING * (np.cumsum(1.0 / channels) - 1.0 / channels) + pooled_excess(architecture)
+    together = COMPOUNDING * (np.cumsum(1.0 / channels) - 1.0 / channels)
     return together if architecture.sigma.homogeneous else together + log_energy_noise(architecture, inputs)
 
 
