@@ -5,6 +5,7 @@ and under its comments, and every quantity of the registry. Equations become Mat
 """
 
 import re
+import unicodedata
 from html import unescape
 from pathlib import Path
 
@@ -17,6 +18,8 @@ ROOT = Path(__file__).parent.parent
 # Pages that the root holds, by their names on the site.
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+# Letters that the converter marks as script by an attribute that browsers ignore: they would read as plain ones.
+SCRIPT = re.compile(r'<mi mathvariant="script">(\w)</mi>')
 # LaTeX that the converter lacks, by what it knows.
 SPELLINGS = {r"\lbrace": r"\{", r"\rbrace": r"\}"}
 
@@ -71,4 +74,14 @@ def _mathml(equation):
     latex = unescape(equation[2])
     for spelling, known in SPELLINGS.items():
         latex = latex.replace(spelling, known)
-    return convert(latex, display="block" if equation[1] == "div" else "inline")
+    return SCRIPT.sub(_script_letter, convert(latex, display="block" if equation[1] == "div" else "inline"))
+
+
+def _script_letter(marked):
+    """The script letter itself; those that Unicode had before the others lack the first word of their names."""
+    name = f"SCRIPT {'CAPITAL' if marked[1].isupper() else 'SMALL'} {marked[1].upper()}"
+    try:
+        letter = unicodedata.lookup(f"MATHEMATICAL {name}")
+    except KeyError:
+        letter = unicodedata.lookup(name)
+    return f"<mi>{letter}</mi>"

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
-from meanfield.verification import best, depth_growth
+from meanfield.verification import best, depth_growth, exponents
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
 
@@ -88,11 +88,11 @@ def _caption(dataset: xr.Dataset, name: str) -> str:
     deepest = dataset.isel(depth=-1)
     if f"{name}_limit" in deepest and net["depth"] >= depth_growth.LEAST_DEPTH:
         law, expected = (
-            depth_growth.growth_exponent(deepest, f"{name}_limit"),
-            depth_growth.exponent_of(deepest[f"{name}_mean_field"].values),
+            exponents.growth_exponent(deepest, f"{name}_limit"),
+            exponents.exponent_of(deepest[f"{name}_mean_field"].values),
         )
-        exponents = f"{law.exponent:.2f} +- {law.stderr:.2f} at C = inf (mean field {expected:.2f})"
-        lines.insert(0, f"{TITLES[name]} grows with exponent {exponents}")
+        shown = f"{law.exponent:.2f} +- {law.stderr:.2f} at C = inf (mean field {expected:.2f})"
+        lines.insert(0, f"{TITLES[name]} grows with exponent {shown}")
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from sims.common.durations import DURATIONS, rough_seconds
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
 SERVICES = ("claims", "hyperparameters", "sweep")
 # Claims that no paper makes: what we ask beside those that it does.
-OF_OUR_OWN = {"T2", "T3", "T6b", "T6c", "T7"}
+OF_OUR_OWN = {"A3c", "T2", "T3", "T6b", "T6c", "T7"}
 NETS = (
     mf.MLP(depth=2, width=4),
     mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),

@@ -23,6 +23,7 @@ from .mean_field.edge_loss import transport_eigenvalue as transport_eigenvalue
 from .mean_field.fluctuations import chain_corrections as chain_corrections
 from .mean_field.fluctuations import mean_field_chain as mean_field_chain
 from .mean_field.fluctuations import thin_input_warning as thin_input_warning
+from .outputs.whole_update import pooled_excess as pooled_excess
 from .mean_field.stream_overlaps import FOLLOWED as FOLLOWED
 from .mean_field.stream_overlaps import growth_bound as growth_bound
 from .mean_field.stream_overlaps import growth_since_birth as growth_since_birth

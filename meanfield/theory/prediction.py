@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_choice, require_flag
+from meanfield.common.validation import require_choice, require_flag, require_positive
 from meanfield.nets.chain import Chain
 from meanfield.nets.families.known import require_net
 from meanfield.nets.families.layered import Sequential
@@ -47,6 +47,7 @@ def predict(
     spread: bool = False,
     correlations: bool = False,
     by_site: bool = False,
+    accuracy: float | None = None,
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
@@ -81,7 +82,8 @@ def predict(
         ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
         grids or without gates; where they are left out, the attribute ``left_out`` says why. Corrections to them are of
         relative order depth^2 / channels: at depth 8 and 64 channels drawn output terms are 1.5 to 2.3 times as large.
-        A `PremiseWarning` says where they change the scale by more than 10 %, as estimated.
+        A `PremiseWarning` says where they change the scale by more than 10 %, as estimated. Under a pooled readout of
+        gated nets the attribute ``finite_channels`` says what the net's channels add to the label term of every layer.
         With ``batch`` (or cross-entropy) the terms are those of its labels, without logarithms, with the output term
         under cross-entropy for one softmax; with smooth activations it is there for fully-connected nets alone, at
         leading order in outputs x depth / width. The exact level adds ``output_term``, ``update_energy``,
@@ -110,6 +112,7 @@ def predict(
             level; labels that correlate samples where gates are neither ReLU's nor linear; a loop whose stream leaves
             what averages of its smooth activation are computed for.
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
+        ArithmeticError: an accuracy of softmaxes that two million points do not reach.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
     net = _predictable(architecture, level)
@@ -127,6 +130,7 @@ def predict(
         spread=spread,
         correlations=correlations,
         by_site=by_site,
+        accuracy=None if accuracy is None else require_positive("accuracy", accuracy, why="it is a standard error"),
     )
     if why := level_asked.serves(net, options):
         raise ValueError(why)

@@ -19,6 +19,7 @@ from .claims import Claim as Claim, Kind as Kind, combined as combined, of_rival
 
 # The judges, a module for each subject, and what reports and figures take from them.
 from .zhang_2026.plain_nets import overlap_conservation as overlap_conservation, depth_growth as depth_growth
+from .zhang_2026.plain_nets.growth import exponents as exponents, printed_laws as printed_laws
 from .zhang_2026.plain_nets import channel_corrections as channel_corrections, stencil_slopes as stencil_slopes
 from .zhang_2026.plain_nets.stencil_slopes import drawn_slope as drawn_slope, mean_field_slope as mean_field_slope
 from .zhang_2026.plain_nets import depth_laws as depth_laws
@@ -34,7 +35,7 @@ from .zhang_2026.plain_nets.exactness import layer_ranges as layer_ranges, share
 from .zhang_2026.plain_nets.exactness import judge_exact as judge_exact, judge_drawn_share as judge_drawn_share
 from .zhang_2026.plain_nets import activation_drift as activation_drift, padding as padding
 from .zhang_2026.plain_nets.activation_drift import LABEL_SCALE as LABEL_SCALE
-from .zhang_2026.plain_nets.width_extrapolation import extrapolated as extrapolated
+from .zhang_2026.plain_nets.many_channels import extrapolated as extrapolated
 from .zhang_2026.plain_nets.many_channels import at_finite_channels as at_finite_channels, Rung as Rung
 from .zhang_2026.plain_nets.many_channels import has_channel_factor as has_channel_factor
 from .zhang_2026.plain_nets.many_channels import at_infinite_channels as at_infinite_channels, best as best

@@ -13,6 +13,7 @@ from meanfield.verification.zhang_2026.plain_nets import (
     overlap_conservation,
     padding,
 )
+from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
 from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
@@ -29,7 +30,7 @@ from meanfield.verification.zheng_2026 import (
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
-_PLAIN = (overlap_conservation, depth_growth, depth_laws, padding, activation_drift)
+_PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,

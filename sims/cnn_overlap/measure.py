@@ -17,6 +17,7 @@ from meanfield.verification import (
     Rung,
     at_finite_channels,
     at_infinite_channels,
+    exponents,
     finite_width_allowance,
     has_channel_factor,
 )
@@ -87,6 +88,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
     rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
+    dataset = dataset.assign(exponents.deep_exponents(nets[-1]))
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
         "few_channels": drawn_nets[-1][-1].channels if len(drawn_nets[-1]) > 1 else 0,
@@ -110,7 +112,8 @@ def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.D
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
     with warnings.catch_warnings():
         # Of what the factor corrects, or the report says.
-        warnings.filterwarnings("ignore", "inputs are drawn with", mf.PremiseWarning)
+        for premise in ("inputs are drawn with", "the mean field of the"):
+            warnings.filterwarnings("ignore", premise, mf.PremiseWarning)
         many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs), inputs) for net, of in drawn]
     unlimited = (
         finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs) if few else np.zeros(many.net.depth)

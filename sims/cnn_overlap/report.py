@@ -2,16 +2,17 @@
 
 import re
 from functools import partial
-from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from meanfield.nets import ConvNet
-from meanfield.theory import thin_input_warning
-from meanfield.verification import Finding, best
+from meanfield.theory import pooled_excess, thin_input_warning
+from meanfield.verification import Finding, best, exponents
 from meanfield.verification import depth_growth as claims
+from sims.cnn_overlap.answer import SCALE, answer, layers
 from sims.common.cells import against, fitted, heavy_tail_notes, predicted, rows, value
-from sims.common.report import SAYS, described_net, folded, report
+from sims.common.report import described_net, report
 from sims.common.table import measured, number, table
 
 QUESTION = "Does the label term B grow with the layer as l^3? Does eta* fall with depth as L^(-3/2)?"
@@ -20,7 +21,7 @@ WORDS = {
     "C = inf": "the drawn means, brought to infinitely many channels (below the tables).",
 }
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
-SCALE, LABEL_SCALE = "learning_rate_scale", "label_learning_rate_scale"
+LABEL_SCALE = "label_learning_rate_scale"
 # Allowances below this, relative to the mean field, go without saying.
 NOTABLE = 1e-3
 
@@ -33,6 +34,10 @@ EXTRAPOLATED_NOTE = (
 SMOOTH_NOTE = (
     "C = inf: drawn at {channels} and {few_channels} channels and extrapolated in 1/C; verdicts grant what that may "
     "leave, {left:.1%} of the mean field, as smooth gates have no theory at finite channels."
+)
+POOLED_NOTE = (
+    "Under a pooled readout the gates above a layer change its label term, too, which theory at {channels} channels "
+    "lacks: up to about {excess:+.0%} of B at every layer, layer 1 included. The columns C = inf are free of it."
 )
 OUTPUT_NOTE = (
     "Theory of A, S and eta*: the exact factor of one site stands in for the grid's. Where L/C is 1/8, drawn A has "
@@ -65,14 +70,14 @@ NEEDED = re.compile(r"about ([\d,]+) needed")
 
 def text(dataset: xr.Dataset) -> str:
     """The whole report on a dataset of a ladder of depths."""
-    deepest, net = dataset.isel(depth=-1), claims.net_of(dataset)
+    deepest, net = dataset.isel(depth=-1), exponents.net_of(dataset)
     parts = [_heading(dataset), *_layer_tables(deepest)]
     if net.depth < claims.LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
         return report(QUESTION, shallow, [*parts, _notes(deepest, net)], (), WORDS)
     parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset)]
     findings = claims.findings(dataset)
-    return report(QUESTION, _answer(dataset), [*parts, _next(dataset, net, findings)], findings, WORDS)
+    return report(QUESTION, answer(dataset), [*parts, _next(dataset, net, findings)], findings, WORDS)
 
 
 def _next(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> str:
@@ -97,52 +102,6 @@ def _minima(deepest: xr.Dataset) -> str:
     law = deepest["overlap_energy_law"].attrs
     form = "l(l+1)(2l+1)/6" if law["equal_layers"] else "with layers weighted by their input channels"
     return f"minima: sum of minima {form}, set at layer {law['anchor_layer']}"
-
-
-def _answer(dataset: xr.Dataset) -> str:
-    """Both answers, each on lines of its own."""
-    indent = " " * 10
-    slope = claims.judge_transfer_rule(dataset)
-    law = claims.scale_slope(dataset, best(dataset, SCALE))
-    theory = claims.predicted_scale_slope(dataset, SCALE, "finite_channels")
-    known = "" if theory != theory else f" (theory with one site's factor for A {theory:.3f})"
-    words = (
-        f"{_said(slope)}: eta* changes as L^({law.exponent:.3f} +- {law.stderr:.3f}){known}, depths {_depths(dataset)}."
-    )
-    name = claims.judged_term(dataset)
-    first = _growth(dataset, name) if name else "The growth of B has no prediction here."
-    lines = [folded(line, indent, 10) for line in (*first.splitlines(), words)]
-    return "\n".join(lines).lstrip()
-
-
-def _growth(dataset: xr.Dataset, name: str) -> str:
-    deepest, finding = dataset.isel(depth=-1), claims.judge_growth(dataset, name)
-    limit, finite = (claims.growth_exponent(deepest, of) for of in (f"{name}_limit", best(deepest, name)))
-    expected, minima = (claims.exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
-    which = "" if name == "label_term" else f" (here {name.replace('_', ' ')})"
-    said = f"No power law, {why}" if (why := claims.no_power_law(dataset)) else _said(finding)
-    return (
-        f"{said}{which}: exponent {_exponent_words(limit)} at infinitely many channels (mean field {expected:.2f}).\n"
-        f"That is over layers {_layers(deepest)}. At {claims.net_of(dataset).channels} channels it is "
-        f"{_exponent_words(finite)}; the papers' minima: {minima:.2f}."
-    )
-
-
-def _layers(deepest: xr.Dataset) -> str:
-    """Those over which exponents are fitted."""
-    return f"{claims.first_deep_layer(deepest.sizes['layer'])} .. {deepest.sizes['layer']}"
-
-
-def _exponent_words(law: Any) -> str:
-    return f"{law.exponent:.2f} +- {law.stderr:.2f}" if law.stderr < 1 else "not measured"
-
-
-def _said(finding: Finding) -> str:
-    return SAYS[finding.verdict]
-
-
-def _depths(dataset: xr.Dataset) -> str:
-    return " .. ".join(str(int(dataset["depth"][end])) for end in (0, -1))
 
 
 def _heading(dataset: xr.Dataset) -> str:
@@ -193,18 +152,18 @@ def _limit(at: xr.Dataset, name: str) -> list[str]:
 def _exponent_table(deepest: xr.Dataset) -> str:
     lines = []
     for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
-        law = claims.growth_exponent(deepest, best(deepest, name))
-        limit = fitted(claims.growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
+        law = exponents.growth_exponent(deepest, best(deepest, name))
+        limit = fitted(exponents.growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
         theory, mean_field, minima = (
             number(_exponent(deepest, f"{name}_{level}")) for level in ("finite_channels", "mean_field", "law")
         )
         lines.append([name.replace("_", " "), fitted(law), theory, limit, mean_field, minima])
-    title = f"Exponent of growth with the layer, l = {_layers(deepest)}"
+    title = f"Exponent of growth with the layer, l = {layers(deepest)}"
     return table(["exponent of", "drawn", "theory", "C = inf", "mean field", "minima"], lines, title)
 
 
 def _exponent(deepest: xr.Dataset, name: str) -> float:
-    return claims.exponent_of(deepest[name].values) if name in deepest else float("nan")
+    return exponents.exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
 def _scale_table(dataset: xr.Dataset) -> str:
@@ -219,10 +178,10 @@ def _scale_table(dataset: xr.Dataset) -> str:
 
 
 def _slopes(dataset: xr.Dataset, name: str) -> list[str]:
-    law = claims.scale_slope(dataset, best(dataset, name))
+    law = exponents.scale_slope(dataset, best(dataset, name))
     return [
         measured(law.exponent, law.stderr),
-        number(claims.predicted_scale_slope(dataset, name, "finite_channels")),
+        number(exponents.predicted_scale_slope(dataset, name, "finite_channels")),
         "",
     ]
 
@@ -230,9 +189,9 @@ def _slopes(dataset: xr.Dataset, name: str) -> list[str]:
 def _limit_slopes(dataset: xr.Dataset) -> list[str]:
     if f"{LABEL_SCALE}_limit" not in dataset:
         return ["", "", "", ""]
-    law = claims.scale_slope(dataset, f"{LABEL_SCALE}_limit")
+    law = exponents.scale_slope(dataset, f"{LABEL_SCALE}_limit")
     theory, minima = (
-        number(claims.predicted_scale_slope(dataset, LABEL_SCALE, level)) for level in ("mean_field", "law")
+        number(exponents.predicted_scale_slope(dataset, LABEL_SCALE, level)) for level in ("mean_field", "law")
     )
     return [measured(law.exponent, law.stderr), theory, "", minima]
 
@@ -243,12 +202,14 @@ def _notes(deepest: xr.Dataset, net: ConvNet) -> str:
     thin = thin_input_warning(net) if drawn else ""
     attrs = deepest.attrs | {"channels": net.channels}
     left = float(deepest["extrapolation_left"].max())
+    excess = float(np.expm1(pooled_excess(net)))
     granted = float(deepest["thin_input_allowance"].max())
     ratio = float(deepest["overlap_energy"][-1] / deepest["label_term"][-1])
     notes = [
         f"WARNING: {thin}" if thin else "",
         "" if "label_term_mean_field" in deepest else NO_LABEL_NOTE,
         _finite_note(deepest).format(left=left, **attrs),
+        POOLED_NOTE.format(excess=excess, **attrs) if excess > NOTABLE else "",
         THIN_NOTE.format(left=granted) if granted > NOTABLE else "",
         OUTPUT_NOTE if "output_term_finite_channels" in deepest else NO_OUTPUT_NOTE,
         OVERLAP_NOTES[deepest.attrs["overlap_method"]].format(ratio=ratio),

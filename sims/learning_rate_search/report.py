@@ -18,8 +18,9 @@ WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
     "parabola of ln(loss) over log10(rate) for every seed, or without one the rate of the least loss; and the "
     "geometric mean of these over seeds.",
-    "one step": "the mean field's learning-rate scale eta* of the label term, white inputs; of loops, of the stream. "
-    "It is about plain gradient descent, whatever optimizer trains.",
+    "one step": "the mean field's learning-rate scale eta* of the label term, of white inputs and labels; of loops, of "
+    "the stream. It is about one step of plain gradient descent and not the one-step scale of the nets that train, "
+    "whose images, labels, loss and optimizer are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
     "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
@@ -181,7 +182,7 @@ def _seeds_needed(dataset: xr.Dataset) -> str:
 
 
 text = Report(
-    question="Does the learning rate that trains best follow the one-step scale eta*(L) over depth?",
+    question="Does the rate that trains best follow over depth the one-step scale of white inputs and labels?",
     answer=_answer,
     heading=HEADING,
     parts=[_slope_table, _local_table, _rate_table, _without_parabola, _advice],

@@ -7,7 +7,7 @@ import xarray as xr
 from figures import activation_drift as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
-from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
+from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
 from sims.activation_drift import measure
 from sims.activation_drift.__main__ import COMMAND as simulation
 from tests.sims.commands import assert_refused

@@ -9,11 +9,13 @@ import xarray as xr
 from meanfield.verification.wang_2026 import looped_transformers
 from meanfield.verification.zhang_2026.batches import cross_entropies
 from meanfield.verification.zhang_2026.plain_nets import depth_growth
+from meanfield.verification.zhang_2026.plain_nets.growth import exponents
 from sims.cnn_overlap import report as overlap
 from sims.common.cells import heavy_tail_notes
 from sims.cross_entropy import report as losses
 from sims.learning_rate_search import report as search
 from sims.looped_transformer import report as loops
+from tests.sims.claim_controls.changes import put
 
 
 def _in_one_line(words):
@@ -44,12 +46,22 @@ def test_the_answer_on_losses_names_each_slope(smoke_run):
 def test_the_answer_on_growth_has_both_exponents(smoke_run):
     dataset = smoke_run("cnn_overlap")
     deepest = dataset.isel(depth=-1)
-    limit, finite = (
-        depth_growth.growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term")
-    )
-    words = _in_one_line(overlap._answer(dataset))
+    limit, finite = (exponents.growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term"))
+    words = _in_one_line(overlap.answer(dataset))
     assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f} at infinitely many channels" in words
     assert f"it is {finite.exponent:.2f} +- {finite.stderr:.2f}" in words
+
+
+@pytest.mark.parametrize(("exponent", "said"), [(3.0, "Yes"), (3.5, "No"), (4.13, "No")])
+def test_yes_is_said_of_a_cube_alone_whatever_theory_has(smoke_run, exponent, said):
+    """Draws and the mean field agree on all of these exponents."""
+    dataset = smoke_run("cnn_overlap")
+    deepest = dataset.isel(depth=-1)
+    law = deepest["layer"].astype(float) ** exponent
+    for name in ("label_term_limit", "label_term_mean_field"):
+        dataset = put(dataset, name, law, depth=deepest["depth"].item())
+    words = _in_one_line(overlap.answer(dataset))
+    assert f"{said}, for B as l^3 at these depths: exponent {exponent:.2f}" in words
 
 
 def test_what_controls_leave_of_errors_is_said_term_by_term(smoke_run):
@@ -65,7 +77,7 @@ def test_the_next_run_has_draws_for_all_verdicts(smoke_run):
     dataset = smoke_run("cnn_overlap")
     finding = depth_growth.judge_output_term(dataset)
     needs = [replace(finding, evidence=f"; about {count} needed (8 made)") for count in ("1,200", "40,000")]
-    assert "--draws 40000" in overlap._next(dataset, depth_growth.net_of(dataset), needs)
+    assert "--draws 40000" in overlap._next(dataset, exponents.net_of(dataset), needs)
 
 
 def test_advice_speaks_of_the_median_net(smoke_run):

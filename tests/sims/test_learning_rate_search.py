@@ -11,7 +11,7 @@ from figures import learning_rate_search as figure
 from meanfield.common import derived_seed
 from meanfield.nets.maps import BatchNormalisation, Dropout
 from meanfield.theory import scales_at
-from meanfield.verification import tuned_rates
+from meanfield.verification import CLAIMS, tuned_rates
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth_slope
 from sims.common.data.trained_families import trained_net
@@ -284,3 +284,17 @@ def test_the_papers_fit_weighs_depths_by_their_variances():
         assert slope(at).exponent == pytest.approx(np.polyfit(np.log10(depths), logs, 1, w=weights)[0])
     (variance, _), _ = np.polyfit(np.log10(depths), logs, 1, w=1 / errors, cov="unscaled")[1]
     assert tuned_rates.weighted_slope(at).stderr == pytest.approx(np.sqrt(variance))
+
+
+def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
+    """The scale is of white inputs and labels, and residual nets are fully connected: no wider words than that."""
+    for name in ("T1", "T2", "T3", "T4"):
+        assert "white inputs and labels" in CLAIMS[name].statement
+    for name in ("T2", "T3"):
+        families = {check.judge.keywords["family"] for check in CLAIMS[name].checks}
+        assert {family.split()[:2] == ["residual", "mlp"] for family in families} == {True}
+        assert "fully-connected" in CLAIMS[name].statement
+    assert "60 nets decide" in CLAIMS["T1"].hypotheses
+    printed = " ".join(report.text(finished).split())
+    assert "one-step scale of white inputs and labels?" in printed
+    assert "not the one-step scale of the nets that train" in printed

@@ -28,11 +28,12 @@ class Options:
     spread: bool = False
     correlations: bool = False
     by_site: bool = False
+    accuracy: float | None = None
 
     @property
     def asked(self) -> set[str]:
         """Names of the options that differ from their defaults."""
-        given = {name for name in ("inputs", "batch", "pairs") if getattr(self, name) is not None}
+        given = {name for name in ("inputs", "batch", "pairs", "accuracy") if getattr(self, name) is not None}
         flags = {name for name in ("spread", "correlations", "by_site") if getattr(self, name)}
         return given | flags | ({"loss"} if self.loss != "squared" else set())
 
@@ -88,6 +89,10 @@ class Level(ABC):
         return predicted_dataset(net, values, described, coords)
 
 
+ACCURACY = (
+    "accuracy is that of averages over softmaxes of random logits, of Transformers at level 'mean_field'; this is "
+    "level {level!r} of {kind}: leave it out"
+)
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
     "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
@@ -107,6 +112,7 @@ class NetLevel(Level):
         "predicted; level is {level!r}, readout {readout!r}: leave the option out",
         "batch": BATCHES,
         "loss": BATCHES,
+        "accuracy": ACCURACY,
     }
 
 

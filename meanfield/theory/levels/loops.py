@@ -13,7 +13,7 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.nets.families.loop import Loop
-from meanfield.theory.levels.base import Level, Options, with_logarithms
+from meanfield.theory.levels.base import ACCURACY, Level, Options, with_logarithms
 from meanfield.theory.loops.averages import pair_averages
 from meanfield.theory.loops.covariance import steps
 from meanfield.theory.loops.laws import has_closed_energy, log_correlation_law
@@ -32,6 +32,7 @@ class LoopLevel(Level):
     refusals: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("inputs", "batch", "loss", "pairs", "spread", "by_site"), OF_NETS),
         "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
+        "accuracy": ACCURACY,
     }
 
     def predict(self, net: Loop, options: Options) -> xr.Dataset:

@@ -19,7 +19,13 @@ from meanfield.theory.mean_field.profiles import mean_field_profiles, require_fl
 from meanfield.theory.outputs.batch_terms import batch_output_term, label_covariance, output_error
 from meanfield.theory.outputs.label_term import correlated_term, label_term_refusal
 from meanfield.theory.outputs.output_term import output_term_refusal
-from meanfield.theory.outputs.whole_update import Terms, finite_channels_warning, mean_field_terms, whole_update
+from meanfield.theory.outputs.whole_update import (
+    Terms,
+    finite_channels_note,
+    finite_channels_warning,
+    mean_field_terms,
+    whole_update,
+)
 
 
 class MeanFieldLevel(NetLevel):
@@ -46,7 +52,9 @@ class MeanFieldLevel(NetLevel):
                 _warn(finite_channels_warning(net, Terms(*logs)))
             refusal = output_term_refusal(net, options.inputs, batch.input_correlation, options.loss)
             attrs = {"batch": json.dumps(batch.describe()), "loss": options.loss}
-            return self.dataset(net, options, values, attrs | _left_out(values, output_term=refusal))
+            return self.dataset(
+                net, options, values, attrs | _left_out(values, output_term=refusal) | _note(net, values)
+            )
         terms = mean_field_terms(net, options.inputs)
         thin = thin_input_warning(net) if options.inputs is None else ""
         _warn(thin, finite_channels_warning(net, terms))
@@ -56,7 +64,7 @@ class MeanFieldLevel(NetLevel):
             values |= _by_site(terms)
         refusals = {"label_term": label_term_refusal(net, options.inputs)} if net.is_pooled else {}
         why = _left_out(values, **refusals, output_term=output_term_refusal(net, options.inputs))
-        return self.dataset(net, options, values, why)
+        return self.dataset(net, options, values, why | _note(net, values))
 
 
 def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
@@ -64,6 +72,12 @@ def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
     held = "no float holds it, or no memory of this machine what it takes"
     why = "; ".join(f"{name}: {refusal or held}" for name, refusal in refusals.items() if name not in values)
     return {"left_out": why} if why else {}
+
+
+def _note(net: Sequential, values: dict[str, Array]) -> dict[str, str]:
+    """The attribute ``finite_channels``: what the net's channels add to a label term that the mean field lacks."""
+    note = finite_channels_note(net) if "label_term" in values else ""
+    return {"finite_channels": note} if note else {}
 
 
 def _by_site(terms: Terms) -> dict[str, Array]:

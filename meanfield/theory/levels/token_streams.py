@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -14,6 +14,7 @@ from meanfield.common.validation import PremiseWarning
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.nets.maps import Normalisation
 from meanfield.theory.levels.base import Level, Options, log_mean, with_logarithms
+from meanfield.theory.maps.softmax import POINTS, accurate_averages
 from meanfield.theory.outputs.whole_update import Terms, whole_update
 from meanfield.theory.transformers.mean_field import ROTARY, refusal_of_all_roads
 from meanfield.theory.transformers.terms import TokenTerms, many_outputs_warning, token_terms
@@ -22,6 +23,10 @@ PLAIN_ALONE = "batch, loss, pairs, spread and by_site are for nets of layers; th
 LOOPS_ALONE = (
     "correlations are those of the steps of a TiedLoop or of a Transformer with tied=True; steps of this {kind} share "
     "no weights, and their increments nothing: leave the option out"
+)
+TABULATED = (
+    "accuracy is that of averages over softmaxes of all pairs of tokens; those of this {kind} with tied blocks or "
+    "rotary positions are tabulated once: leave the option out"
 )
 TIED = (
     "overlap_energy, label_term, output_term: blocks share weights (tied=True), whose changes correlate across blocks; "
@@ -32,7 +37,8 @@ TIED = (
 class TokenStreamMeanFieldLevel(Level):
     """Second moments of the stream and of its changes, of exchangeable tokens or of all pairs of tokens.
 
-    The attribute ``left_out`` says why a quantity is left out.
+    The attribute ``left_out`` says why a quantity is left out. Where softmaxes were averaged over all pairs of tokens,
+    ``softmax_error`` estimates their relative error, over ``softmax_points`` points.
     """
 
     name = "mean_field"
@@ -40,13 +46,15 @@ class TokenStreamMeanFieldLevel(Level):
     whose = "all Transformers"
     refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
-    ) | {"correlations": LOOPS_ALONE}
+    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED}
 
     def has(self, net: TokenStream, inputs: Array | None) -> bool:
         return True
 
     def takes(self, net: TokenStream, options: Options) -> set[str]:
-        return {"inputs", "correlations"} if net.is_tied else {"inputs"}
+        if net.is_tied:
+            return {"inputs", "correlations"}
+        return {"inputs"} if refusal_of_all_roads(net) == ROTARY else {"inputs", "accuracy"}
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
         if net.is_tied or refusal_of_all_roads(net) == ROTARY:
@@ -59,12 +67,16 @@ class TokenStreamMeanFieldLevel(Level):
             if stream.increments is not None:
                 values["increment_correlation"] = stream.increments
             return self.dataset(net, options, values, {"left_out": left_out})
-        terms = token_terms(net, options.inputs)
+        with accurate_averages(options.accuracy) as averages:
+            terms = token_terms(net, options.inputs)
         if terms.output_term is not None and (why := many_outputs_warning(net, options.inputs)):
             warnings.warn(why, PremiseWarning, stacklevel=3)
         initial = 1.0 if options.inputs is None else float(np.square(options.inputs).mean())
         values = _energies(terms) | _of_stream(net, terms.variance, terms.correlation, initial)
-        return self.dataset(net, options, values, {"left_out": terms.left_out} if terms.left_out else None)
+        attrs: dict[str, Any] = {"left_out": terms.left_out} if terms.left_out else {}
+        if averages.error:
+            attrs |= {"softmax_error": averages.error, "softmax_points": POINTS * averages.replicates}
+        return self.dataset(net, options, values, attrs)
 
 
 def _of_stream(net: TokenStream, variance: Array, correlation: Array, initial: float) -> dict[str, Array]:

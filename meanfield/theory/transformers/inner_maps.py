@@ -27,7 +27,7 @@ from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Attention, Gate, Map, Pointwise
 from meanfield.theory.maps.base import Kinds, count
 from meanfield.theory.maps.mixing import even_shares
-from meanfield.theory.maps.softmax import POINTS, TOGETHER, drawn_shares, response, root
+from meanfield.theory.maps.softmax import POINTS, TOGETHER, drawn_shares, replicates_in_use, response, root
 
 # Points of the averages over four gates and over heads, a power of 2, and the products that their matrices take.
 LEAST_POINTS, MOST_POINTS, PRODUCTS = 2**9, 2**14, 2**26
@@ -194,7 +194,7 @@ class SoftmaxAttention(InnerMap):
                 turned = shares @ moment @ shares.swapaxes(1, 2)
                 turned = turned + moment * response(shares, covariance, covariance)
                 total[place] += (turned + covariance * response(shares, covariance, moment)).sum(axis=0)
-        return total / POINTS
+        return total / (POINTS * _replicates(POINTS))
 
     def down(self, noise: Array, features: Array) -> tuple[Array, Array]:
         return self._transposed(noise), np.zeros_like(features)
@@ -207,7 +207,7 @@ class SoftmaxAttention(InnerMap):
                 error = errors[place]
                 back = turned @ error @ shares + error * response(shares, covariance, covariance)
                 total[place] += (back + self._response_back(shares, error * covariance)).sum(axis=0)
-        return total / POINTS
+        return total / (POINTS * _replicates(POINTS))
 
     def _response_back(self, shares: Array, weights: Array) -> Array:
         """sum_ij w_ij D_i c D_j."""
@@ -233,7 +233,7 @@ class SoftmaxAttention(InnerMap):
                     else:
                         weight = (self.size - 1) / channels / (channels - 1)
                     total += weight * _sum_of_squares(kernel, errors)
-        return total / _points(points)
+        return total / (_points(points) * _replicates(_points(points)))
 
     def _moved(self, shares: Array, values: Array) -> Callable[[Array], Array]:
         """The part of Q by changes of logits as a function of x_b, for this x_a, both (points, N)."""
@@ -250,4 +250,12 @@ class SoftmaxAttention(InnerMap):
         return kernel
 
     def _shares(self, others: int = 0, points: int = POINTS) -> Iterator[tuple[Array, Array]]:
-        return drawn_shares(self.attention, self.covariance, self.covariance, self.shape, others, points)
+        """Of `_replicates` of so many points."""
+        for replicate in range(_replicates(points)):
+            covariance = self.covariance
+            yield from drawn_shares(self.attention, covariance, covariance, self.shape, others, points, replicate)
+
+
+def _replicates(points: int) -> int:
+    """Scramblings of so many points that have as many in all as the branch's own covariance and kernel took."""
+    return max(1, POINTS * replicates_in_use() // points)

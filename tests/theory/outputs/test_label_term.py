@@ -171,6 +171,39 @@ def test_given_images():
     assert consistent(measured["label_term"] - predicted, measured["label_term_stderr"], DRAWS, allowance)
 
 
+def _first_layer(draws=3000, **options):
+    """ln(drawn / mean field) of the label term of layer 1, with its error, of a net on one given image."""
+    net = mf.ConvNet(**{"depth": 6, "grid": (6,), "kernel": (3,), "input_channels": 1, "outputs": 4} | options)
+    image = np.cos(1.3 * np.arange(6.0))[None, None]
+    measured = mf.simulate(net, draws=draws, seed=3, inputs=image, **SINGLE)
+    ratio, error = (float((measured[f"label_term{end}"] / _label_term(net, image))[0]) for end in ("", "_stderr"))
+    return np.log(ratio), error / ratio, np.log1p(finite_width_allowance(net, image, quantity="label_term")[0])
+
+
+def test_gates_above_the_first_layer_are_granted_and_said():
+    """The image fixes its kernel, yet it is off, by half as much at twice the channels; linear nets are not."""
+    (few, error, granted), (many, many_error, granted_to_many) = (_first_layer(channels=n) for n in (16, 32))
+    assert not consistent(few, error, 3000)
+    assert not consistent(many, many_error, 3000)
+    assert consistent(few, error, 3000, granted)
+    assert consistent(many, many_error, 3000, granted_to_many)
+    assert granted == pytest.approx(2 * granted_to_many)
+    assert consistent(few - 2 * many, np.hypot(error, 2 * many_error), 3000)
+    linear, error, nothing = _first_layer(channels=16, activation="linear")
+    assert nothing == 0
+    assert consistent(linear, error, 3000)
+
+
+@pytest.mark.parametrize("given", [None, np.cos(np.arange(72.0)).reshape(1, 12, 6)])
+def test_predictions_say_what_gates_above_a_layer_leave_out(given):
+    net = mf.ConvNet(depth=6, channels=12, grid=(6,))
+    with pytest.warns(mf.PremiseWarning, match="is leading order in 1/channels"):
+        predicted = mf.predict(net, level="mean_field", inputs=given)
+    assert "= 171.8% at this net's channels" in predicted.attrs["finite_channels"]
+    for silent in (net.replace(readout="convolution"), net.replace(activation="linear")):
+        assert "finite_channels" not in mf.predict(silent, level="mean_field", inputs=given).attrs
+
+
 @pytest.mark.parametrize(
     ("net", "why"),
     [

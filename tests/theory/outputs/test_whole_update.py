@@ -130,8 +130,16 @@ def test_few_channels_are_warned_of(batch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mf.predict(replace(net, channels=4096), level="mean_field", **batch)
-        mf.predict(replace(net, activation="gelu"), level="mean_field")
+        mf.predict(replace(net, activation="gelu", readout="convolution"), level="mean_field")
+        mf.predict(replace(net, activation="gelu", channels=4096), level="mean_field")
     assert not caught
+
+
+def test_few_channels_are_warned_of_where_the_label_term_alone_is_known():
+    """Under a pooled readout, by what gates above a layer do: exp(8 / 64)."""
+    net = mf.ConvNet(depth=8, channels=64, grid=(8,), activation="gelu")
+    with pytest.warns(mf.PremiseWarning, match=r"the label term is leading order .* is up to about 1\.1 times"):
+        mf.predict(net, level="mean_field")
 
 
 def test_one_softmax():

@@ -11,6 +11,7 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
     stencil_slopes,
 )
+from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 
@@ -168,7 +169,7 @@ def _by_layer(dataset, name, values, **where):
 
 def transfer_rules(dataset, share):
     """As much as finite channels add to the slope."""
-    added = depth_growth.steepening(dataset, "learning_rate_scale")
+    added = exponents.steepening(dataset, "learning_rate_scale")
     law = power_law(dataset["depth"], -1.5 + added - share * abs(added))
     return exactly(dataset, "adjusted_learning_rate_scale", law)
 
@@ -219,8 +220,8 @@ DRAWN = {
     "stationary energies": ("activation_drift", stationary_energies, activation_drift.judge_stationary),
     "energies of gates": ("activation_drift", energies_of_gates, activation_drift.judge_energies),
     "output terms by layer": ("cnn_overlap", output_terms_by_layer, depth_growth.judge_output_term),
-    "growths by layer": ("cnn_overlap", growths_by_layer, partial(depth_growth.judge_growth, name="label_term")),
-    "transfer rules": ("cnn_overlap", transfer_rules, depth_growth.judge_transfer_rule),
+    "growths by layer": ("cnn_overlap", growths_by_layer, partial(printed_laws.judge_growth, name="label_term")),
+    "transfer rules": ("cnn_overlap", transfer_rules, partial(printed_laws.judge_exponent, name="learning_rate_scale")),
     "slopes of stencils": ("cnn_finite_channels", slopes_of_stencils, stencil_slopes.judge_slopes),
     "one exponent": ("cnn_finite_channels", one_exponent, stencil_slopes.judge_one_exponent),
 }

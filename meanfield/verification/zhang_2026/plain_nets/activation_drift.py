@@ -17,7 +17,7 @@ from meanfield.verification.drawn_slopes import joined, span
 from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, lower
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
 from meanfield.verification.verdicts import Deviation, Finding
-from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import extrapolated
+from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
 
 RELU = "relu"
 LABEL_SCALE = "label_learning_rate_scale"

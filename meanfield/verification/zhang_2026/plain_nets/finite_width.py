@@ -10,6 +10,8 @@ Corrections of relative order 1/channels are left out of the mean field, and non
   changes of energy, grow with it. Drawn means of the last layer of gelu and silu nets of one site, 4 to 16 layers at 64
   to 1024 units, lie between exp(0.3 N) and exp(1.4 N), of convolutional ones between exp(0.2 N) and exp(0.6 N). Where N
   is not small the allowance is wider than any claim, as it must be: rare draws then make the mean;
+- under a pooled readout the gates above a layer fluctuate, too, which changes the label term of every layer, the first
+  included, by about exp(2 sum_h 1/C_h) (`pooled_excess`);
 - the Gram matrix X^T X of a layer fluctuates about its mean on every PAIR of sites. Where pairs are uncorrelated the
   mean is small and the fluctuation is not: the relative excess of the mean squared Gram matrix is
   mean(E[s^2 s'^2] - E[s s']^2) / (C k mean(E[s s']^2)), up to (S + 1) / (C k) for linear nets on white inputs.
@@ -25,6 +27,7 @@ from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.mean_field.fluctuations import gram_excess, layer_excesses
 from meanfield.theory.mean_field.inputs import input_products, white_input
+from meanfield.theory.outputs.whole_update import pooled_excess
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 
 # Excess of log F_l per layer over channels: ReLU's, by its exact recursion.
@@ -33,15 +36,21 @@ COMPOUNDING = 3.0
 
 @takes(Sequential)
 def finite_width_allowance(
-    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0
+    architecture: Sequential,
+    inputs: ArrayLike | None = None,
+    correlation: float = 0.0,
+    *,
+    quantity: str = "overlap_energy",
 ) -> Array:
-    """Deviation granted to layers 1 .. L, over the mean field: (1 + Gram excess) exp(3 sum_{h<l} 1/C_h + N) - 1.
+    """Deviation granted to layers 1 .. L, over the mean field: (1 + Gram excess) exp(3 sum_{h<l} 1/C_h + N + P) - 1.
 
+    P is 2 sum_h 1/C_h over all layers for the ``quantity`` "label_term" under a pooled readout of a gated net, else 0.
     N, the variance that energies put on log B_l, is 0 for homogeneous activations. The Gram excess is the worst of
     layers 1 .. l; with given ``inputs`` layer 1 has none, as its X^T X is fixed; those that are drawn have this
     ``correlation`` between samples.
     """
-    compounded = np.exp(_log_excess(architecture, inputs))
+    above = pooled_excess(architecture) if quantity == "label_term" else 0.0
+    compounded = np.exp(_log_excess(architecture, inputs) + above)
     worst = np.maximum.accumulate(_gram_excess(architecture, inputs, correlation))
     return np.asarray((1 + worst) * compounded - 1)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import Estimate
@@ -27,7 +28,6 @@ from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict, thin_input_warning
 from meanfield.theory.exact.closure import GATES
-from meanfield.verification.zhang_2026.plain_nets.width_extrapolation import left_by_extrapolation
 
 EXTRAPOLATED = ("label_term", "overlap_energy")
 LABEL_SCALE = "label_learning_rate_scale"
@@ -163,3 +163,32 @@ def _scale(name: str, limit: Estimate) -> dict[str, Any]:
     mean = mean if mean > 0 else np.nan
     columns = {name: mean**-0.5, f"{name}_stderr": 0.5 * mean**-1.5 * stderr}
     return columns | {f"{name}_largest_share": limit.largest_share.max()}
+
+
+@dataclass(frozen=True)
+class Extrapolated:
+    """log eta* by depth at infinite width, with its standard error and what extrapolation may leave."""
+
+    log_scale: Array
+    stderr: Array
+    left: Array
+
+
+def extrapolated(dataset: xr.Dataset, case: str, name: str) -> Extrapolated:
+    """log x + (log x - log y) / (f - 1) for x at width n and y at n/f: free of what is linear in 1/n.
+
+    Scales fall as n^(-1/2) before all else, so that y is brought to width n by f^(-1/2) first.
+    """
+    at = dataset.sel(case=case)
+    narrow, wide = np.log(at[name].transpose("width", "depth").values * np.sqrt(dataset["width"].values[:, None]))
+    wide_scale = np.log(float(dataset["width"][-1])) / 2
+    errors = [(at[f"{name}_stderr"] / at[name]).isel(width=end).values for end in (0, 1)]
+    factor = float(dataset["width"][1] / dataset["width"][0])
+    step = (wide - narrow) / (factor - 1)
+    stderr = np.hypot(factor * errors[1], errors[0]) / (factor - 1)
+    return Extrapolated(wide + step - wide_scale, stderr, left_by_extrapolation(step, factor))
+
+
+def left_by_extrapolation(step: ArrayLike, factor: float) -> Array:
+    """f (a/n)^2, where a/n is the part linear in 1/n: extrapolation leaves -f b/n^2, b taken to be a^2 at most."""
+    return np.asarray(factor * np.square(step))
