@@ -19,7 +19,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from meanfield.common.validation import require_choice, require_count
-from meanfield.parameterizations import BIASES, CONSTANT, HYPERPARAMETERS, OPTIMIZERS, ROLES, Scaling
+from meanfield.parameterizations import BIASES, CONSTANT, HYPERPARAMETERS, OPTIMIZERS, ROLES, UNPRINTED, Scaling
 
 _WIDTH, _DEPTH = Scaling.of(1), Scaling.of(0, 1)
 _HALF = Fraction(1, 2)
@@ -34,10 +34,6 @@ _SIGN = ("adamw", "lion", "sophia")
 _ORTHOGONAL = ("muon", "shampoo", "soap")
 _STEPS_VECTORS = ("sgd", *_SIGN)
 
-# Epsilons that the paper leaves out: sophia's, under which the momentum is divided by the larger of it and the
-# curvature, and soap's, added to the singular values of the gradient.
-UNPRINTED = ("sophia_epsilon", "soap_epsilon")
-
 
 def derive_scaling(
     optimizer: str, role: str, hyperparameter: str, *, block_depth: int, on_sphere: bool = True
@@ -46,7 +42,7 @@ def derive_scaling(
 
     Args:
         optimizer, role: as in `meanfield.parameterizations`.
-        hyperparameter: one of the paper's, or of `UNPRINTED`.
+        hyperparameter: one of the paper's, or of `meanfield.parameterizations.UNPRINTED`.
         block_depth: layers k of a branch, at least 1.
         on_sphere: whether "sso" weights start where its step keeps them; False gives them the variance of all others.
 
