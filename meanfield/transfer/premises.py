@@ -46,6 +46,7 @@ NOTABLE = 1.1
 
 def premises(start: Net, end: Net) -> tuple[str, ...]:
     """The premises that all rules share for nets of this family."""
+    shared: tuple[str, ...]
     shared = OF_TOKEN_STREAMS if isinstance(end, TokenStream) else OF_LOOPS if isinstance(end, TiedLoop) else PREMISES
     if differ_in_batch(start, end):
         batches = f"the same data and training time, batches of {start.inputs} and {end.inputs} samples"
