@@ -28,7 +28,11 @@ def add_options(parser: CommandParser) -> None:
     add("--base-depth", type=int, required=True, metavar="L", help="its residual blocks")
     block = "layers of a residual branch, 1 or more (default: 2; attention and feed-forward branches have 2 or more)"
     add("--block-depth", type=int, default=2, metavar="K", help=block)
-    add("--parameterization", default="spectral", help="spectral (default), or standard: nothing scales")
+    add(
+        "--parameterization",
+        default="spectral",
+        help="spectral (default), or standard: nothing scales (nor do rates carry over depth)",
+    )
     add("--input-dimension", type=int, metavar="D", help="of dense inputs (images); divides their initial variance")
     add("--output-dimension", type=int, metavar="D", help="outputs (vocabulary), for warnings and --muon-variant")
     variant = "what Muon's step U V^T is multiplied by: plain (default: 1), spectral: sqrt(n_out/n_in), original: "
