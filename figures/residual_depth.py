@@ -37,6 +37,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     smallest = (blocks[-1] / blocks[0]) ** -2.2
     panels[0].set_ylim(smallest, 1 / smallest**0.6)
     log_values(panels[0], "eta* of the label term, relative")
+    figure.suptitle("K blocks and no layer below them: a stem stops every rise", fontsize=9)
     legend_below(figure, panels[0])
     return figure
 

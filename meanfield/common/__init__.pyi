@@ -25,6 +25,7 @@ from .signals import when_terminated as when_terminated
 from .signals import while_read as while_read
 from .validation import MOST_DRAWS as MOST_DRAWS
 from .validation import MOST_LAYERS as MOST_LAYERS
+from .validation import OutsideFloats as OutsideFloats
 from .validation import PremiseWarning as PremiseWarning
 from .validation import require_choice as require_choice
 from .validation import require_count as require_count

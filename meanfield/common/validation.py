@@ -30,6 +30,10 @@ class PremiseWarning(UserWarning):
     """
 
 
+class OutsideFloats(ValueError):
+    """A number lies outside the range of floats; the message says which, and why."""
+
+
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``; the message names them all."""
     allowed = list(choices)

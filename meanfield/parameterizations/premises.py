@@ -11,6 +11,11 @@ PREMISES = (
 )
 
 PAPER = "Zheng et al. 2026"
+KEEPS_OVER_DEPTH = (
+    "standard parameterization keeps the learning rate over depth, where the rate that suits a net does not stay: "
+    "`meanfield.explain_transfer` has the factor that one step of plain SGD asks for, by the kind of net; of other "
+    "optimizers there is no law over depth here: tune the rate again at the new depth, or take spectral"
+)
 
 # What the paper trained (section 5.1). Optimizers of matrices stepped hidden weights only, AdamW all others.
 LARGEST_TRAINED = {"width": 4096, "depth": 256}
@@ -81,7 +86,8 @@ def unmet_premises(
     used = table.roles if roles is None else roles
     if parameterization == "standard":
         grown = "each hidden layer then multiplies the features by sqrt(r_n)"
-        return [f"as printed, not even the initial variance of hidden weights falls with the width: {grown}"]
+        sentences = [f"as printed, not even the initial variance of hidden weights falls with the width: {grown}"]
+        return sentences + [KEEPS_OVER_DEPTH] * (depth != base_depth)
     sentences = _sizes({"width": (base_width, width), "depth": (base_depth, depth)})
     for role, dimension in dimensions.items():
         if role in used and dimension is not None and dimension > (smallest := min(width, base_width)):
@@ -95,7 +101,9 @@ def unmet_premises(
         sentences.append(f"{PAPER} derive table {table.number} for {optimizer} but train no language model with it")
     if table.one_layer and "hidden" in used:
         sentences.append("condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound")
-    about, sentence = _OF_OPTIMIZER.get(optimizer, ("", "")) if muon_variant == "plain" else ("", "")
+    about, sentence = _OF_OPTIMIZER.get(optimizer, ("", ""))
+    if optimizer == "muon" and muon_variant != "plain":
+        about = ""  # its rates have the factors already
     return sentences + [sentence] * (about is None or about in used)
 
 

@@ -9,6 +9,7 @@ Weight decays are for steps W <- W - rate (direction + decay W) (appendix C.1).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from meanfield.common.validation import require_choice, require_count
 from meanfield.parameterizations.scalings import CONSTANT, Scaling
@@ -26,6 +27,15 @@ HYPERPARAMETERS = (
     "adamw_epsilon",
     "shampoo_epsilon",
 )
+
+# Epsilons that the paper leaves out -> the row that they follow, and the power of it: Sophia divides the momentum by
+# the larger of its epsilon and the curvature, so that it scales as the gradient's entries do; SOAP adds its own to
+# singular values of the gradient, Shampoo to their squares. `meanfield.theory` derives both without tables.
+_FOLLOWED = {
+    "sophia_epsilon": ("adamw", "adamw_epsilon", Fraction(1)),
+    "soap_epsilon": ("shampoo", "shampoo_epsilon", Fraction(1, 2)),
+}
+UNPRINTED = tuple(_FOLLOWED)
 
 _Row = Mapping[str, Scaling]
 
@@ -141,6 +151,8 @@ def scaling(
 ) -> Scaling:
     """One cell: what ``hyperparameter`` of ``role`` is multiplied by, as the paper prints it.
 
+    The epsilons of `UNPRINTED`, which the paper leaves out, follow from the rows of AdamW and Shampoo.
+
     Raises:
         ValueError: an unknown optimizer, role, hyperparameter or parameterization; a cell that the table does not
             define, such as a bias under an optimizer of matrices, with where to take it from.
@@ -148,19 +160,35 @@ def scaling(
     require_choice("parameterization", parameterization, PARAMETERIZATIONS)
     table = hyperparameter_table(optimizer, block_depth)
     require_choice("role", role, ROLES)
-    require_choice("hyperparameter", hyperparameter, HYPERPARAMETERS)
+    require_choice("hyperparameter", hyperparameter, (*HYPERPARAMETERS, *UNPRINTED))
     if role not in table.roles:
         raise ValueError(
             f"role is {role!r}, but in Zheng et al. 2026 table {table.number} defines no biases for {optimizer!r}: an "
             f"optimizer of matrices does not step vectors; choose one of {_listed(table.roles)}, and step the biases "
             "with 'adamw' or 'sgd', whose tables have them"
         )
-    if hyperparameter not in table.hyperparameters(optimizer):
+    known = hyperparameters_of(optimizer, block_depth)
+    if hyperparameter not in known:
         raise ValueError(
             f"hyperparameter is {hyperparameter!r}, which Zheng et al. 2026 do not define for {optimizer!r}; choose "
-            f"one of {_listed(table.hyperparameters(optimizer))}"
+            f"one of {_listed(known)}"
         )
-    return CONSTANT if parameterization == "standard" else table.rows[hyperparameter][role]
+    if parameterization == "standard":
+        return CONSTANT
+    if hyperparameter in _FOLLOWED:
+        followed, row, power = _FOLLOWED[hyperparameter]
+        return hyperparameter_table(followed, block_depth).rows[row][role] ** power
+    return table.rows[hyperparameter][role]
+
+
+def hyperparameters_of(optimizer: str, block_depth: int) -> tuple[str, ...]:
+    """The hyperparameters of this optimizer that scale: those of its table, and an epsilon that the paper leaves out.
+
+    Raises:
+        TypeError, ValueError: as for `hyperparameter_table`.
+    """
+    printed = hyperparameter_table(optimizer, block_depth).hyperparameters(optimizer)
+    return (*printed, *(name for name in UNPRINTED if name == f"{optimizer}_epsilon"))
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -13,7 +13,6 @@ from .laws.learning_rate import scales_at as scales_at
 from .laws.learning_rate import scales_by_depth as scales_by_depth
 from .laws.residual import log_path_sum_scale as log_path_sum_scale
 from .laws.residual import residual_exponent as residual_exponent
-from .laws.update_norms import UNPRINTED as UNPRINTED
 from .laws.update_norms import derive_scaling as derive_scaling
 from .loops.update import log_own_energies as log_own_energies
 from .loops.update import log_update_energies as log_update_energies

@@ -1,14 +1,15 @@
 """`transfer_learning_rate` gives one number, `explain_transfer` the same with its premises, error and warnings."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from sys import float_info
 from typing import Any
 
-from meanfield.common.validation import PremiseWarning, require_choice, require_positive
+from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
 from meanfield.nets.families.recognised import as_family
+from meanfield.transfer.other_questions import batch_warning, differ_in_batch, other_question
 from meanfield.transfer.premises import depth_over_width, premises, unmet_premises
 from meanfield.transfer.rivals import RIVALS
 from meanfield.transfer.rules import RULES, TYPICAL, Net, Rule, family, require_net
@@ -31,7 +32,8 @@ class Transfer:
         reason: why it was chosen.
         rates: the rates by all rules that serve the two nets.
         refusals: why the other rules do not serve them.
-        interval: rates by the quantiles 0.1 and 0.9 of nets at the end, where nets were drawn.
+        interval: rates by the quantiles 0.1 and 0.9 of nets at the end, where nets were drawn; infinite where so many
+            nets have died that no rate moves them.
         error: relative standard error of the rate, from the draws that it rests on.
         premises: what the rates assume.
         warnings: the premises that these nets break.
@@ -71,14 +73,16 @@ def transfer_learning_rate(
             "typical": by the median of eta* over drawn nets, for the same nets at any width: where depth is of the
             order of the width, rare nets make the mean, and half of all nets would take a far larger rate.
             "auto": "finite_depth", unless a better founded rule differs from it by more than 10 %: "typical" where the
-            median net differs from the mean, "exact" or, on grids, "whole_update" where the output term changes it.
+            median net differs from the mean, "exact" or, on grids, "whole_update" where the output term changes it. It
+            takes no rule between nets of two batch sizes, or of pre-norm Transformers over depth, where training shows
+            another slope than one step; a rule that is asked for answers, with a warning.
 
     Returns:
         The rate for ``architecture_to``.
 
     Raises:
         TypeError, ValueError: a rate that is not a positive number, an unknown rule, nets of two families, nets that
-            the rule does not serve, a carried rate outside the range of a float.
+            the rule does not serve, a carried rate outside the range of a float (under "auto", by every rule).
 
     Source: Zhang et al. 2026, eq. 9, section 5; Wang et al. 2026, eqs. 3, 4; docs/theory.md section 15.
     """
@@ -114,27 +118,65 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
         raise ValueError(
             f"the nets are of two families, {family(start)} and {family(end)}; a learning rate carries over within one"
         )
+    if isinstance(rule, str) and (why := other_question(start, end)):
+        raise ValueError(f"rule 'auto' carries no rate here: {why}")
     rules = RULES if isinstance(rule, str) else RULES | {rule.name: rule}
     refusals = {name: why for name, candidate in rules.items() if (why := candidate.refusal(start, end))}
-    logs = {name: rules[name].log_ratio(start, end) for name in _wanted(rule, start, end, refusals)}
-    rule_used, reason = _chosen(logs, start, end) if isinstance(rule, str) else (rule.name, "asked for")
-    rates = {name: _times(rate, change, name) for name, change in logs.items()}
+    wanted = _wanted(rule, start, end, refusals)
+    if isinstance(rule, str):
+        logs = _held(rate, wanted, start, end, refusals)
+        rule_used, reason = _chosen(logs, start, end, refusals if "typical" in wanted else {})
+    else:
+        logs = {rule.name: rule.log_ratio(start, end)}
+        rule_used, reason = rule.name, "asked for"
+    interval = _interval(rate, start, end) if "typical" in logs else None
     assumed = rules[rule_used].assumptions
-    interval = None
-    if "typical" in logs:
-        low, high = TYPICAL.log_interval(start, end)
-        interval = _times(rate, low, "typical"), _times(rate, high, "typical")
     return Transfer(
-        rate=rates[rule_used],
+        rate=_times(rate, logs[rule_used], rule_used),
         rule=rule_used,
         reason=reason,
-        rates=rates,
+        rates={name: _times(rate, change, name) for name, change in logs.items()},
         refusals=refusals,
         interval=interval,
         error=rules[rule_used].log_error(start, end),
-        premises=premises(end) if assumed is None else assumed,
-        warnings=unmet_premises(rule_used, start, end) if assumed is None else (),
+        premises=premises(start, end) if assumed is None else assumed,
+        warnings=_warnings(rules[rule_used], start, end, logs[rule_used], "typical" in wanted),
     )
+
+
+def _warnings(rule: Rule, start: Net, end: Net, log_change: float, drawn: bool) -> tuple[str, ...]:
+    """The premises that break, by a rule of one step; of others what they say of nets of two batch sizes."""
+    if rule.assumptions is not None:
+        return (batch_warning(start, end),) if differ_in_batch(start, end) else ()
+    dead = TYPICAL.death(start, end) if drawn else ""
+    return (*unmet_premises(rule.name, start, end, log_change), *[dead] * bool(dead))
+
+
+def _held(rate: float, wanted: Sequence[str], start: Net, end: Net, refusals: dict[str, str]) -> dict[str, float]:
+    """ln of the factors of the rules that floats hold; why they do not hold the others goes into ``refusals``."""
+    logs = {}
+    for name in wanted:
+        try:
+            change = RULES[name].log_ratio(start, end)
+            _times(rate, change, name)
+            if name == "typical" and (dead := TYPICAL.death(start, end)):
+                raise OutsideFloats(dead)
+        except OutsideFloats as why:
+            refusals[name] = str(why)
+        else:
+            logs[name] = change
+    if not set(logs) - {"power_law"}:
+        lost = next(refusals[name] for name in wanted if name in refusals)
+        hint = f"; rule 'power_law' does: {RULES['power_law'].title}" if logs else ""
+        raise OutsideFloats(f"no rule has a rate for these nets at their own depth: {lost}{hint}")
+    return logs
+
+
+def _interval(rate: float, start: Net, end: Net) -> tuple[float, float]:
+    """Rates by the quantiles 0.1 and 0.9 of nets at the end; infinite where those have died."""
+    logs = TYPICAL.log_interval(start, end)
+    low, high = (inf if change == inf else _times(rate, change, "typical") for change in logs)
+    return low, high
 
 
 def _known(rule: str | Rule) -> str | Rule:
@@ -159,8 +201,17 @@ def _wanted(rule: str | Rule, start: Net, end: Net, refusals: Mapping[str, str])
     return [name for name in serving if name != "typical" or deep]
 
 
-def _chosen(logs: Mapping[str, float], start: Net, end: Net) -> tuple[str, str]:
-    """The rule that "auto" takes, and why."""
+def _chosen(logs: Mapping[str, float], start: Net, end: Net, lost: Mapping[str, str]) -> tuple[str, str]:
+    """The rule that "auto" takes, and why.
+
+    Args:
+        logs: of the rules that have a rate.
+        start, end: the nets.
+        lost: why rules have none, where nets were drawn; without a typical net the mean over nets says nothing.
+    """
+    if "typical" in lost:
+        rule, reason = _chosen({name: change for name, change in logs.items() if name != "exact"}, start, end, {})
+        return rule, f"drawn nets give no rate ({lost['typical']}), so it is that of infinite width; {reason}"
     mean = next(name for name in ("exact", "whole_update", "finite_depth", *logs) if name in logs)
     if "typical" in logs and abs(gap := logs["typical"] - logs[mean]) > PARTING:
         share = max(depth_over_width(net) for net in (start, end))
@@ -178,10 +229,10 @@ def _chosen(logs: Mapping[str, float], start: Net, end: Net) -> tuple[str, str]:
 
 
 def _times(rate: float, log_ratio: float, rule: str) -> float:
-    """rate x exp(log_ratio), or ValueError where that is no normal float."""
+    """rate x exp(log_ratio), or OutsideFloats where that is no normal float."""
     carried = log(rate) + log_ratio
     if not all(log(float_info.min) <= exponent <= log(float_info.max) for exponent in (log_ratio, carried)):
-        raise ValueError(
+        raise OutsideFloats(
             f"rule {rule!r} carries the rate to 10^{carried / log(10):.1f}, outside what a float holds; lower the depth"
         )
     return rate * exp(log_ratio)

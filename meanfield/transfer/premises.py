@@ -1,5 +1,6 @@
 """The premises of a carried learning rate, and where two nets break them."""
 
+from collections.abc import Iterable
 from math import exp, isnan, log
 
 from meanfield.common.validation import takes
@@ -11,21 +12,27 @@ from meanfield.theory.outputs.output_term import output_term_refusal
 from meanfield.theory.outputs.whole_update import LARGEST
 from meanfield.theory.transformers.terms import many_outputs_warning
 from meanfield.transfer.corrections import log_channel_correction, log_output_correction
+from meanfield.transfer.other_questions import (
+    POST_NORM_TRAINED,
+    PRE_NORM_TRAINED,
+    differ_in_batch,
+    question_warnings,
+)
+from meanfield.transfer.rises import STEM_PREMISE, rise_warning, starts_with_block
 from meanfield.transfer.rules import Net
 
+SAME_BATCH = "the same data, batch size and training time at both ends"
 PREMISES = (
     "one step of plain SGD at initialisation: no momentum, weight decay or adaptive steps",
     "squared loss, mean over outputs and samples, labels of mean 0 and variance 1",
     "no normalisation layers, dropout or attention; weights Gaussian, of the variance that the spec says",
-    "the same data, batch size and training time at both ends",
+    SAME_BATCH,
 )
 OF_TOKEN_STREAMS = (
     *PREMISES[:2],
     "tokens of white Gaussian inputs; few outputs; no dropout; weights Gaussian, of the variance that the spec says",
     PREMISES[3],
-    "training follows its first step: in small nets that were trained for one epoch over 2 to 16 units, tuned rates of "
-    "post-norm nets fell as L^(-1.47 +- 0.08), by one step L^(-1.80), and of pre-norm nets as L^(-0.61 +- 0.07), where "
-    "one step says L^(-1.48) (python -m sims.learning_rate_search)",
+    f"training follows its first step: {PRE_NORM_TRAINED}; {POST_NORM_TRAINED} (python -m sims.learning_rate_search)",
 )
 OF_LOOPS = (
     "one update of isotropic signs at initialisation, which moves the stream at its last step by the same amount",
@@ -38,11 +45,14 @@ LARGEST_DEPTH_OVER_WIDTH = 0.1
 NOTABLE = 1.1
 
 
-def premises(net: Net) -> tuple[str, ...]:
+def premises(start: Net, end: Net) -> tuple[str, ...]:
     """The premises that all rules share for nets of this family."""
-    if isinstance(net, TokenStream):
-        return OF_TOKEN_STREAMS
-    return OF_LOOPS if isinstance(net, TiedLoop) else PREMISES
+    shared: tuple[str, ...]
+    shared = OF_TOKEN_STREAMS if isinstance(end, TokenStream) else OF_LOOPS if isinstance(end, TiedLoop) else PREMISES
+    if differ_in_batch(start, end):
+        batches = f"the same data and training time, batches of {start.inputs} and {end.inputs} samples"
+        shared = tuple(batches if premise == SAME_BATCH else premise for premise in shared)
+    return (*shared, STEM_PREMISE) if start.depth != end.depth and starts_with_block(end) else shared
 
 
 @takes(Sequential | TiedLoop | TokenStream)
@@ -53,16 +63,28 @@ def depth_over_width(net: Net) -> float:
     return net.depth / net.width if isinstance(net, TiedLoop) else sum(1 / width for width in net.channels_by_layer[1:])
 
 
-def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
-    """One sentence for each premise that fails for a rate that this rule carried between these nets."""
+def unmet_premises(rule: str, start: Net, end: Net, log_change: float) -> tuple[str, ...]:
+    """One sentence for each premise that fails for a rate that this rule carried between these nets.
+
+    Args:
+        rule: its name.
+        start, end: the nets.
+        log_change: ln of the factor by which the rule changed the rate.
+    """
+    shared = (*question_warnings(start, end), rise_warning(start, end, log_change))
+    return tuple(dict.fromkeys(filter(None, (*shared, *_of_family(rule, start, end)))))
+
+
+def _of_family(rule: str, start: Net, end: Net) -> Iterable[str]:
+    """Sentences, some empty, on sizes and outputs of nets of layers and of streams of tokens."""
     if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
-        return ()
+        return []
     share = max(depth_over_width(net) for net in (start, end))
     if isinstance(start, TokenStream) or isinstance(end, TokenStream):
         deep = _deep_stream(share) if share > LARGEST_DEPTH_OVER_WIDTH else ""
         streams = [net for net in (start, end) if isinstance(net, TokenStream)]
         many = [many_outputs_warning(net) for net in streams] if rule == "whole_update" else []
-        return tuple(dict.fromkeys(filter(None, [deep, _trained_otherwise(start, end), *many])))
+        return [deep, *many]
     sentences = [thin_input_warning(net) for net in (start, end)]
     if rule in ("finite_depth", "power_law"):
         sentences += [_many_layers(share, end), _output_term(start, end)]
@@ -70,19 +92,7 @@ def unmet_premises(rule: str, start: Net, end: Net) -> tuple[str, ...]:
         sentences += [_finite_channels(start, end)]
     if rule == "exact" and share > LARGEST_DEPTH_OVER_WIDTH:
         sentences += [f"depth over width is {share:.2g}: rare nets make the mean; rule 'typical' has the median net's"]
-    return tuple(dict.fromkeys(filter(None, sentences)))
-
-
-def _trained_otherwise(start: Net, end: Net) -> str:
-    """Pre-norm branches without a factor, whose tuned rates fall far more slowly over depth than one step says."""
-    plain = all(getattr(net, "norm", "") == "pre" and getattr(net, "scaling", "") == "none" for net in (start, end))
-    if not plain or start.depth == end.depth:
-        return ""
-    return (
-        "in training, tuned rates of pre-norm Transformers fell as L^(-0.61 +- 0.07) over 2 to 16 units, where one "
-        "step says L^(-1.48): a rate that is carried to a deeper one by this rule is too small, and to a shallower one "
-        "too large; 2 / lambda_max on your data came closer (meanfield.transfer.StableRate)"
-    )
+    return sentences
 
 
 def _deep_stream(share: float) -> str:
@@ -110,7 +120,7 @@ def _output_term(start: Sequential, end: Sequential) -> str:
     estimated = output_term_refusal(start) or output_term_refusal(end)
     return (
         "outputs are not few compared with the width: the output term, which this rule leaves out, would change the "
-        f"rate by {'something like ' if estimated else ''}a factor of {exp(correction):.2g}"
+        f"rate by {'something like ' if estimated else ''}a factor of {exp(min(correction, LARGEST)):.2g}"
         + ("" if estimated else "; rule 'whole_update' has it")
     )
 

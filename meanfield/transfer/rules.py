@@ -3,19 +3,20 @@
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import lru_cache
-from math import exp, hypot, isnan, log
+from math import exp, hypot, isfinite, isnan, log
 from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
+from meanfield.common.validation import OutsideFloats
 from meanfield.execution.simulate import simulate
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.mlp import MLP
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.nets.families.token_stream import TokenStream
 from meanfield.simulation.weights.gram_process import has_gram_process
-from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale
+from meanfield.theory.laws.learning_rate import law_over_depth, learning_rate_exponent, log_scale
 from meanfield.theory.loops.covariance import time_refusal
 from meanfield.theory.outputs.label_term import label_term_refusal
 from meanfield.theory.outputs.output_term import output_term_refusal
@@ -127,7 +128,7 @@ class WholeUpdate(Rule):
         for net in (start, end):
             terms = log_means(cast(Sequential | TokenStream, net))
             if terms is None:
-                raise ValueError(
+                raise OutsideFloats(
                     f"the whole update of this {family(net)} of depth {net.depth} leaves the range of floats, or the "
                     "machine's memory: lower the depth or the grid"
                 )
@@ -150,12 +151,8 @@ class PowerLaw(Rule):
                 "eta* of a Transformer follows no power of its depth at the depths of real nets, where its local slope "
                 "still changes (docs/theory.md section 19); take rule 'finite_depth'"
             )
-        if isnan(learning_rate_exponent(start)):
-            return (
-                f"eta* of this {family(start)} is no power of its depth: what passes a layer grows or shrinks by a "
-                "factor (its weights, its smooth gates, the edges of its grid), and eta* is exponential in the end"
-            )
-        return ""
+        why = law_over_depth(start, (start.depth, end.depth))[1]
+        return f"eta* of this {family(start)} is no power of its depth: {why}" if why else ""
 
     def log_ratio(self, start: Net, end: Net) -> float:
         assert not isinstance(start, TokenStream)
@@ -202,13 +199,26 @@ class Typical(Rule):
         return ""
 
     def log_ratio(self, start: Net, end: Net) -> float:
-        return float(log_quantiles(end)[1] - log_quantiles(start)[1])
+        medians = [float(log_quantiles(net)[1]) for net in (start, end)]
+        for net, median in zip((start, end), medians, strict=True):
+            if not isfinite(median):
+                raise OutsideFloats(
+                    f"half or more of the drawn nets of depth {net.depth} have died, and no rate moves those: there is "
+                    "no typical rate"
+                )
+        return medians[1] - medians[0]
 
     def log_interval(self, start: Net, end: Net) -> tuple[float, float]:
         """As `log_ratio`, from the median at the start to the quantiles 0.1 and 0.9 of the nets at the end."""
         first = log_quantiles(start)[1]
         low, _, high = log_quantiles(end)
         return float(low - first), float(high - first)
+
+    def death(self, start: Net, end: Net) -> str:
+        """That so many drawn nets have died that an interval of four in five has no end; empty where they live."""
+        if isfinite(log_quantiles(start)[1]) and isfinite(log_quantiles(end)[2]):
+            return ""
+        return f"drawn nets have died, one in ten or more of depth {end.depth}, and no rate moves those"
 
     def log_error(self, start: Net, end: Net) -> float:
         return hypot(*(_relative_error(_drawn(net)) for net in (start, end)))

@@ -8,6 +8,9 @@ import numpy as np
 from meanfield.common.estimates import fit_power_law
 from meanfield.nets.families.residual import Residual
 from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.theory.laws.branches import NoPower, branch_powers
+from meanfield.theory.laws.residual import scaling_with
+from meanfield.theory.loops.laws import step_exponent
 
 PAPERS = ("Zhang et al. 2026", "Zheng et al. 2026", "Wang et al. 2026")
 PLAIN, SPECTRAL, LOOPED = PAPERS
@@ -72,11 +75,18 @@ def judged_slopes() -> list[MeasuredSlope]:
 
 
 def printed_exponents(architecture: Any) -> dict[str, float]:
-    """Exponents x of eta* ~ L^x that papers print for a net or a loop, by paper."""
-    if isinstance(architecture, TiedLoop):  # eq. 4, and table 1 for stacks, after Dey et al.
-        return {LOOPED: float(architecture.alpha) - 1}
-    if isinstance(architecture, Residual):
-        return printed_residual_exponents(architecture.scaling, architecture.block_depth)
+    """Exponents x of eta* ~ L^x that papers print for a net or a loop, by paper.
+
+    Which family of a paper a net belongs to is read off its layers, or its steps, not off the names of its fields.
+    """
+    try:
+        if isinstance(architecture, TiedLoop):  # eq. 4, and table 1 for stacks, after Dey et al.
+            return {LOOPED: step_exponent(architecture) - 1}
+        if isinstance(architecture, Residual):
+            powers = branch_powers(architecture)
+            return printed_residual_exponents(scaling_with(powers), len(powers.variances))
+    except NoPower:
+        return {}  # no paper treats such a family
     return {PLAIN: PAPERS_EXPONENT}
 
 

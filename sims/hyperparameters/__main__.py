@@ -28,7 +28,11 @@ def add_options(parser: CommandParser) -> None:
     add("--base-depth", type=int, required=True, metavar="L", help="its residual blocks")
     block = "layers of a residual branch, 1 or more (default: 2; attention and feed-forward branches have 2 or more)"
     add("--block-depth", type=int, default=2, metavar="K", help=block)
-    add("--parameterization", default="spectral", help="spectral (default), or standard: nothing scales")
+    add(
+        "--parameterization",
+        default="spectral",
+        help="spectral (default), or standard: nothing scales (nor do rates carry over depth)",
+    )
     add("--input-dimension", type=int, metavar="D", help="of dense inputs (images); divides their initial variance")
     add("--output-dimension", type=int, metavar="D", help="outputs (vocabulary), for warnings and --muon-variant")
     variant = "what Muon's step U V^T is multiplied by: plain (default: 1), spectral: sqrt(n_out/n_in), original: "
@@ -87,12 +91,6 @@ def _check(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None:
             require_choice(f"--{name}", getattr(options, name), OPTIMIZERS)
     require_choice("--muon-variant", options.muon_variant, MUON_VARIANTS)
-    if options.muon_variant != "plain" and "muon" not in (options.optimizer, options.others):
-        raise ValueError(f"--muon-variant {options.muon_variant} is of muon, which steps nothing here; drop it")
-    if options.muon_variant != "plain" and options.parameterization == "standard":
-        raise ValueError(
-            f"--muon-variant {options.muon_variant} changes how rates scale; by standard none does, drop it"
-        )
     require_positive("--base-multiplier", options.base_multiplier, why="at 0 blocks pass nothing on and never learn")
 
 
@@ -103,34 +101,29 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """One part per optimizer: its name, the roles that it steps, and its base values."""
+    """One part per optimizer, that of hidden weights first: its name, and its base values."""
     shared = {"block_multiplier": options.base_multiplier, "initial_variance": options.base_variance}
     own = _base_values("--base", options.optimizer, options, "base")
     if options.others is None:
         for name in ("lr", "weight_decay", "epsilon"):
             if getattr(options, f"others_{name}") is not None:
                 raise ValueError(f"--others-{name.replace('_', '-')} is given, but no optimizer for it; add --others")
-        return [{"optimizer": options.optimizer, "roles": None, "base_values": shared | own}]
-    from meanfield.parameterizations import hyperparameter_table
-
+        return [{"optimizer": options.optimizer, "base_values": shared | own}]
     of_others = _base_values("--others", options.others, options, "others")
-    roles = tuple(role for role in hyperparameter_table(options.others, options.block_depth).roles if role != "hidden")
     return [
-        {"optimizer": options.optimizer, "roles": ("hidden",), "base_values": shared | own},
-        {"optimizer": options.others, "roles": roles, "base_values": shared | of_others},
+        {"optimizer": options.optimizer, "base_values": shared | own},
+        {"optimizer": options.others, "base_values": shared | of_others},
     ]
 
 
 def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix: str) -> dict[str, float | None]:
     """The optimizer's own base values; an epsilon only where it has one that scales."""
-    from meanfield.parameterizations import hyperparameter_table
-    from meanfield.theory import UNPRINTED
+    from meanfield.parameterizations import hyperparameters_of
 
-    hyperparameters = (*hyperparameter_table(optimizer, options.block_depth).hyperparameters(optimizer), *UNPRINTED)
     given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}
     values = {"learning_rate": given["lr"], "weight_decay": given["weight_decay"]}
     epsilon = f"{optimizer}_epsilon"
-    if epsilon in hyperparameters:
+    if epsilon in hyperparameters_of(optimizer, options.block_depth):
         return values | {epsilon: given["epsilon"]}
     if given["epsilon"] is not None:
         raise ValueError(f"{flag}-epsilon is {given['epsilon']:g}, but {optimizer!r} has no epsilon; drop it")

@@ -4,23 +4,23 @@ import json as _json
 from typing import Any
 
 from meanfield.parameterizations import (
-    CONSTANT,
     HYPERPARAMETERS,
     MUON_VARIANTS,
     PREMISES,
     ROLES,
+    UNPRINTED,
     Scaling,
-    base_value,
     hyperparameter_table,
     muon_variant_factors,
+    optimizers_by_role,
     scaling,
     transfer_hyperparameters,
     unmet_premises,
 )
-from meanfield.theory import UNPRINTED, derive_scaling
 from meanfield.verification import compare_table
 from sims.common.report import report
 from sims.common.table import MISSING, table
+from sims.hyperparameters.over_depth import over_depth
 
 Record = dict[str, Any]
 _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " weights") for role in ROLES}
@@ -31,7 +31,10 @@ def assemble(
 ) -> Record:
     """The record: sizes, a cell per role and hyperparameter, sources, warnings, and cells that are not as derived.
 
-    ``own_values``: (role, hyperparameter) -> a base value that is not that of all roles.
+    Args:
+        parts: one for the optimizer of all roles, or one for hidden weights and one for all others: the optimizer's
+            name, and its base values, None where none is given.
+        own_values: (role, hyperparameter) -> a base value that is not that of all roles.
     """
     record: Record = {
         **common,
@@ -43,79 +46,81 @@ def assemble(
         "warnings": [],
     }
     record["muon_variant"] = muon_variant
-    by_role: dict[str, Record] = {}
-    left = dict(own_values)
-    for part in parts:
-        optimizer, roles = part["optimizer"], part["roles"]
-        cells = _cells(optimizer, roles, part["base_values"], common, left)
-        if optimizer == "muon":
-            _vary(cells, muon_variant, common)
-        by_role |= {role: {"optimizer": optimizer} | named for role, named in cells.items()}
-        record["sources"][optimizer] = _source(optimizer, common)
+    shared = common | {"muon_variant": muon_variant}
+    optimizer = "-".join(part["optimizer"] for part in parts)
+    by_role = optimizers_by_role(optimizer, common["block_depth"])
+    base = _base_numbers(parts, by_role, own_values)
+    for name in dict.fromkeys(part["optimizer"] for part in parts):
+        roles = tuple(role for role, stepped_by in by_role.items() if stepped_by == name)
+        record["sources"][name] = _source(name, common)
         if common["parameterization"] == "spectral":
-            compared = compare_table(hyperparameter_table(optimizer, common["block_depth"]), optimizer)
-            compared = [cell for cell in compared if cell.role in cells]
+            compared = compare_table(hyperparameter_table(name, common["block_depth"]), name)
+            compared = [cell for cell in compared if cell.role in roles]
             record["compared"] += len(compared)
             record["agreeing"] += sum(cell.agrees for cell in compared)
             record["differing"] += [cell.sentence() for cell in compared if cell.is_off_sphere or not cell.agrees]
-        warnings = unmet_premises(optimizer, roles=tuple(cells), muon_variant=muon_variant, **common)
-        record["warnings"] += [f"{optimizer}: {sentence}" for sentence in warnings]
-    if left:
-        role, name = next(iter(left))
-        known = ", ".join(f"{role}.{name}" for role, named in by_role.items() for name in named if name != "optimizer")
-        raise ValueError(f"--base {role}.{name}: this net has no such value; it has {known}")
-    record["roles"] = {role: by_role[role] for role in ROLES if role in by_role}
+        record["warnings"] += [f"{name}: {sentence}" for sentence in unmet_premises(name, roles=roles, **shared)]
+    record["warnings"] += over_depth(common)
+    record["roles"] = _cells(optimizer, by_role, base, shared)
     return record | {"premises": PREMISES}
+
+
+def _base_numbers(
+    parts: list[dict[str, Any]], by_role: dict[str, str], own_values: dict[tuple[str, str], float]
+) -> dict[str, dict[str, float | None]]:
+    """Hyperparameter -> role -> base value, None where none is given; refuses values of cells that do not exist."""
+    numbers: dict[str, dict[str, float | None]] = {}
+    for role in by_role:
+        part = parts[0] if role == "hidden" else parts[-1]
+        for name, number in part["base_values"].items():
+            numbers.setdefault(name, {})[role] = own_values.get((role, name), number)
+    cells = [f"{role}.{name}" for role in by_role for name, of_role in numbers.items() if role in of_role]
+    for role, name in own_values:
+        if f"{role}.{name}" not in cells:
+            raise ValueError(f"--base {role}.{name}: this net has no such value; it has {', '.join(cells)}")
+    return numbers
 
 
 def _cells(
     optimizer: str,
-    roles: Any,
-    base: dict[str, float | None],
-    common: dict[str, Any],
-    own_values: dict[tuple[str, str], float],
-) -> dict[str, dict[str, Record]]:
-    """By role and hyperparameter: how it scales, its factor and its value; those of no table are derived.
-
-    Takes what it uses out of ``own_values``.
-    """
-    sizes = {name: value for name, value in common.items() if name != "output_dimension"}
-    printed = [name for name in base if name in HYPERPARAMETERS]
-    factors = transfer_hyperparameters(optimizer, base_values=dict.fromkeys(printed, 1.0), roles=roles, **sizes)
-    ratios = [common[name] / common[f"base_{name}"] for name in ("width", "depth")]
-    shared = {"block_depth": common["block_depth"]}
-    spectral = common["parameterization"] == "spectral"
-    cells: dict[str, dict[str, Record]] = {}
-    for role, by_name in factors.items():
-        cells[role] = {}
-        for name in base:
-            if name in UNPRINTED:
-                scale = derive_scaling(optimizer, role, name, **shared) if spectral else CONSTANT
-                factor = scale.at(*ratios)
-            else:
-                scale = scaling(optimizer, role, name, parameterization=common["parameterization"], **shared)
-                factor = by_name[name]
-            divided = role == "input" and name == "initial_variance" and common["input_dimension"] is not None
-            number = own_values.pop((role, name), base[name])
-            value = None if number is None else base_value(name, number, role, (role,)) * factor
-            cells[role][name] = _cell(scale, "1/d_0" if divided else str(scale), factor, number, value)
+    by_role: dict[str, str],
+    base: dict[str, dict[str, float | None]],
+    shared: dict[str, Any],
+) -> dict[str, Record]:
+    """By role: its optimizer, and of every hyperparameter how it scales, its factor and its value."""
+    filled = {name: {role: 1.0 if n is None else n for role, n in of_role.items()} for name, of_role in base.items()}
+    alike = {name: _one_for_all(of_role) for name, of_role in filled.items()}
+    values = transfer_hyperparameters(optimizer, base_values=alike, **shared)
+    factors = transfer_hyperparameters(optimizer, base_values=dict.fromkeys(base, 1.0), **shared)
+    steps = _muon_steps(by_role, shared)
+    cells: dict[str, Record] = {role: {"optimizer": name} for role, name in by_role.items()}
+    for name, of_role in base.items():
+        for role, number in of_role.items():
+            table = {name: shared[name] for name in ("block_depth", "parameterization")}
+            scale = scaling(by_role[role], role, name, **table)
+            divided = (role, name) == ("input", "initial_variance") and shared["input_dimension"] is not None
+            shown = "1/d_0" if divided else str(scale)
+            if name in ("learning_rate", "weight_decay") and (step := steps.get(role, 1.0)) != 1:
+                shown += f", step x {step if name == 'learning_rate' else 1 / step:.4g}"
+            value = None if number is None else values[role][name]
+            cells[role][name] = _cell(scale, shown, factors[role][name], number, value)
     return cells
 
 
-def _vary(cells: dict[str, dict[str, Record]], variant: str, common: dict[str, Any]) -> None:
-    """Put the factors of Muon's variant into learning rates and weight decays."""
-    sizes = {name: common[name] for name in ("width", "base_width", "output_dimension")}
-    inputs = common["input_dimension"] or common["output_dimension"]
-    if variant == "plain":
-        return
-    factors = muon_variant_factors(variant, roles=tuple(cells), input_dimension=inputs, **sizes)
-    for role, factor in factors.items():
-        for name, own in (("learning_rate", factor), ("weight_decay", 1 / factor)):
-            cell = cells[role][name]
-            cell["factor"] *= own
-            if cell["value"] is not None:
-                cell["value"] *= own
-            cell["scaling"] = f"{cell['scaling']}, step x {own:.4g}" if own != 1 else cell["scaling"]
+def _one_for_all(of_role: dict[str, float]) -> float | dict[str, float]:
+    """The number where all roles have the same, as refusals then name no role."""
+    numbers = set(of_role.values())
+    return numbers.pop() if len(numbers) == 1 else of_role
+
+
+def _muon_steps(by_role: dict[str, str], shared: dict[str, Any]) -> dict[str, float]:
+    """What Muon's variant changes in the rates of the roles that it steps."""
+    if shared["muon_variant"] == "plain":
+        return {}
+    roles = tuple(role for role, name in by_role.items() if name == "muon")
+    sizes = {name: shared[name] for name in ("width", "base_width", "output_dimension")}
+    inputs = shared["input_dimension"] or shared["output_dimension"]
+    return muon_variant_factors(shared["muon_variant"], roles=roles, input_dimension=inputs, **sizes)
 
 
 def _cell(scale: Scaling, text: str, factor: float, base: float | None, value: float | None) -> Record:

@@ -23,10 +23,24 @@ def add_options(parser: CommandParser) -> None:
     add("--transfer", type=float, metavar="RATE", help="a tuned learning rate to carry to another depth")
     add("--from", type=int, dest="start", metavar="L0", help="depth at which the rate was tuned")
     add("--to", type=int, dest="end", metavar="L", help="depth to carry it to")
+    add(
+        "--rule",
+        dest="transfer_rule",
+        metavar="NAME",
+        help="rule of the transfer, such as finite_depth (default: auto, which chooses)",
+    )
+    stem = "give residual nets of the transfer a plain layer below their blocks, which reads so many channels"
+    add(
+        "--stem",
+        dest="transfer_stem",
+        type=int,
+        metavar="CHANNELS",
+        help=f"{stem} (default: none; it stops every rise)",
+    )
     family = "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), either cnn pooled, residual "
     family += "SCALING k=1..3 (residual: init k=1), residual cnn 1d, looped linear (or sqrt, looped: linear), "
     family += "deep linear (or sqrt), transformer pre (or transformer), transformer post; residual nets and "
-    family += "Transformers count blocks"
+    family += "Transformers count blocks; transformer pre needs a --rule"
     add("--family", default="mlp", help=family)
 
 

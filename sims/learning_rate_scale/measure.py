@@ -37,7 +37,13 @@ def depth_grid(deepest: int) -> list[int]:
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The nets, the loops and the Transformers at the greatest depth."""
-    for name, value in (("--from", options.start), ("--to", options.end)):
+    of_transfer = {
+        "--from": options.start,
+        "--to": options.end,
+        "--rule": options.transfer_rule,
+        "--stem": options.transfer_stem,
+    }
+    for name, value in of_transfer.items():
         if value is not None:
             raise ValueError(f"{name} is {value}, but there is no rate to carry; give one with --transfer")
     require_count("--depth", options.depth, minimum=2, maximum=MOST_LAYERS, why="a slope needs two depths")

@@ -7,9 +7,9 @@ from typing import Any
 
 import meanfield as mf
 from meanfield.common import require_choice, require_count
-from meanfield.nets import Transformer
+from meanfield.nets import ResidualConvNet, ResidualMLP, Transformer
 from meanfield.theory import learning_rate_exponent
-from meanfield.transfer import RULES, depth_over_width
+from meanfield.transfer import RIVALS, RULES, depth_over_width
 from meanfield.verification import printed_exponents
 from sims.common.report import folded, report
 from sims.common.table import fraction, table
@@ -17,7 +17,20 @@ from sims.learning_rate_scale.families import served
 
 # Fields of a spec that say what the net is, in the order of a sentence, and those that only some families have.
 SHOWN = ("width", "channels", "grid", "kernel", "padding", "activation", "head", "readout", "outputs", "inputs")
-OF_FAMILIES = ("block_depth", "scaling", "alpha", "tied", "weight_variance", "heads", "tokens", "ffn", "norm")
+OF_FAMILIES = (
+    "block_depth",
+    "stem",
+    "input_width",
+    "input_channels",
+    "scaling",
+    "alpha",
+    "tied",
+    "weight_variance",
+    "heads",
+    "tokens",
+    "ffn",
+    "norm",
+)
 
 
 def carried(options: argparse.Namespace) -> str:
@@ -28,12 +41,24 @@ def carried(options: argparse.Namespace) -> str:
         require_count(name, depth, why="a depth")
     nets = served(options.width, options.outputs)
     require_choice("--family", options.family, nets)
-    return text(options.transfer, nets[options.family], options.start, options.end, options.family)
+    net = nets[options.family] if options.transfer_stem is None else _on_stem(nets[options.family], options)
+    rule = "auto" if options.transfer_rule is None else options.transfer_rule
+    return text(options.transfer, net, options.start, options.end, options.family, rule)
 
 
-def text(rate: float, net: Any, start: int, end: int, family: str) -> str:
+def _on_stem(net: Any, options: argparse.Namespace) -> Any:
+    """The residual net with a plain layer below its blocks."""
+    require_count("--stem", options.transfer_stem, why="channels that a stem reads")
+    if not isinstance(net, ResidualMLP | ResidualConvNet):
+        raise ValueError(
+            f"--stem {options.transfer_stem} is for residual nets, not for --family {options.family!r}; drop it"
+        )
+    return replace(net, stem=1, **{net.INPUT: options.transfer_stem})
+
+
+def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "auto") -> str:
     """The report on one carried rate, the answer first."""
-    transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end))
+    transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end), rule=rule)
     parts = [_rule_table(rate, net, start, end, transfer)]
     if transfer.interval is not None:
         low, high = transfer.interval
@@ -58,7 +83,7 @@ def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transf
     """The rates of all rules, and of the exponents that papers print for this family."""
     powers = not isinstance(net, Transformer)
     law = learning_rate_exponent(net) if powers else nan
-    titles = {name: RULES[name].title for name in transfer.rates}
+    titles = {name: (RULES | RIVALS)[name].title for name in transfer.rates}
     if "power_law" in titles:
         titles["power_law"] += f" L^({fraction(law)})"
     rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in transfer.rates.items()]

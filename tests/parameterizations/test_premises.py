@@ -45,6 +45,20 @@ def test_factors_of_a_variant_need_no_warning_of_it():
     assert "U V^T" not in warned("muon", muon_variant="original")
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "sophia", "soap", "sso"])
+def test_a_variant_of_muon_silences_no_other_optimizer(optimizer):
+    """In a hybrid, notes on epsilons and on SSO stay whatever Muon's step is multiplied by."""
+    assert warned(optimizer, muon_variant="original") == warned(optimizer)
+    assert warned(optimizer)
+
+
+def test_standard_parameterization_says_that_rates_do_not_carry_over_depth():
+    said = "keeps the learning rate over depth, where the rate that suits a net does not stay"
+    assert said in warned("sgd", parameterization="standard")
+    assert said not in warned("sgd", parameterization="standard", depth=GROWN["base_depth"])
+    assert said not in warned("sgd")
+
+
 def test_warnings_keep_to_the_roles():
     inner = {"roles": ("hidden",), "output_dimension": 50257, "input_dimension": 3072}
     assert "output" not in warned("sso", **inner)

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table, transfer_hyperparameters
+from meanfield.parameterizations import (
+    OPTIMIZERS,
+    UNPRINTED,
+    hyperparameter_table,
+    optimizers_by_role,
+    transfer_hyperparameters,
+)
+from meanfield.theory import derive_scaling
 
 GROWN = {"width": 4096, "depth": 64, "base_width": 256, "base_depth": 4}
 sizes = st.integers(1, 10**6)
@@ -119,3 +126,44 @@ def test_bad_input(given, error, message):
     asked = GROWN | {"base_values": {"learning_rate": 0.1}, "block_depth": 2} | given
     with pytest.raises(error, match=message):
         transfer_hyperparameters("muon", **asked)
+
+
+def test_a_hybrid_takes_each_role_from_the_optimizer_that_steps_it():
+    """Muon's hidden weights and AdamW's others, and an epsilon for the roles of its optimizer alone."""
+    sizes = {**GROWN, "block_depth": 2}
+    base = {"learning_rate": {"input": 0.001, "hidden": 0.02, "output": 0.001, "input_bias": 0.001, "hidden_bias": 0.1}}
+    transferred = transfer_hyperparameters("muon-adamw", **sizes, base_values=base | {"adamw_epsilon": 1e-8})
+    assert list(transferred) == ["input", "hidden", "output", "input_bias", "hidden_bias"]
+    assert transferred["hidden"] == {"learning_rate": 0.02}
+    others = transfer_hyperparameters("adamw", **sizes, base_values={"learning_rate": 0.1, "adamw_epsilon": 1e-8})
+    assert transferred["hidden_bias"] == others["hidden_bias"]
+    assert optimizers_by_role("muon-adamw", 2)["hidden"] == "muon"
+    with pytest.raises(ValueError, match="optimizer is 'adam'"):
+        transfer_hyperparameters("muon-adam", **sizes, base_values=base)
+
+
+@pytest.mark.parametrize("block_depth", [1, 2])
+@pytest.mark.parametrize("name", UNPRINTED)
+def test_epsilons_that_the_paper_leaves_out_scale_as_update_norms_say(name, block_depth):
+    optimizer = name.removesuffix("_epsilon")
+    ratios = GROWN["width"] / GROWN["base_width"], GROWN["depth"] / GROWN["base_depth"]
+    transferred = transfer_hyperparameters(optimizer, **GROWN, base_values={name: 1e-3}, block_depth=block_depth)
+    for role, values in transferred.items():
+        derived = derive_scaling(optimizer, role, name, block_depth=block_depth).at(*ratios)
+        assert values[name] == pytest.approx(1e-3 * derived)
+    with pytest.raises(ValueError, match="do not define for 'muon'"):
+        transfer_hyperparameters("muon", **GROWN, base_values={name: 1e-3}, block_depth=block_depth)
+
+
+def test_variants_of_muon_change_rates_and_decays_against_each_other():
+    base = {"learning_rate": 0.02, "weight_decay": 0.1}
+    asked = {**GROWN, "block_depth": 2, "base_values": base, "output_dimension": 50257}
+    plain = transfer_hyperparameters("muon-adamw", **asked)
+    varied = transfer_hyperparameters("muon-adamw", **asked, muon_variant="match_rms_adamw")
+    assert {role for role in plain if plain[role] != varied[role]} == {"hidden"}
+    assert varied["hidden"]["learning_rate"] == pytest.approx(plain["hidden"]["learning_rate"] / 4)
+    assert varied["hidden"]["weight_decay"] == pytest.approx(plain["hidden"]["weight_decay"] * 4)
+    with pytest.raises(ValueError, match="which steps nothing here"):
+        transfer_hyperparameters("sgd", **asked, muon_variant="original")
+    with pytest.raises(ValueError, match="by standard none does"):
+        transfer_hyperparameters("muon", **asked, muon_variant="original", parameterization="standard")

@@ -4,8 +4,18 @@ import json
 
 import pytest
 
-from meanfield.parameterizations import transfer_hyperparameters
+import meanfield as mf
+from meanfield.parameterizations import (
+    MUON_VARIANTS,
+    OPTIMIZERS,
+    PARAMETERIZATIONS,
+    hyperparameters_of,
+    optimizers_by_role,
+    transfer_hyperparameters,
+)
 from sims.hyperparameters.__main__ import COMMAND as simulation
+from sims.hyperparameters.__main__ import _common, _parts
+from sims.hyperparameters.report import assemble
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
 MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]
@@ -51,6 +61,60 @@ def test_json_holds_what_resolve_gives(capsys):
     assert (cell["width_exponent"], cell["depth_exponent"], cell["factor"]) == ("-1", "-1", 1 / 256)
     assert record["roles"]["hidden"]["optimizer"] == "muon"
     assert record["roles"]["hidden"]["weight_decay"]["value"] is None
+
+
+DIMENSIONS = {"input_dimension": 48, "output_dimension": 1000}
+HYBRIDS = [(hidden, others) for hidden in OPTIMIZERS for others in ("adamw", "sgd", "muon")]
+
+
+@pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)
+@pytest.mark.parametrize(("optimizer", "others"), [*((name, None) for name in OPTIMIZERS), *HYBRIDS])
+def test_the_library_returns_what_the_command_prints(optimizer, others, parameterization):
+    """Every optimizer and hybrid under every variant of Muon, epsilons that the paper leaves out included."""
+    name = optimizer if others is None else f"{optimizer}-{others}"
+    sizes = {"width": 512, "depth": 12, "base_width": 96, "base_depth": 4, "block_depth": 2}
+    shared = {**sizes, **DIMENSIONS, "parameterization": parameterization}
+    stepped_by = optimizers_by_role(name, 2)
+    variants = MUON_VARIANTS if "muon" in stepped_by.values() and parameterization == "spectral" else ["plain"]
+    arguments = [f"--{key.replace('_', '-')}={value}" for key, value in shared.items()]
+    arguments += [f"--optimizer={optimizer}", "--base-lr=0.3", "--base-weight-decay=0.07", "--base-variance=1.7"]
+    others_given = ["--others-lr=0.3", "--others-weight-decay=0.07"]
+    arguments += [] if others is None else [f"--others={others}", *others_given]
+    base = {"learning_rate": 0.3, "weight_decay": 0.07, "initial_variance": 1.7, "block_multiplier": 1.0}
+    for flag, by in (("--base", optimizer), ("--others", others)):
+        if by is not None and f"{by}_epsilon" in hyperparameters_of(by, 2):
+            arguments.append(f"{flag}-epsilon=1e-7")
+            base |= {f"{by}_epsilon": 1e-7} if by in stepped_by.values() else {}
+    for variant in variants:
+        options = simulation.parse([*arguments, f"--muon-variant={variant}"])
+        record = assemble(_parts(options), _common(options), variant, {})
+        printed = {
+            role: {cell: held["value"] for cell, held in cells.items() if cell != "optimizer"}
+            for role, cells in record["roles"].items()
+        }
+        assert printed == transfer_hyperparameters(name, base_values=base, muon_variant=variant, **shared)
+        assert {role: cells["optimizer"] for role, cells in record["roles"].items()} == stepped_by
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_standard_says_what_one_step_says_of_a_rate_over_depth(capsys, optimizer):
+    """The factors that `mf.explain_transfer` gives; none where the depth stays."""
+    shared = ["--optimizer", optimizer, "--width", "256", "--base-width", "256", "--parameterization", "standard"]
+    text = " ".join(printed(capsys, [*shared, "--depth", "24", "--base-depth", "6"]).split())
+    nets = mf.MLP(depth=6, width=256), mf.ResidualMLP(depth=6, width=256, block_depth=2, scaling="none")
+    factors = [mf.explain_transfer(1.0, net, net.replace(depth=24), rule="finite_depth").rate for net in nets]
+    assert f"{factors[0]:.3g}" == "0.142"
+    for net, factor in zip(("ReLU layers", "without factor and normalisation"), factors, strict=True):
+        assert f"{net} x {factor:.3g}" in text
+    assert "keeps the learning rate over depth" in text
+    assert "explain_transfer" not in printed(capsys, [*shared, "--depth", "6", "--base-depth", "6"])
+
+
+def test_depths_at_which_floats_hold_no_factor_are_said(capsys):
+    shared = ["--optimizer", "sgd", "--width", "8", "--base-width", "8", "--parameterization", "standard"]
+    assert "without factor and normalisation by an exponential of the depth" in " ".join(
+        printed(capsys, [*shared, "--depth", "3000", "--base-depth", "6"]).split()
+    )
 
 
 def test_markdown(capsys):

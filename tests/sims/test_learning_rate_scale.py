@@ -153,7 +153,6 @@ def test_depths_are_dense_where_nets_are_trained_and_steps_are_small(deepest):
         ("looped", ["power law L^(0) 0.003", "one update of isotropic signs"]),
         ("looped sqrt", ["none holds: eta* is an exponential", "L^(-1/2) (Wang et al. 2026) 0.0015"]),
         ("deep linear", ["power law L^(+1/2) 0.006"]),
-        ("transformer", ["finite_depth mean field at finite depth 0.0007003", "no power of common depths", "norm pre"]),
         (
             "transformer post",
             ["finite_depth mean field at finite depth 0.0003153", "L^(-3/2) (Zhang et al. 2026) 0.000375"],
@@ -165,6 +164,41 @@ def test_transfer_of_residual_nets_and_loops(capsys, family, words):
     printed = " ".join(capsys.readouterr().out.split())
     for word in words:
         assert word in printed
+
+
+def test_transfer_of_pre_norm_transformers_is_by_a_rule_that_is_asked_for(capsys):
+    """By default it is refused, with the slopes that training showed; a rule that is asked for warns of them."""
+    arguments = ["--transfer", "0.003", "--from", "12", "--to", "48", "--family", "transformer"]
+    assert simulation.main(arguments) == 2
+    refused = capsys.readouterr().err
+    assert "fell as L^(-0.57 +- 0.06)" in refused
+    assert refused.count("\n") == 1
+    assert simulation.main([*arguments, "--rule", "finite_depth"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for words in ("finite_depth mean field at finite depth 0.0007003", "no power of common depths", "norm pre"):
+        assert words in printed
+    assert "WARNING: tuned rates of pre-norm Transformers fell as L^(-0.57 +- 0.06)" in printed
+
+
+def test_rules_on_other_grounds_may_be_asked_for(capsys):
+    arguments = ["--transfer", "0.003", "--from", "12", "--to", "48", "--rule", "three_halves", "--family", "cnn"]
+    assert simulation.main(arguments) == 0
+    assert "Answer:   0.000375, by rule 'three_halves': asked for." in capsys.readouterr().out
+
+
+def test_a_stem_stops_the_rise_of_a_carried_rate(capsys):
+    """x 23 without a stem, with a premise and a warning; x 7.1 and x 1.5 on stems of 64 and 1024 channels."""
+    arguments = ["--transfer", "0.003", "--from", "4", "--to", "64", "--family", "residual init k=3"]
+    assert simulation.main(arguments) == 0
+    bare = " ".join(capsys.readouterr().out.split())
+    assert "WARNING: the rate changes by a factor of 23 because" in bare
+    assert "nothing but the blocks learns at this rate" in bare
+    for channels, rate in ((64, "0.02136"), (1024, "0.004548")):
+        assert simulation.main([*arguments, "--stem", str(channels)]) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert f"Answer: {rate}, by rule 'finite_depth'" in printed
+        assert "stops" not in printed
+        assert f"stem 1, input_width {channels}" in printed
 
 
 @pytest.mark.parametrize("family", ["mlp", "cnn", "cnn 1d"])
@@ -206,6 +240,10 @@ def test_transfer_to_depths_of_the_order_of_the_width(capsys):
         (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),
         (["--transfer", "0.1", "--from", "0", "--to", "2"], "--from is 0"),
         (["--from", "3"], "give one with --transfer"),
+        (["--stem", "3"], "--stem is 3, but there is no rate to carry"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--stem", "3"], "--stem 3 is for residual nets"),
+        (["--transfer", "1", "--from", "1", "--to", "2", "--family", "residual", "--stem", "0"], "--stem is 0"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--rule", "linear"], "'auto', 'finite_depth'"),
         (["--depth", "1"], "a slope needs two depths"),
         (["--width", "0"], "width is 0"),
         (["--outputs", "0"], "outputs is 0"),

@@ -17,7 +17,7 @@ NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
 # What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
 BESIDE = {"help", "preset", "times", "out", "force", "workers", "scheduler"}
-BESIDE |= {"transfer", "start", "end", "family", "labels"}
+BESIDE |= {"transfer", "start", "end", "family", "transfer_rule", "transfer_stem", "labels"}
 OTHER_WORDS = {
     "activation": ["linear"],
     "backend": ["cupy"],

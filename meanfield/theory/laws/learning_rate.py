@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from math import inf, isclose, log, nan
+from math import inf, isnan, log, nan
 
 import numpy as np
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import takes
+from meanfield.common.validation import OutsideFloats, takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.families.loop import Loop
-from meanfield.nets.families.residual import Residual
 from meanfield.nets.families.token_stream import TokenStream
+from meanfield.theory.laws.branches import NoPower, branch_powers, keeps_energies
 from meanfield.theory.laws.plain import single_site_overlap
-from meanfield.theory.laws.residual import residual_exponent
+from meanfield.theory.laws.residual import exponent_of
 from meanfield.theory.loops.laws import loop_exponent
 from meanfield.theory.loops.update import log_update_energies
 from meanfield.theory.mean_field.inputs import white_product
@@ -28,6 +28,10 @@ from meanfield.theory.transformers.terms import label_refusal, token_terms
 POWER = -1.5
 # Deeper nets are not walked layer by layer where their law is closed.
 DEEPEST_WALKED = 1000
+EXPONENTIAL = (
+    "what passes a layer grows or shrinks by a factor (its weights, its smooth gates, the edges of its grid), and eta* "
+    "is exponential in the end"
+)
 
 
 def log_scale(net: Sequential | Loop | TokenStream) -> float:
@@ -37,8 +41,9 @@ def log_scale(net: Sequential | Loop | TokenStream) -> float:
     -(1/2) ln(E|dh_L|^2 / N) under one update of isotropic signs, the rate that Wang et al. 2026 hold fixed.
 
     Raises:
-        ValueError: a mean that leaves the range of a float, as without branch scaling; a smooth loop whose stream
-            leaves what its averages are computed for; a pooled readout of a net whose label term has no theory there.
+        OutsideFloats: a mean that leaves the range of a float, as without branch scaling.
+        ValueError: a smooth loop whose stream leaves what its averages are computed for; a pooled readout of a net
+            whose label term has no theory there.
 
     Source: Zhang et al. 2026, eq. 9; Wang et al. 2026, eqs. 3, 4.
     """
@@ -47,7 +52,7 @@ def log_scale(net: Sequential | Loop | TokenStream) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         energy = float(np.mean(_label_term(net)))
     if not 0 < energy < inf:
-        raise ValueError(
+        raise OutsideFloats(
             f"the mean label term of this {type(net).__name__} of depth {net.depth} is {energy:g}, "
             "outside what a float holds, as it grows or decays exponentially with depth: lower the depth, or scale "
             "the branches"
@@ -76,14 +81,32 @@ def learning_rate_exponent(net: Sequential | Loop) -> float:
 
     Plain nets -3/2 (Zhang et al. 2026) where energies pass every layer unchanged: under the fan-in rule, with gates
     that know the sign alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and
-    eta* is an exponential of the depth in the end. Residual nets by `residual_exponent`, loops by `loop_exponent`.
+    eta* is an exponential of the depth in the end. Residual nets as `residual_exponent`, by the powers of K that the
+    factors and variances of their layers follow, loops by `loop_exponent`.
     """
-    if isinstance(net, Loop):
-        return loop_exponent(net)
-    if not isinstance(net, Residual):
-        kept = net.covers_evenly and net.sigma.homogeneous
-        return POWER if kept and isclose(net.variance_factor, 1.0) else nan
-    return residual_exponent(net.scaling, net.block_depth, net.stem, net.tail)
+    return law_over_depth(net)[0]
+
+
+def law_over_depth(net: Sequential | Loop, depths: Iterable[int] = ()) -> tuple[float, str]:
+    """The exponent of `learning_rate_exponent`, and why there is none, as the end of a sentence; empty if there is.
+
+    It is read off the layers of nets of this family at several depths, and of loops off their steps, not off the
+    names of their fields.
+
+    Args:
+        net: of the family.
+        depths: further depths at which the layers must follow the law.
+    """
+    try:
+        if isinstance(net, Loop):
+            exponent = loop_exponent(net)
+        elif net.has_skips:
+            exponent = exponent_of(branch_powers(net, depths))
+        else:
+            exponent = POWER if keeps_energies(net) else nan
+    except NoPower as why:
+        return nan, str(why)
+    return exponent, EXPONENTIAL if isnan(exponent) else ""
 
 
 @takes(Sequential)

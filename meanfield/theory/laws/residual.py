@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,10 @@ from scipy.special import gammaln, logsumexp
 from meanfield.common.arrays import Array
 from meanfield.common.validation import require_choice, require_count
 from meanfield.nets.families.residual import SCALINGS
+from meanfield.theory.laws.branches import ROUNDING, BranchPowers
+
+# Powers of K of a and of f under each scaling.
+_POWERS = {"init": (0.0, -1.0), "multiplier_sqrt": (-0.5, 0.0), "multiplier_linear": (-1.0, 0.0), "none": (0.0, 0.0)}
 
 
 def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:
@@ -29,6 +33,9 @@ def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int =
     every unit, and exponents above 0 become 0. Above them alone (tail) it is in the tail's units, 1 / K of all, and
     exponents above 1/2 become 1/2.
 
+    With a stem of one layer that reads C_0 channels, a rise as K^1 (a^2 f^(k-1) = 1/K^2) ends near K = k n / C_0
+    blocks of n channels, where eta* is about two thirds of what it tends to.
+
     Raises:
         TypeError, ValueError: an unknown scaling, a block depth below 1.
 
@@ -37,9 +44,28 @@ def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int =
     """
     require_choice("scaling", scaling, SCALINGS)
     k = require_count("block_depth", block_depth, why="layers of a branch")
-    bare = {"init": k - 2.0, "multiplier_sqrt": 0.0, "multiplier_linear": 1.0, "none": float("nan")}[scaling]
-    largest = 0.0 if stem else 0.5 if tail else inf
-    return min(bare, largest)  # a NaN that comes first stays
+    multiplier, variance = _POWERS[scaling]
+    return exponent_of(BranchPowers(stem, tail, multiplier, (variance,) * k))
+
+
+def exponent_of(powers: BranchPowers) -> float:
+    """As `residual_exponent`, of blocks whose factors go as these powers of K; NaN where no power law holds.
+
+    Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, and the largest counts.
+    """
+    carried = 2 * powers.multiplier + sum(powers.variances)
+    if carried > -1 + ROUNDING:
+        return nan
+    bare = -(1 + carried - min(powers.variances))
+    largest = 0.0 if powers.stem else 0.5 if powers.tail else inf
+    return min(bare, largest) + 0.0  # no negative zero
+
+
+def scaling_with(powers: BranchPowers) -> str:
+    """The name among `meanfield.nets.SCALINGS` under which a and f go as these powers of K; empty if there is none."""
+    own = (powers.multiplier, *powers.variances)
+    known = {name: (a, *(f,) * len(powers.variances)) for name, (a, f) in _POWERS.items()}
+    return next((name for name, expected in known.items() if np.allclose(own, expected, rtol=0, atol=ROUNDING)), "")
 
 
 def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) -> Array:

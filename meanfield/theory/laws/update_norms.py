@@ -20,7 +20,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from meanfield.common.validation import require_choice, require_count
-from meanfield.parameterizations import BIASES, CONSTANT, HYPERPARAMETERS, OPTIMIZERS, ROLES, Scaling
+from meanfield.parameterizations import BIASES, CONSTANT, HYPERPARAMETERS, OPTIMIZERS, ROLES, UNPRINTED, Scaling
 
 _WIDTH, _DEPTH = Scaling.of(1), Scaling.of(0, 1)
 _HALF = Fraction(1, 2)
@@ -35,10 +35,6 @@ _SIGN = ("adamw", "lion", "sophia")
 _ORTHOGONAL = ("muon", "shampoo", "soap")
 _STEPS_VECTORS = ("sgd", *_SIGN)
 
-# Epsilons that the paper leaves out: sophia's, under which the momentum is divided by the larger of it and the
-# curvature, and soap's, added to the singular values of the gradient.
-UNPRINTED = ("sophia_epsilon", "soap_epsilon")
-
 
 def derive_scaling(
     optimizer: str, role: str, hyperparameter: str, *, block_depth: int, on_sphere: bool = False
@@ -47,7 +43,7 @@ def derive_scaling(
 
     Args:
         optimizer, role: as in `meanfield.parameterizations`.
-        hyperparameter: one of the paper's, or of `UNPRINTED`.
+        hyperparameter: one of the paper's, or of `meanfield.parameterizations.UNPRINTED`.
         block_depth: layers k of a branch, at least 1.
         on_sphere: whether "sso" weights start on the sphere |W|_2 = sqrt(n_out/n_in) of appendix C.11, which differs
             for output weights; False (default) gives them the variance of all others, as the tables do.

@@ -105,7 +105,7 @@ def time_refusal(loop: Loop) -> str:
 
 def increment_scale(loop: Loop) -> float:
     """log(eps^2 sigma_W^2)."""
-    return log(loop.weight_variance) - 2 * float(loop.alpha) * log(loop.depth)
+    return log(loop.weight_variance) + 2 * log(loop.step_size)
 
 
 def log_correlation_terms(loop: Loop) -> Array:

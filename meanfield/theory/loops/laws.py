@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from meanfield.common.arrays import Array
-from meanfield.nets.families.loop import Loop
+from meanfield.nets.families.loop import LARGEST_LOG_STEP, Loop
+from meanfield.theory.laws.branches import power_of
 from meanfield.theory.loops.covariance import increment_scale
 
 
@@ -49,10 +50,22 @@ def loop_exponent(loop: Loop) -> float:
     alpha - 1 in tied loops of alpha >= 1, where the changes of all steps add up (eq. 4), and alpha - 1/2 in
     independent stacks of alpha >= 1/2, where they are independent and add up in squares. Below, changes grow with the
     stream, exponentially for homogeneous activations.
+
+    Raises:
+        NoPower: as `step_exponent`.
     """
-    threshold = 1.0 if loop.tied else 0.5
-    alpha = float(loop.alpha)
+    threshold, alpha = 1.0 if loop.tied else 0.5, step_exponent(loop)
     return alpha - threshold if alpha >= threshold else float("nan")
+
+
+def step_exponent(loop: Loop) -> float:
+    """alpha of eps = L^(-alpha), read off the sizes of steps at several depths.
+
+    Raises:
+        NoPower: steps whose size is no power of their number.
+    """
+    depths = [2**power for power in range(7) if abs(float(loop.alpha)) * log(2**power) <= LARGEST_LOG_STEP]
+    return -power_of(depths, [loop.replace(depth=depth).step_size for depth in depths], "size of a step") + 0.0
 
 
 def log_increment_gain(loop: Loop) -> float:

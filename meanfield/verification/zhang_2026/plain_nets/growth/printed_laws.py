@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Check, Claim, Kind, JudgeOfRun, checks
+from meanfield.verification.claims import Check, Claim, JudgeOfRun, Kind, checks
 from meanfield.verification.drawn_slopes import shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT

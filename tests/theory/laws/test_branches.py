@@ -1,0 +1,145 @@
+"""Laws over depth, read off the layers of nets whose fields say something else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.nets.layers import Layer
+from meanfield.theory import learning_rate_exponent, scales_at
+from meanfield.theory.laws.branches import NoPower, branch_powers, power_of
+from meanfield.theory.laws.residual import scaling_with
+from meanfield.verification import printed_exponents
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiplied(mf.ResidualMLP):
+    """a = K^(-1), 1 / (1 + K) or 1 / ln K, whatever ``scaling`` says."""
+
+    law: str = "linear"
+
+    @property
+    def multiplier(self):
+        return {"linear": 1 / self.blocks, "shifted": 1 / (1 + self.blocks), "log": 1 / np.log(1 + self.blocks)}[
+            self.law
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfVariance(mf.ResidualMLP):
+    """Branch weights of variance K^(-2) over the fan-in rule, and a = 1."""
+
+    @property
+    def branch_variance_factor(self):
+        return self.blocks**-2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uneven(mf.ResidualMLP):
+    """Every block has another factor than the one below."""
+
+    @property
+    def layers(self):
+        return tuple(Layer(number, (number + 1) ** -0.5, 1 / self.depth) for number in range(self.depth))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaking(mf.MLP):
+    """Plain layers of half the fan-in variance, whose field ``weight_variance`` says that they follow the rule."""
+
+    @property
+    def layers(self):
+        return (Layer(variance_factor=0.5),) * self.depth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slowed(mf.TiedLoop):
+    """Steps of size L^(-2), whatever ``alpha`` says."""
+
+    @property
+    def step_size(self):
+        return self.depth**-2.0
+
+
+SQUARE_ROOT = {"scaling": "multiplier_sqrt"}
+
+
+@pytest.mark.parametrize(
+    ("net", "exponent"),
+    [
+        (Multiplied(depth=4, width=8, **SQUARE_ROOT), 1),
+        (Multiplied(depth=4, width=8, scaling="none", stem=1), 0),
+        (Multiplied(depth=4, width=8, tail=1), 0.5),
+        (OfVariance(depth=4, width=8, scaling="none"), -1),
+        (OfVariance(depth=4, width=8, block_depth=2, scaling="none"), 1),
+        (mf.ResidualMLP(depth=10**5, width=8, block_depth=2, **SQUARE_ROOT), 0),
+        (Slowed(depth=4, width=8), 1),
+        (Slowed(depth=4, width=8, tied=False), 1.5),
+    ],
+    ids=str,
+)
+def test_exponents_follow_the_layers_and_not_the_names(net, exponent):
+    assert learning_rate_exponent(net) == exponent
+    if net.depth < 100:
+        slopes = np.diff(np.log(scales_at(net, (100, 200, 400)))) / np.log(2)
+        assert 2 * slopes[1] - slopes[0] == pytest.approx(exponent, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (Multiplied(depth=4, width=8, law="log", **SQUARE_ROOT), "the factor on its branches is no power of the depth"),
+        (Multiplied(depth=4, width=8, law="shifted"), "factor on its branches is no power of the depth: 0.2 at 4"),
+        (Uneven(depth=4, width=8, **SQUARE_ROOT), "its blocks differ from one another"),
+        (Leaking(depth=4, width=8), "grows or shrinks by a factor"),
+        (mf.ResidualMLP(depth=4, width=8, scaling="none"), "grows or shrinks by a factor"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_power_is_refused_and_says_why(net, message):
+    assert np.isnan(learning_rate_exponent(net))
+    with pytest.raises(ValueError, match=f"no power of its depth: .*{message}"):
+        mf.transfer_learning_rate(0.1, net, net.replace(depth=8), rule="power_law")
+
+
+def test_a_law_must_hold_between_the_nets_that_a_rate_is_carried_between():
+    """Powers above 64 blocks, and none at 4: the ends count, too."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Kinked(mf.ResidualMLP):
+        @property
+        def multiplier(self):
+            return max(self.blocks, 32) ** -0.5
+
+    net = Kinked(depth=64, width=8)
+    assert learning_rate_exponent(net) == learning_rate_exponent(net.replace(depth=4))
+    assert mf.transfer_learning_rate(0.1, net, net.replace(depth=128), rule="power_law") > 0
+    with pytest.raises(ValueError, match=r"no power of the depth: .* at 4,"):
+        mf.transfer_learning_rate(0.1, net, net.replace(depth=4), rule="power_law")
+
+
+@pytest.mark.parametrize("scaling", ["init", "multiplier_sqrt", "multiplier_linear", "none"])
+@pytest.mark.parametrize("block_depth", [1, 3])
+def test_each_scaling_is_recognised_by_its_powers(scaling, block_depth):
+    net = mf.ResidualMLP(depth=3, width=8, scaling=scaling, block_depth=block_depth, stem=2, tail=1)
+    powers = branch_powers(net)
+    assert (powers.stem, powers.tail, len(powers.variances)) == (2, 1, block_depth)
+    assert scaling_with(powers) == scaling
+
+
+def test_papers_are_quoted_for_what_the_layers_are():
+    assert printed_exponents(Multiplied(depth=4, width=8, block_depth=2, **SQUARE_ROOT)) == {"Zheng et al. 2026": 1.0}
+    assert printed_exponents(OfVariance(depth=4, width=8)) == {}
+    assert printed_exponents(Uneven(depth=4, width=8)) == {}
+    assert printed_exponents(Slowed(depth=4, width=8)) == {"Wang et al. 2026": 1.0}
+
+
+def test_powers_are_fitted_and_others_refused():
+    counts = [1, 3, 20, 400]
+    for power in (-1.5, 0.0, 1 / 3, 0.123456789012):
+        assert power_of(counts, [7 * count**power for count in counts], "x") == pytest.approx(power, rel=1e-12)
+    assert power_of(counts, [2 * count ** (1 / 3) for count in counts], "x") == 1 / 3
+    for values in ([1.0, 2.0, 3.0, 4.0], [1.0, 0.0, 1.0, 1.0]):
+        with pytest.raises(NoPower, match="the x is no power of the depth: 1 at 1, "):
+            power_of(counts, values, "x")
