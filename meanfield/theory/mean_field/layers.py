@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meanfield.common.arrays import Array
+from meanfield.common.machine import progress
 from meanfield.nets.families.layered import Sequential
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layers import Layer, joins
@@ -122,7 +123,8 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
     if sigma.homogeneous:
         return [np.ones(())] * len(net.layers)
     energies = []
-    for _, covariance in forward_moments(net, transport, input_product):
+    moments = forward_moments(net, transport, input_product)
+    for _, covariance in progress(moments, len(net.layers), "layer"):
         _, there = transport.variances(covariance)
         variance = there.reshape(there.shape[-2:])
         energies.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
@@ -140,7 +142,7 @@ def label_weights(net: Sequential, gates: list[Array], errors: Array | float = 1
     """
     joined_by = joins(net.layers)
     conserved: dict[int, Array] = {}
-    for place in range(len(net.layers), 0, -1):
+    for place in progress(range(len(net.layers), 0, -1), len(net.layers), "layer"):
         conserved[place] = gates[place - 1] * label_weight_above(net, place, conserved.get(place + 1), errors)
         if place in joined_by:
             conserved[place] = conserved[place] + conserved[joined_by[place]]
