@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.transformers.every_pair import pair_terms
+from meanfield.theory.maps.value_kernels import trails
+from meanfield.theory.transformers.every_pair import _top_errors, pair_terms
+from meanfield.theory.transformers.pair_unit import pair_unit
 from tests.statistics import consistent
 
 pytestmark = pytest.mark.usefixtures("no_overlap_energies")
@@ -85,3 +87,24 @@ def test_few_outputs_is_a_premise():
         mf.predict(net, level="mean_field")
     for quiet in (net.replace(readout="last"), net.replace(outputs=2), net.replace(tokens=1)):
         mf.predict(quiet, level="mean_field")
+
+
+@pytest.mark.parametrize("name", ["pre-norm", "post-norm, causal"])
+def test_errors_go_down_a_unit_whole_and_across_normalisations_without_their_part_along_the_values(name):
+    """E U U' on the stream is what arrives there, as a part along the values and the rest; E <U, h> is 0 where h was
+    divided by its size."""
+    net = _net(name, 16)
+    *passed, readout = trails(net)
+    errors = _top_errors(net, readout)
+    for unit, trail in zip(reversed(net.units), reversed(passed), strict=True):
+        one = pair_unit(unit, trail, net.first_channels)
+        passage = one.down(errors)
+        along, arriving = passage.joined.features, passage.joined.noise
+        turned = along.swapaxes(-1, -2)
+        handed_on = passage.below.noise - passage.branch.noise + along @ one.covariance @ turned
+        np.testing.assert_allclose(handed_on, arriving + along @ one.joined_covariance @ turned, rtol=1e-10, atol=1e-15)
+        if one.before:
+            met = np.einsum("...pp->...p", passage.branch.features @ one.before.undivided)
+            np.testing.assert_allclose(met, 0.0, atol=1e-12 * np.abs(passage.branch.features).max())
+        errors = passage.below
+    assert np.abs(along).max() > 0
