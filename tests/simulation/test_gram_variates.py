@@ -96,3 +96,13 @@ def test_degrees_of_freedom_are_those_of_the_exact_means():
         mean, stderr = values.mean(), values.std() / np.sqrt(DRAWS)
         assert consistent(mean - exact.values[layer], stderr, DRAWS)
         assert not consistent(off * mean - exact.values[layer], stderr, DRAWS)
+
+
+def test_overlap_energies_follow_from_label_terms_off_the_fan_in_rule_too():
+    """At a million units, where draws hardly differ: labels pass layers above that the kernel does not."""
+    net = mf.MLP(depth=4, width=10**6, outputs=2000, weight_variance=2.6)
+    drawn, limit = mf.simulate(net, draws=100, seed=0, weights="gram"), mf.predict(net, level="mean_field")
+    for name in ("label_term", "overlap_energy"):
+        difference = drawn[name] - limit[name]
+        assert consistent(difference, drawn[f"{name}_stderr"], 100, 1e-3 * limit[name])
+        assert not consistent(1.3 * drawn[name] - limit[name], drawn[f"{name}_stderr"], 100, 1e-3 * limit[name])
