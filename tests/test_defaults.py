@@ -14,7 +14,7 @@ Bands: freedom=inf
 Batch: input_correlation=0.0; labels='independent'; label_mean=0.0
 BlockNet: block_depth=2; block_width=None; input_width=16; samples=2; outputs=1; activation='linear'; biases=False;
     multipliers=(1.0, 1.0, 1.0); variances=(1.0, 1.0, 1.0); bias_variance=0.0
-Chain: readout_unit=None; input_channels=1; grid=(); inputs=1; input_law='white'
+Chain: readout_unit=None; input_channels=1; grid=(); inputs=1; input_law='white'; input_energy=None
 ConvNet: grid=(32,); kernel=(3,); padding='circular'; activation='relu'; outputs=10; head='he'; readout='pooled';
     input_channels=None; inputs=1; weight_variance=None
 Deviation: allowance=0.0
@@ -46,13 +46,15 @@ memory: draws=1; measure=None
 one_step: backend='numpy'; precision='float64'
 patch_tokens: seed=0
 pre_activations: backend='numpy'; precision='float64'
-predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; correlations=False; by_site=False
+predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; correlations=False; by_site=False;
+    accuracy=None
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
 train: steps=None; epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; seeds=1; weights=None;
     weight_decay=0.0; epsilon=1e-08; precision='float64'; workers=1; resume_in=None
-transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None
+transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
+    muon_variant='plain'
 transfer_learning_rate: rule='auto'
 tuned_rate: steps=None; epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; seeds=4; guess=None;
     spacing=0.125; grid=None; most_rates=64; weight_decay=0.0; epsilon=1e-08; precision='float64'; workers=1;

@@ -13,6 +13,7 @@ import numpy as np
 
 from meanfield.common.arrays import fingerprint
 from meanfield.common.files import DamagedFileWarning, write_whole
+from meanfield.common.validation import require_instance
 from meanfield.simulation.measures.base import Pieces
 
 # What a file raises that is cut off, that is another kind of file, or whose bytes have changed.
@@ -28,6 +29,7 @@ class PieceStore:
     folder: Path
 
     def __post_init__(self) -> None:
+        require_instance("folder", self.folder, Path, "the Path of a folder")
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; give a folder, in which finished pieces are kept")
 

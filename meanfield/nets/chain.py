@@ -12,7 +12,7 @@ from meanfield.common.validation import (
     require_positive,
     settle,
 )
-from meanfield.nets.maps import Linear, Map, Pointwise
+from meanfield.nets.maps import Linear, Pointwise
 from meanfield.nets.net import INPUT_LAWS, Net
 from meanfield.nets.units import Unit, channels_by_value
 
@@ -122,6 +122,12 @@ class Chain(Net):
 
 
 def _require_maps(units: Any) -> None:
+    """Raise TypeError for what is no map: those of the library, and one's own, say how many channels leave them."""
     for number, unit in enumerate(units, start=1):
         for name in ("branch", "after"):
-            require_instances(f"{name} of unit {number}", getattr(unit, name), Map, "maps of meanfield.nets.maps")
+            for entry in require_instances(f"{name} of unit {number}", getattr(unit, name), object, "maps"):
+                if not callable(getattr(entry, "channels_above", None)):
+                    raise TypeError(
+                        f"an entry of {name} of unit {number} is {entry!r}; give maps of meanfield.nets.maps, or of "
+                        "your own with a method channels_above, as docs/how_to/add_a_map.md has it"
+                    )

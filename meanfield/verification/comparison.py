@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.arrays import Array
-from meanfield.common.validation import PremiseWarning
+from meanfield.common.validation import PremiseWarning, takes
 from meanfield.nets.inputs.batches import PLAIN
 from meanfield.verification.needed_draws import draws_to_converge, needing
 from meanfield.verification.verdicts import CONVERGED_SHARE
@@ -31,6 +31,7 @@ def score(measured: Number, stderr: Number, predicted: Number, rounding: float =
     return xr.apply_ufunc(_scores, measured, stderr, predicted, kwargs={"relative": rounding}, join="inner")
 
 
+@takes(xr.Dataset)
 def rounding_of(measured: xr.Dataset) -> float:
     """Of the precision that a dataset records: double where it records none."""
     return ROUNDINGS[measured.attrs.get("precision", "float64")]

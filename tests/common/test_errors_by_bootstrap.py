@@ -155,7 +155,8 @@ def test_every_measure_is_here():
     def kinds(base):
         return {kind for below in base.__subclasses__() for kind in (below, *kinds(below))}
 
-    concrete = {kind for kind in kinds(Measure) if not kind.__abstractmethods__}
+    own = {kind for kind in kinds(Measure) if kind.__module__.startswith(("meanfield.", "sims."))}  # none of tests
+    concrete = {kind for kind in own if not kind.__abstractmethods__}
     assert {kind for kind in concrete if not issubclass(kind, WITHOUT_ERRORS)} == set(MEASURES)
 
 

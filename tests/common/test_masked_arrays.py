@@ -53,6 +53,7 @@ TAKERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:no seed has a minimum")
 @pytest.mark.parametrize(("call", "array"), TAKERS.values(), ids=TAKERS)
 def test_a_masked_entry_is_refused_and_a_mask_without_one_passes(call, array):
     call(np.ma.array(array, mask=False))

@@ -161,7 +161,7 @@ def _same(first, second):
     return set(first.data_vars) == set(second.data_vars)
 
 
-@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning", "ignore:no seed has a minimum")
 @pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_chain_of_a_family_s_units_is_served_as_the_family(call):
     answered = 0
@@ -172,7 +172,7 @@ def test_a_chain_of_a_family_s_units_is_served_as_the_family(call):
     assert answered
 
 
-@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning", "ignore:no seed has a minimum")
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 @pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_wrapped_nets_are_served_or_refused_in_a_documented_line(call, wrap):

@@ -87,6 +87,6 @@ def test_advice_speaks_of_the_median_net(smoke_run):
     seeds[:] = 0.0
     seeds[0, 0, 0] = 5.0
     still = {name: 0 * dataset[name] for name in ("tuned_rate_log10", "seed_tuned_rate_log10_stderr")}
-    changed = dataset.assign(still, seed_tuned_rate_log10=seeds)
+    changed = dataset.assign(still | {"seed_tuned_rate_log10": seeds})
     assert np.mean(search._spreads(changed)) > 0.1
     assert "uncertain by 0.00 decades in the median net" in _in_one_line(search._advice(changed))

@@ -41,7 +41,6 @@ SAID = [
     ("hypotheses", r"a reading: ", Kind.READING),
     ("hypotheses", r"it is one: ", Kind.PREMISE),
     ("source", r".*, read (as|literally)", Kind.READING),
-    ("source", r".*that each is needed is our reading", Kind.READING),
     (
         "source",
         r".*(beyond its premise|without (an?|the|its) (condition|premise)|has it where eps L = O\(1\))",

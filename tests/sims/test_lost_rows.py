@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from meanfield.common import fit_power_law
-from meanfield.verification.claims import Claim, checks
+from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling
 from meanfield.verification.verdicts import Verdict
 from sims.claims.runs import Evidence, judged
@@ -74,7 +74,9 @@ def test_a_fault_of_a_judge_is_no_verdict(dataset):
 def test_claims_are_judged_beside_one_that_cannot_be(dataset):
     def claim(family):
         words = dict.fromkeys(("source", "statement", "printed", "hypotheses"), "words")
-        return Claim(id=family, checks=checks("simulation", lambda made: judge_slope(made, family)), **words)
+        return Claim(
+            id=family, kind=Kind.READING, checks=checks("simulation", lambda made: judge_slope(made, family)), **words
+        )
 
     made = {"simulation": Evidence("simulation", "", None, dataset)}
     results = [judged(claim(family), made) for family in ("loop", "mlp")]

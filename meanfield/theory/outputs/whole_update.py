@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from meanfield.common.arrays import Array
+from meanfield.common.validation import takes
 from meanfield.nets.families.layered import Sequential
 from meanfield.theory.exact.plain import exact_terms
 from meanfield.theory.levels.base import log_mean, with_logarithms
@@ -110,6 +111,7 @@ def log_channel_error(net: Sequential, terms: Terms) -> float:
     return float(0.5 * (log_mean(np.logaddexp(*(leading + ratios))) - log_mean(np.logaddexp(*leading))))
 
 
+@takes(Sequential)
 def pooled_excess(net: Sequential) -> float:
     """Up to about ln(label term at a net's channels / that at infinitely many) of every layer, by what gates above do.
 

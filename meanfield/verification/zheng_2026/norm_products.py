@@ -50,6 +50,7 @@ def products_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     return xr.Dataset(variables, {"weight_product_name": list(initial), "update_product_name": names})
 
 
+@takes(xr.Dataset, BlockNet)
 def scales_of(measured: xr.Dataset, net: BlockNet) -> xr.Dataset:
     """What cells of tables follow from, of one net by draw and role; norms of weights as in `products_of`."""
     roles = list(dict.fromkeys(map(net.role_of, net.weights)))

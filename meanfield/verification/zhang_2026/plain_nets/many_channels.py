@@ -174,6 +174,7 @@ class Extrapolated:
     left: Array
 
 
+@takes(xr.Dataset, str, str)
 def extrapolated(dataset: xr.Dataset, case: str, name: str) -> Extrapolated:
     """log x + (log x - log y) / (f - 1) for x at width n and y at n/f: free of what is linear in 1/n.
 
