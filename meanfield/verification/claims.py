@@ -122,8 +122,9 @@ def combined(verdicts: Iterable[Verdict]) -> Verdict:
 def of_rival(judge: JudgeOfRun) -> JudgeOfRun:
     """The same comparison, where the source claims what the judge takes for the rival.
 
-    Confirming a law excludes its rival, so that one verdict is the opposite of the other. The rival in the judge's
-    docstring is a whole sentence, as it is the claim here.
+    The verdict is that of drawn numbers with the sides exchanged: where both are far off, both are REFUTED. Of what is
+    computed, one is the opposite of the other. The rival in the judge's docstring is a whole sentence, as it is the
+    claim here.
     """
 
     def judge_rival(dataset: xr.Dataset) -> Finding:
@@ -132,7 +133,8 @@ def of_rival(judge: JudgeOfRun) -> JudgeOfRun:
             finding,
             claim=finding.rival,
             rival=finding.claim,
-            verdict=_opposite(finding.verdict),
+            verdict=finding.verdict_of_rival or _opposite(finding.verdict),
+            verdict_of_rival=finding.verdict,
             evidence=_back(finding),
             evidence_of_rival=finding.evidence,
             power=finding.power_of_rival,

@@ -57,7 +57,7 @@ SENTENCES = re.compile(
 class Ruling:
     """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments.
 
-    ``power``, ``power_of_rival``, ``evidence_of_rival``: as in `Finding`.
+    ``power``, ``power_of_rival``, ``evidence_of_rival``, ``verdict_of_rival``: as in `Finding`.
     """
 
     verdict: Verdict
@@ -66,6 +66,7 @@ class Ruling:
     power: Power | None = None
     power_of_rival: Power | None = None
     evidence_of_rival: str = ""
+    verdict_of_rival: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class Contest:
         against_rival = comparisons * self.rival.difference.size / self.claim.difference.size
         bands, of_rival = (Bands.of(count, carrying, gaussian=self.gaussian) for count in (comparisons, against_rival))
         verdict = judge(self.claim, self.rival, bands, share, of_rival)
+        exchanged = judge(self.rival, self.claim, of_rival, share, bands)
         distances = Distances(self.claim, self.rival, bands, of_rival)
         either = distances, distances.exchanged
         reasons = [way.decided for way in either]
@@ -132,7 +134,7 @@ class Contest:
             reasons = distances.undecided((comparisons, against_rival), carrying, draws, share, gaussian=self.gaussian)
         said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
-        return Ruling(verdict, said[0], self.words, *powers, said[1])
+        return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged)
 
     def powers(self, bands: Bands, of_rival: Bands) -> tuple[Power | None, Power | None]:
         """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
@@ -228,8 +230,17 @@ class Judge(Generic[P]):
             ruling = Ruling(Verdict.INCONCLUSIVE, f"no verdict: {error}", power="none: no verdict")
         words = defaultdict(Unsaid, given | ruling.words)
         claim, rival, measured = (sentence.format_map(words) for sentence in (self.claim, self.rival, self.measured))
-        powers = ruling.power, ruling.power_of_rival
-        return Finding(claim, rival, ruling.verdict, ruling.evidence, *powers, ruling.evidence_of_rival, measured)
+        return Finding(
+            claim,
+            rival,
+            ruling.verdict,
+            ruling.evidence,
+            ruling.power,
+            ruling.power_of_rival,
+            ruling.evidence_of_rival,
+            measured,
+            ruling.verdict_of_rival,
+        )
 
 
 class Judges:

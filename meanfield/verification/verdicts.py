@@ -121,6 +121,7 @@ class Finding:
     where it is none: "exact: ..." of numbers that no draw blurs, "none: ..." with the reason where nothing could be
     refuted. ``power_of_rival``, ``evidence_of_rival``: the same, and the numbers, with claim and rival exchanged
     (`claims.of_rival`); no evidence of its own where the same words serve both. ``measured``: what, in words.
+    ``verdict_of_rival``: with claim and rival exchanged, of drawn numbers; None where it is the opposite.
     """
 
     claim: str
@@ -131,6 +132,7 @@ class Finding:
     power_of_rival: Power | None = None
     evidence_of_rival: str = ""
     measured: str = ""
+    verdict_of_rival: Verdict | None = None
 
 
 class Unsaid:

@@ -11,6 +11,7 @@ import meanfield as mf
 from meanfield.common.estimates import critical_z
 from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.verification.claims import of_rival
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.needed_draws import draws_to_converge
 from meanfield.verification.verdicts import Bands, Deviation, Verdict, effective_draws, judge
@@ -38,6 +39,30 @@ def _deviation(difference, stderr=1.0, allowance=0.0):
 )
 def test_three_verdicts(claim, rival, verdict):
     assert judge(_deviation(claim), _deviation(rival), BANDS) is verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "rival", "exchanged"),
+    [
+        (0.5, 90.0, Verdict.REFUTED),
+        (90.0, 0.5, Verdict.CONFIRMED),
+        (90.0, 90.0, Verdict.REFUTED),
+        (0.5, 0.5, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_what_a_source_claims_of_the_rival_is_judged_itself(claim, rival, exchanged):
+    """Where both sides are far off, no claim becomes true because the other one fails."""
+    judges = Judges(draws="draws")
+
+    @judges.decide
+    def judge_sides(dataset):
+        """This holds; rival: that holds; measured: distances."""
+        return Contest(_deviation(claim), _deviation(rival), apart=1.0)
+
+    dataset = xr.Dataset(attrs={"draws": 10_000})
+    finding = of_rival(judge_sides)(dataset)
+    assert (finding.claim, finding.verdict) == ("that holds", exchanged)
+    assert of_rival(of_rival(judge_sides))(dataset).verdict is judge_sides(dataset).verdict
 
 
 def test_skewed_draws_count_for_less():
