@@ -119,7 +119,8 @@ def predict(
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
     require_choice("loss", loss, LOSSES)
-    require_classes(loss, net.output_shape[1])
+    if loss != "squared":  # outputs are counted by a walk over all units
+        require_classes(loss, net.output_shape[1])
     checked: Any = inputs if isinstance(net, Loop) else checked_inputs(net, inputs)
     level_asked = _level(net, level, Options() if isinstance(net, Loop) else Options(inputs=checked))
     options = Options(
