@@ -7,8 +7,6 @@ from fractions import Fraction
 from itertools import islice
 from textwrap import fill
 
-from meanfield.common import NUMBERS_FAIL
-
 MISSING = "-"
 # Characters of a line: what screens, mails and pages side by side show without breaking it.
 LINE = 100
@@ -23,6 +21,8 @@ class LostRow(list[str]):
 
 def row_or_reason(key: str, cells: Callable[[], Iterable[str]]) -> list[str]:
     """A row of a table; where its numbers make none, the reason in its place, so that the other rows are not lost."""
+    from meanfield.common import NUMBERS_FAIL
+
     try:
         return [key, *cells()]
     except NUMBERS_FAIL as error:

@@ -182,7 +182,7 @@ def _seeds_needed(dataset: xr.Dataset) -> str:
 
 
 text = Report(
-    question="Does the rate that trains best follow over depth the one-step scale of white inputs and labels?",
+    question="Do tuned rates follow over depth the one-step scale of white inputs and labels?",
     answer=_answer,
     heading=HEADING,
     parts=[_slope_table, _local_table, _rate_table, _without_parabola, _advice],

@@ -266,7 +266,8 @@ def test_a_law_confirmed_refutes_its_rival(mine, theirs):
     assert (finding.claim, finding.rival, finding.verdict) == ("paper", "law", theirs)
     assert (finding.evidence, finding.measured) == ("numbers of the paper", "slopes")
     assert (finding.power, finding.power_of_rival) == shares[::-1]
-    assert of_rival(of_rival(lambda dataset: made))(xr.Dataset()) == made
+    twice = replace(made, verdict_of_rival=Verdict(theirs))
+    assert of_rival(of_rival(lambda dataset: made))(xr.Dataset()) == twice
     alike = of_rival(lambda dataset: replace(made, evidence_of_rival=""))(xr.Dataset())
     assert alike.evidence == "numbers"
 

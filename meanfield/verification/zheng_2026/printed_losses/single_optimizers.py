@@ -64,12 +64,12 @@ def judge_stability(dataset: xr.Dataset) -> Ruling:
         ),
         None,
     )
-    would = "no number of runs lost by the standard" if needed is None else f"{needed} or more lost by the standard"
+    would = "no number of them" if needed is None else f"{needed} or more of them"
     return Ruling(
         decided[0] if decided else Verdict.INCONCLUSIVE,
         f"stable under condition 3.1 against the standard: {large} runs, which chance alone gives with probability "
         f"{chances[0]:.2g} (less than {alarm:.2g} decides); below {LARGE} blocks {small}",
-        power=f"with {of_many - many} lost under condition 3.1, {would} would confirm it",
+        power=f"that as few are lost by the standard is refuted by {would}, with {of_many - many} under condition 3.1",
     )
 
 
