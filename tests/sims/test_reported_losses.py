@@ -217,7 +217,10 @@ def test_stability_is_a_difference_beyond_chance(tables, many, standard, verdict
     if (many, standard) == (0, 2):
         assert finding.evidence == single_optimizers.judge_stability(tables).evidence
         assert "probability 0.24" in finding.evidence
-        assert finding.power == "that as few are lost by the standard is refuted by 10 or more of them, with 0 under condition 3.1"
+        assert (
+            finding.power
+            == "that as few are lost by the standard is refuted by 10 or more of them, with 0 under condition 3.1"
+        )
 
 
 # Setting -> nats that condition B.1 ends higher at the carried rate, the mean over six depths of the printed rows.
