@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory import finite_channel_factor, finite_channel_refusal, mean_field_profiles
-from meanfield.theory.finite_channels import recursion
+from meanfield.theory.finite_channels import every_pair, recursion
 from meanfield.theory.finite_channels.every_pair import first_order_of_pairs
 from meanfield.theory.finite_channels.factor import resummed
 from meanfield.theory.finite_channels.recursion import first_order
@@ -186,3 +186,18 @@ def test_draws_of_points_that_differ(net, inputs):
 def test_inputs_without_features_are_refused():
     with pytest.raises(ValueError, match="without features"):
         finite_channel_factor(_net(depth=2, input_channels=2), -np.ones((1, 2, 4)))
+
+
+def test_pairs_of_points_have_no_order():
+    """First orders behind gates are those of (u, u') and of (u', u) alike, where no two sites see the same stencil."""
+    net = mf.ConvNet(depth=4, channels=16, grid=(3,), kernel=(2,), padding="zero", readout="convolution")
+    pairs, gain = every_pair.Pairs(net), net.sigma.gain
+    image = np.random.default_rng(0).standard_normal(net.input_shape)
+    below = every_pair._first_layer(net, pairs, every_pair._input_moments(net, pairs), image)
+    for channels in net.channels_by_layer[1:]:
+        seen = every_pair._responses(net, pairs, below)
+        orders = every_pair._behind_gates(pairs, below, seen, gain)
+        below = every_pair._layer_above(net, pairs, below, seen, channels, fixed=False)
+    for order in orders:
+        assert order.any()
+        np.testing.assert_allclose(order, order[pairs.swapped], atol=1e-12 * np.abs(order).max())
