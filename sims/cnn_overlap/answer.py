@@ -30,9 +30,9 @@ def _growth(dataset: xr.Dataset, name: str) -> list[str]:
     which = "B" if name == "label_term" else f"B (here {name.replace('_', ' ')})"
     why = exponents.no_power_law(exponents.net_of(dataset))
     return [
-        f"{said}, for {which} as l^3 at these depths: exponent {_exponent_words(limit)} at infinitely many channels "
-        f"(mean field {expected:.2f}), layers {layers(deepest)}.",
-        f"At {exponents.net_of(dataset).channels} channels it is {_exponent_words(finite)}; the papers' minima: "
+        f"{said}, for {which} as l^3 at these depths: exponent {_exponent_words(limit)}.",
+        f"This is over layers {layers(deepest)}, at infinitely many channels (mean field {expected:.2f}); at "
+        f"{exponents.net_of(dataset).channels} channels it is {_exponent_words(finite)}; the papers' minima: "
         f"{minima:.2f}.",
         f"In deeper nets it is no power law, {why}." if why else _limit_of(dataset, name),
     ]

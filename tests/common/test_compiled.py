@@ -20,6 +20,7 @@ def outer(tmp_path, monkeypatch):
     (tmp_path / package / "caller.py").write_text(CALLER.format(package=package))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")  # beside the code, wherever else others are kept
 
     def loaded(factor, shift=0.0, options=""):
         (tmp_path / package / "callee.py").write_text(CALLEE.format(factor=factor, shift=shift, options=options))

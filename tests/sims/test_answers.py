@@ -48,7 +48,7 @@ def test_the_answer_on_growth_has_both_exponents(smoke_run):
     deepest = dataset.isel(depth=-1)
     limit, finite = (exponents.growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term"))
     words = _in_one_line(overlap.answer(dataset))
-    assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f} at infinitely many channels" in words
+    assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f}. This is over layers" in words
     assert f"it is {finite.exponent:.2f} +- {finite.stderr:.2f}" in words
 
 
