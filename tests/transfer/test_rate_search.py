@@ -119,13 +119,6 @@ HOW = {"epochs": 2, "batch_size": 10}
 
 
 @pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(1)
-    labels = rng.integers(3, size=60)
-    return rng.normal(size=(3, 8))[labels] + 0.7 * rng.normal(size=(60, 8)), labels
-
-
-@pytest.fixture(scope="module")
 def tuned(data):
     return mf.tuned_rate(NET, data, seeds=range(12), **HOW)
 

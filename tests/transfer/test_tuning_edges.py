@@ -9,18 +9,10 @@ from meanfield.simulation.training.trained_losses import TrainedLosses
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, searched
 from meanfield.transfer.tuning import _dataset, tune_all
 from meanfield.transfer.tuning_task import Tuning
+from tests.transfer.test_rate_search import HOW, NET
 
 EIGHTH = LATTICE // 8
 LOGS = np.arange(-16, 5) / 8
-NET = mf.MLP(depth=2, width=(8, 8), outputs=3, head="fan_in")
-HOW = {"epochs": 2, "batch_size": 10}
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(1)
-    labels = rng.integers(3, size=60)
-    return rng.normal(size=(3, 8))[labels] + 0.7 * rng.normal(size=(60, 8)), labels
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
