@@ -15,6 +15,9 @@ FOLDER = Path(__file__).parent / "recorded_verdicts"
 # The page of the records, from the root of the repository; like them it may differ from the commit that they name.
 PAGE = "docs/verdicts.md"
 
+# Claims, the fields of each, and what a field lists: runs, findings and counts of seeds.
+LEVELS_OF_LINES = 3
+
 Entry = dict[str, Any]
 
 
@@ -87,8 +90,24 @@ def _write(preset: str, entries: Mapping[str, Entry]) -> Path:
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{preset}.json"
     kept = {name: entries[name] for name in CLAIMS if name in entries}
-    write_text_whole(path, json.dumps(kept, indent=2) + "\n")
+    write_text_whole(path, as_text(kept))
     return path
+
+
+def as_text(entries: Mapping[str, Entry]) -> str:
+    """The entries as JSON with one finding, one run and one count of seeds a line, so that records differ by lines."""
+    return _json(entries, LEVELS_OF_LINES, "\n") + "\n"
+
+
+def _json(value: Any, levels: int, line: str) -> str:
+    """JSON of which so many outer levels have a line for every item; ``line`` begins one, with its indent."""
+    if levels == 0 or not value or not isinstance(value, dict | list):
+        return json.dumps(value)
+    inner = line + "  "
+    if isinstance(value, list):
+        return f"[{inner}{f',{inner}'.join(_json(item, levels - 1, inner) for item in value)}{line}]"
+    items = (f"{json.dumps(name)}: {_json(item, levels - 1, inner)}" for name, item in value.items())
+    return f"{{{inner}{f',{inner}'.join(items)}{line}}}"
 
 
 def clean_commit() -> str:

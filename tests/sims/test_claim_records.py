@@ -1,6 +1,7 @@
 """Records of verdicts: of code that a commit has, and repeated by as many draws as decide."""
 
 import argparse
+import json
 import re
 import subprocess
 from collections import Counter
@@ -62,6 +63,18 @@ def test_code_that_no_commit_has_is_not_recorded(repository, tmp_path, capsys, n
         assert name in complaint
     assert not out.exists()
     assert (repository / FILES[2]).read_text() == "{}"
+
+
+@pytest.mark.parametrize("preset", ["smoke", "default"])
+def test_a_record_read_and_written_again_is_the_same_file_with_a_line_for_every_finding(preset, tmp_path, monkeypatch):
+    kept = record.FOLDER / f"{preset}.json"
+    entries = record.recorded(preset)
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    assert record._write(preset, entries).read_bytes() == kept.read_bytes()
+    lines = {line.strip().removesuffix(",") for line in kept.read_text().splitlines()}
+    findings = [json.dumps(finding) for entry in entries.values() for finding in entry["findings"]]
+    assert findings
+    assert set(findings) <= lines
 
 
 def test_outside_a_repository_no_commit_is_named(tmp_path, monkeypatch):
