@@ -1,7 +1,8 @@
-"""What `mkdocs build` adds to the pages of docs/: the files of the root, the library's table of contents, equations.
+"""What `mkdocs build` adds to the pages of docs/: the files of the root, evidence, the library's contents, equations.
 
-README.md is the first page of the site. The page of the library lists what `meanfield/__init__.pyi` lists, in its order
-and under its comments, and every quantity of the registry. Equations become MathML, which needs no script.
+README.md is the first page of the site. The page of evidence is made of the recorded verdicts, and the names of claims
+on the page of verdicts lead to it. The page of the library lists what `meanfield/__init__.pyi` lists, in its order and
+under its comments, and every quantity of the registry. Equations become MathML, which needs no script.
 """
 
 import re
@@ -13,10 +14,13 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 import meanfield as mf
+from sims.claims.recorded_page import evidence_page
 
 ROOT = Path(__file__).parent.parent
 # Pages that the root holds, by their names on the site.
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+# The name of a claim at the beginning of its row.
+CLAIM = re.compile(r"^\| ([A-Z]\d+[a-z]?) \|", re.MULTILINE)
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 # Letters that the converter marks as script by an attribute that browsers ignore: they would read as plain ones.
 SCRIPT = re.compile(r'<mi mathvariant="script">(\w)</mi>')
@@ -25,18 +29,21 @@ SPELLINGS = {r"\lbrace": r"\{", r"\rbrace": r"\}"}
 
 
 def on_files(files, config):
-    """Add the pages of the root."""
+    """Add the pages of the root, and the evidence behind the verdicts of docs/verdicts.md."""
     for page, source in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    files.append(File.generated(config, "evidence.md", content=evidence_page("default")))
     return files
 
 
 def on_page_markdown(markdown, page, **_):
-    """Turn links between the root and docs/ into links between pages, and write the page of the library."""
+    """Turn links between the root and docs/ into links between pages, link claims, write the page of the library."""
     for name, source in PAGES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(source)}(#\S+)?\)", rf"]({name}\1)", markdown)
     if page.file.src_uri in PAGES:
         markdown = markdown.replace("](docs/", "](")
+    if page.file.src_uri == "verdicts.md":
+        markdown = CLAIM.sub(lambda claim: f"| [{claim[1]}](evidence.md#{claim[1].lower()}) |", markdown)
     return markdown + library() + quantities() if page.file.src_uri == "api.md" else markdown
 
 

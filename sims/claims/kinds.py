@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from meanfield.verification import Claim, Kind, Verdict
+from sims.claims.forms import Table
 
 TOGETHER = "all kinds"
 
@@ -19,16 +20,10 @@ def in_words(verdicts: Iterable[str]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
 
 
-def by_kind(verdicts: Sequence[tuple[Claim, str]]) -> list[tuple[str, ...]]:
-    """The verdicts of claims counted for every kind that occurs, and together: rows under `HEADER`."""
+def by_kind(verdicts: Sequence[tuple[Claim, str]]) -> Table:
+    """The verdicts of claims counted for every kind that occurs, and together."""
     counts = Counter((claim.kind, verdict) for claim, verdict in verdicts)
     occurring = [kind for kind in Kind if any(kind is counted for counted, _ in counts)]
     rows = [(str(kind), *(str(counts[kind, verdict]) for verdict in Verdict), kind.meaning) for kind in occurring]
     total = Counter(verdict for _, verdict in verdicts)
-    return [*rows, (TOGETHER, *(str(total[verdict]) for verdict in Verdict), "")]
-
-
-def as_markdown(verdicts: Sequence[tuple[Claim, str]]) -> str:
-    """The same as a table of Markdown."""
-    lines = [HEADER, ("---",) * len(HEADER), *by_kind(verdicts)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return Table(HEADER, [*rows, (TOGETHER, *(str(total[verdict]) for verdict in Verdict), "")])

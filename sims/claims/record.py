@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import CLAIMS, Power, Shares
+from meanfield.verification import CLAIMS, Finding, Power, Shares, Verdict
 from sims.claims.runs import Evidence, Result
 from sims.claims.seeds import Counts
 
@@ -73,8 +73,16 @@ def seeds_of(entry: Entry) -> Entry:
     return {"commit": "", "times": 1, "claim": {}, "comparisons": []} | entry.get("seeds", {})
 
 
+def findings_of(entry: Entry) -> list[Finding]:
+    """What was found, of a recorded verdict."""
+    return [
+        Finding(**finding | {"verdict": Verdict(finding["verdict"]), "power": power_of(finding)})
+        for finding in entry.get("findings", [])
+    ]
+
+
 def power_of(finding: Entry) -> Power | None:
-    """Of a recorded finding."""
+    """The power of a recorded finding."""
     power = finding["power"]
     return Shares(**power) if isinstance(power, dict) else power
 

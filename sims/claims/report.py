@@ -1,4 +1,4 @@
-"""The referee's report as text, Markdown and JSON, and as one HTML page."""
+"""The referee's report as text, Markdown, JSON and one HTML page."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import Claim, Verdict
-from sims.claims.kinds import HEADER, as_markdown, by_kind, in_words
-from sims.claims.page import page, shown_by
+from meanfield.verification import Claim
+from sims.claims.forms import Table
+from sims.claims.judgements import Judgement, section_of, table_of
+from sims.claims.kinds import by_kind, in_words
+from sims.claims.page import page
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report
-from sims.common.table import table
 
 QUESTION = "Which of the papers' claims hold?"
 
@@ -19,10 +20,11 @@ QUESTION = "Which of the papers' claims hold?"
 def text(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> str:
     """How many there are of each verdict, by kind of claim too, every claim with its findings, then the processor time
     of every run."""
-    counts = [row[:-1] for row in by_kind(_verdicts(results))]
-    kinds = table(HEADER[:-1], counts, "Verdicts by kind of claim")
+    kinds = by_kind(_verdicts(results))
+    counts = Table(kinds.header[:-1], [row[:-1] for row in kinds.rows])  # the words say what each kind means
     words = {str(result.claim.kind): result.claim.kind.meaning for result in results}
-    parts = [kinds, *map(_entry, results), _times(evidence)]
+    sections = [section_of(Judgement.of(result)).text() for result in results]
+    parts = [counts.text("Verdicts by kind of claim"), *sections, _times(evidence)]
     return report(QUESTION, f"{_counts(results)}.", parts, words=words)
 
 
@@ -53,34 +55,21 @@ def record(result: Result) -> dict[str, Any]:
         "identity": claim.identity,
         "findings": result.as_data(),
         "commands": list(result.commands),
-    } | dict(instead(result))
-
-
-def instead(result: Result) -> list[tuple[str, str]]:
-    """The law that replaces a refuted claim, and the premise that fails."""
-    if result.verdict is not Verdict.REFUTED:
-        return []
-    return [("instead", result.claim.replaced_by), ("premise that fails", result.claim.premise)]
+    } | Judgement.of(result).instead
 
 
 def markdown(results: Sequence[Result], title: str) -> str:
-    """One table row per claim."""
-    lines = [
+    """One table row per claim, how many there are of each verdict, and one section per claim."""
+    judgements = [Judgement.of(result) for result in results]
+    parts = [
         f"# Verdicts: {title}",
-        "",
-        "| id | kind | claim | source | verdict | evidence | instead |",
-        "|---|---|---|---|---|---|---|",
+        table_of(judgements).markdown(),
+        _counts(results),
+        by_kind(_verdicts(results)).markdown(),
+        "## Evidence",
+        *(section_of(judgement).markdown() for judgement in judgements),
     ]
-    for result in results:
-        evidence = "<br>".join(
-            f"{finding.verdict}: {finding.claim}; rival: {finding.rival}; {shown_by(finding)}"
-            for finding in result.findings
-        )
-        replaced = dict(instead(result)).get("instead", "")
-        claim = result.claim
-        cells = (claim.id, claim.kind, claim.statement, claim.source, result.verdict, evidence, replaced)
-        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*lines, "", _counts(results), "", as_markdown(_verdicts(results)), ""])
+    return "\n\n".join(parts)
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:
@@ -89,18 +78,6 @@ def _times(evidence: Mapping[str, Evidence]) -> str:
     total = sum(run.seconds for run in made)
     words = ", ".join(f"{run.run} {run.seconds:.0f}" for run in made if run.seconds >= 1)
     return folded(f"{total:.0f} in all; {words or 'no run of a second'}", "Processor seconds: ", 2)
-
-
-def _entry(result: Result) -> str:
-    head = f"{result.claim.id:6}{result.verdict:14}"
-    lines = [folded(f"{result.claim.kind}: {result.claim.statement} ({result.claim.source})", head, 20)]
-    said = {"printed": result.claim.printed, "assumed": result.claim.hypotheses}
-    lines += [folded(f"{name}: {words}", " " * 6, 20) for name, words in said.items()]
-    for finding in result.findings:
-        words = f"{finding.claim}; rival: {finding.rival}; {shown_by(finding)}"
-        lines.append(folded(words, f"      {finding.verdict:14}", 20))
-    lines += [folded(f"{name}: {words}", " " * 6, 8) for name, words in instead(result)]
-    return "\n".join(lines)
 
 
 def _counts(results: Sequence[Result]) -> str:

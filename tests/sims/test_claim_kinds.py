@@ -83,7 +83,7 @@ def test_counts_of_kinds_add_up():
     every = [
         (claim, str(verdict)) for claim, verdict in zip(CLAIMS.values(), list(Verdict) * len(CLAIMS), strict=False)
     ]
-    *rows, (_, *together, _) = by_kind(every)
+    *rows, (_, *together, _) = by_kind(every).rows
     assert [name for name, *_ in rows] == list(Kind)
     columns = zip(*(map(int, counts) for _, *counts, _ in rows), strict=True)
     assert [sum(column) for column in columns] == [int(count) for count in together]

@@ -12,7 +12,7 @@ import xarray as xr
 from meanfield.execution.team import Workers
 from sims.claims import record, runs, seeds
 from sims.claims.__main__ import COMMAND as simulation
-from sims.claims.recorded_page import recorded_page
+from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import RunOptions
 from sims.claims.seeds import Counts
 
@@ -114,9 +114,9 @@ def test_claims_that_no_seed_decides_are_not_replicated(tmp_path, monkeypatch):
     (tmp_path / "default.json").write_text(
         '{"A3": {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": []}}'
     )
-    page = recorded_page("default")
+    page = evidence_page("default")
     assert "\nNot replicated, as all seeds leave it INCONCLUSIVE: A3.\n" in page
-    assert "; seeds at preset smoke, 8 times its draws: 2 INCONCLUSIVE." in page
+    assert "\n- Other seeds: 2 INCONCLUSIVE, at preset smoke, 8 times its draws.\n" in page
 
 
 def test_a_recorded_verdict_has_the_draws_of_its_preset(tmp_path, capsys):

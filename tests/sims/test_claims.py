@@ -19,7 +19,7 @@ from meanfield.verification.verdicts import Bands, Deviation, Finding, Shares, V
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
 from sims.claims import record
 from sims.claims.__main__ import COMMAND as simulation
-from sims.claims.recorded_page import recorded_page
+from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import Job, Result, RunOptions, split
 from sims.claims.seeds import Counts
 from tests.sims.claim_controls import CONTROLS
@@ -209,10 +209,12 @@ def test_the_page_says_which_seeds_contradict_a_verdict(tmp_path, monkeypatch, s
     counts = {"A2": seeds, "A3": {"CONFIRMED": 20}, "S10i": {"CONFIRMED": 20}}
     kept = {name: {"seeds": {"commit": "", "claim": count, "comparisons": []}} for name, count in counts.items()}
     (tmp_path / "smoke.json").write_text(json.dumps(kept))
-    page = recorded_page("default")
+    page = evidence_page("default")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in seeds.items())
-    assert f"**A2**: seed 0; ; seeds at preset smoke: {counted}." in page
-    assert "**S10i**: seed 0; ; no seed enters." in page
+    sections = dict(section.split("\n", 1) for section in page.split("\n### ")[1:])
+    others = {name: re.findall(r"^- Other seeds: (.*)\.$", words, re.MULTILINE) for name, words in sections.items()}
+    assert others == {"A2": [f"{counted}, at preset smoke"], "S10i": ["no seed enters"]}
+    assert page.count("\n- Recorded: seed 0.\n") == len(sections)
     said = f"Of 24 such verdicts {alarms} are false alarms and {seeds.get('INCONCLUSIVE', 0)} are INCONCLUSIVE"
     assert said in page.replace("\n", " ")
     assert "By comparison" not in page
@@ -228,13 +230,13 @@ def test_the_page_counts_comparisons_where_they_are_recorded(tmp_path, monkeypat
     (tmp_path / "default.json").write_text(json.dumps({"A2": entry, "A3": entry}))
     of_other_comparisons = {"A3": {"seeds": seeds | {"comparisons": [{"CONFIRMED": 4}]}}}
     (tmp_path / "smoke.json").write_text(json.dumps({"A2": {"seeds": seeds}} | of_other_comparisons))
-    page = recorded_page("default")
+    page = evidence_page("default")
     assert "By comparison, of 8 such verdicts 1 are false alarms and 4 are INCONCLUSIVE" in page.replace("\n", " ")
     assert ", at commit 0abc. A false" in page.replace("\n", " ")
-    own = page[page.index("**A2**") : page.index("**A3**")]
-    counted = re.findall(r"Seeds: (.+)\.$", own, re.MULTILINE)
+    own = page[page.index("### A2\n") : page.index("### A3\n")]
+    counted = re.findall(r" Seeds: (.+)\.$", own, re.MULTILINE)
     assert counted == ["3 CONFIRMED, 1 REFUTED", "4 INCONCLUSIVE", "the same numbers from all"]
-    assert "Seeds: " not in page[page.index("**A3**") :]
+    assert " Seeds: " not in page[page.index("### A3\n") :]
 
 
 def test_seeds_that_change_no_number_count_nothing():
@@ -250,11 +252,12 @@ def test_the_page_says_what_was_measured_printed_and_assumed(tmp_path, monkeypat
     findings = [FOUND | {"verdict": "REFUTED", "measured": "slopes of all nets"}]
     entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {}, "findings": findings}
     (tmp_path / "default.json").write_text(json.dumps({"A14": entry}))
-    page = recorded_page("default")
+    page = evidence_page("default")
     claim = CLAIMS["A14"]
-    for words in (f"Printed: {claim.printed}.", f"Premise that fails: {claim.premise}."):
-        assert f"\n\n{words}\n\n" in page
-    line = "- REFUTED: law. Rival: other. Measured: slopes of all nets. Numbers: numbers. Power: 0.5 of the way"
+    said = {"Printed": claim.printed, "Assumed": claim.hypotheses, "Instead": claim.replaced_by}
+    for name, words in (said | {"Premise that fails": claim.premise}).items():
+        assert f"\n- {name}: {words}.\n" in page.replace("\\*", "*")
+    line = "- **REFUTED**: law. Rival: other. Measured: slopes of all nets. Numbers: numbers. Power: 0.5 of the way"
     assert line in page
 
 

@@ -1,0 +1,113 @@
+"""Tables and sections of a report as data, and each of them as plain text, Markdown and HTML."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from meanfield.verification import Verdict
+from sims.common.report import folded
+from sims.common.table import table
+
+# Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
+COLORS = {Verdict.CONFIRMED: "#0072b2", Verdict.REFUTED: "#d55e00", Verdict.INCONCLUSIVE: "#767676"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words under a header; a cell that is a `Verdict` stands out."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def text(self, title: str) -> str:
+        return table(self.header, self.rows, title)
+
+    def markdown(self) -> str:
+        body = [[_markdown(cell) for cell in row] for row in self.rows]
+        lines = [self.header, ["---"] * len(self.header), *body]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+    def html(self, linked: bool = False) -> str:
+        """The table; ``linked``: the first cell of a row names a section of the same page."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.header)
+        rows = [[_html(cell) for cell in row] for row in self.rows]
+        if linked:
+            rows = [[f'<a href="#{name}">{name}</a>', *cells] for name, *cells in rows]
+        lines = ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
+        return "\n".join(["<table>", *(f"<tr>{line}</tr>" for line in (head, *lines)), "</table>"])
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that a section says: a verdict or another name, the words, and more words by name."""
+
+    name: str
+    words: str
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A name and its verdict, what this is on, and what it rests on.
+
+    Attributes:
+        runs: by the name of a run what is known of it, perhaps nothing; plain text leaves runs out, for their names
+            are long.
+    """
+
+    name: str
+    verdict: str
+    words: str
+    items: Sequence[Item]
+    runs: Mapping[str, str]
+
+    def text(self) -> str:
+        lines = [folded(self.words, f"{self.name:6}{self.verdict:14}", 20)]
+        for item in self.items:
+            words = "; ".join([item.words, *_named(item.more)])
+            lines.append(folded(words, f"{'':6}{item.name:13} ", 20))
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        runs = ", ".join(" ".join([f"`{name}`", *([known] if known else [])]) for name, known in self.runs.items())
+        lines = [f"### {self.name}", "", f"{_markdown(self.verdict)}, {_markdown(self.words)}.", ""]
+        for item in self.items:
+            words = ". ".join([item.words, *map(_capital, _named(item.more))])
+            lines.append(f"- {_markdown(item.name, _capital(item.name))}: {_markdown(words)}.")
+        return "\n".join([*lines, f"- Runs: {runs}."])
+
+    def html(self) -> str:
+        entries = []
+        for item in self.items:
+            words = "<br>".join(map(escape, [item.words, *_named(item.more)]))
+            entries.append(f"<dt>{_html(item.name, _capital(item.name))}</dt><dd>{words}</dd>")
+        runs = ", ".join(
+            f'<a href="#{name}"><code>{name}</code></a> {escape(known)}'.strip() for name, known in self.runs.items()
+        )
+        return (
+            f'<article id="{self.name}"><h2>{self.name} {_html(self.verdict)}</h2><p>{escape(self.words)}</p>\n'
+            + "\n".join(["<dl>", *entries, "</dl>"])
+            + f"<p>Runs: {runs}</p></article>"
+        )
+
+
+def _named(more: Mapping[str, str]) -> Iterable[str]:
+    return (f"{name}: {words}" for name, words in more.items())
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _markdown(cell: str, shown: str = "") -> str:
+    """A verdict in bold; other words without what Markdown would take for columns or emphasis."""
+    escaped = (shown or cell).replace("|", "\\|").replace("*", "\\*")
+    return f"**{escaped}**" if isinstance(cell, Verdict) else escaped
+
+
+def _html(cell: str, shown: str = "") -> str:
+    """A verdict in its colour."""
+    escaped = escape(shown or cell)
+    if not isinstance(cell, Verdict):
+        return escaped
+    return f'<span class="verdict" style="color:{COLORS[cell]}">{escaped}</span>'
