@@ -1,0 +1,63 @@
+"""Tables and sections of a report: plain text, Markdown and HTML say the same."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from meanfield.verification import CLAIMS, Finding, Verdict
+from sims.claims.forms import Table
+from sims.claims.judgements import HEADER, Judgement, section_of, table_of
+
+FINDING = Finding("|law| < 1", "2 * law", Verdict.REFUTED, "worst 9 s.e.", "exact: a|b", measured="slopes & more")
+JUDGEMENT = Judgement(
+    CLAIMS["A3"], Verdict.REFUTED, [FINDING], {"recorded": "seed 0"}, {"run": "8 draws"}, ["3 REFUTED"]
+)
+FORMS = {
+    "text": lambda part: part.text(),
+    "markdown": lambda part: part.markdown().replace("\\|", "|").replace("\\*", "*"),
+    "html": lambda part: unescape(re.sub(r"<[^>]+>", " ", part.html())),
+}
+
+
+def _words(text):
+    """Words alone: lines break where they may, and names begin with a capital in some forms."""
+    return " ".join(text.split()).lower()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_section_says_what_the_verdict_rests_on(form):
+    claim, said = JUDGEMENT.claim, _words(FORMS[form](section_of(JUDGEMENT)))
+    expected = [claim.id, f"{claim.kind}: {claim.statement} ({claim.source})", claim.printed, claim.hypotheses]
+    expected += [claim.replaced_by, claim.premise, FINDING.claim, "rival: 2 * law", "measured: slopes & more"]
+    expected += ["numbers: worst 9 s.e.", "power: exact: a|b", "seeds: 3 REFUTED", "seed 0"]
+    assert [words for words in expected if _words(words) not in said] == []
+    assert said.count("refuted") >= 3
+    assert ("8 draws" in said) == (form != "text")
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_every_form_of_a_table_has_all_cells_and_marks_verdicts(form):
+    table = table_of([JUDGEMENT, replace(JUDGEMENT, claim=CLAIMS["A2"], verdict="not recorded")])
+    said = _words(FORMS[form](table))
+    assert [words for row in (HEADER, *table.rows) for words in row if _words(words) not in said] == []
+    marked = {"markdown": r"\*\*(.+?)\*\*", "html": r'<span class="verdict"[^>]*>(.+?)</span>'}[form]
+    assert re.findall(marked, getattr(table, form)()) == ["REFUTED"]
+
+
+def test_what_holds_instead_is_said_of_refuted_claims_alone():
+    open_one = replace(JUDGEMENT, verdict=Verdict.INCONCLUSIVE)
+    assert [row[-1] for row in table_of([JUDGEMENT, open_one]).rows] == [CLAIMS["A3"].replaced_by, ""]
+    assert "premise that fails" not in section_of(open_one).text()
+
+
+def test_identities_are_called_so():
+    assert [row[1] for row in table_of([Judgement(CLAIMS["A2"], Verdict.CONFIRMED)]).rows] == ["as stated, an identity"]
+
+
+def test_cells_do_not_part_a_row_or_become_marks():
+    table = Table(("a", "b"), [("|x| * 2", "<y> & z")])
+    assert table.markdown().splitlines()[-1] == "| \\|x\\| \\* 2 | <y> & z |"
+    assert "<td>|x| * 2</td><td>&lt;y&gt; &amp; z</td>" in table.html()
+    assert '<td><a href="#A3">A3</a></td>' in table_of([JUDGEMENT]).html(linked=True)
