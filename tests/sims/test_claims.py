@@ -171,6 +171,7 @@ def test_recorded_powers_are_read_back_old_ones_too():
     assert first["measured"] == "slopes"
     assert (record.power_of(first), record.power_of(second)) == (Shares(0.00123, 0.8), Shares(0.5, None))
     assert record.power_of({"power": "none: why"}) == "none: why"
+    assert record.findings_of({"findings": [first]}) == [replace(finding, power=Shares(0.00123, 0.8))]
 
 
 def test_seeds_are_counted_beside_the_verdict(tmp_path, monkeypatch, capsys):
